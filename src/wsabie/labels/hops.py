@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.arrays import Bool, Int32, Int64, Matrix
+from wsabie.base.errors import InputError
 from wsabie.base.sparse import to_csr
 
 FAR = np.iinfo(np.int32).max
@@ -39,6 +40,8 @@ class Hops:
     def __init__(self, concepts: Matrix, pairs: Matrix) -> None:
         concepts, pairs = to_csr(concepts, "concepts").astype(np.int8), to_csr(pairs, "pairs").astype(bool)
         self.n_labels, self._n_concepts = concepts.shape
+        if pairs.shape != (self._n_concepts, self._n_concepts):
+            raise InputError(f"pairs is {pairs.shape}, and there are {self._n_concepts:,} concepts; give a square one")
         self._concepts = _lists(concepts)
         self._labels = _lists(concepts.T.tocsr())
         self._next = _lists((pairs + pairs.T).tocsr())

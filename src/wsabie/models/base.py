@@ -241,7 +241,8 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
 
     def _label_ids(self, labels: Sequence[str | int]) -> Int64:
         """Label numbers from names or numbers."""
-        require(not isinstance(labels, str), f"the labels are the text {labels!r}; give a list of names")
+        if isinstance(labels, str):
+            raise InputError(f"the labels are the text {labels!r}; give a list of names")
         listed = hasattr(labels, "__len__") and not hasattr(labels, "tocsr")
         require(listed, f"the labels are {type(labels).__name__}; give a list of names or of numbers")
         named = [label for label in labels if isinstance(label, str)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from wsabie.base import mapped
 from wsabie.base.arrays import Int64, Matrix
-from wsabie.base.sparse import csr_arrays
+from wsabie.base.sparse import csr_arrays, to_csr
 from wsabie.sources.regions import Content, Cutout
 
 _ROWS_AT_ONCE = 1 << 14
@@ -65,7 +65,9 @@ class Rows:
     def __post_init__(self) -> None:
         for name in ("X", "Y"):
             if hasattr(matrix := getattr(self, name), "tocsr"):
-                csr_arrays(matrix, name)  # refuses indices that point outside
+                arrays = csr_arrays(matrix, name)  # refuses indices that point outside
+                if matrix.format != "csr" or matrix.dtype != arrays.data.dtype:
+                    object.__setattr__(self, name, to_csr(matrix, name))
 
     def __len__(self) -> int:
         return len(self.ids)
