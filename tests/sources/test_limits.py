@@ -96,6 +96,14 @@ def test_rows_without_labels_need_no_names_of_them(tmp_path: Path) -> None:
         open_stream(file, Rejects())
 
 
+def test_a_deep_footer_of_parquet_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "deep.parquet"
+    footer = b"\x1c" * 1000
+    file.write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(InputError, match=r"deep\.parquet"):
+        open_source(file)
+
+
 def test_gzip_that_expands_honestly_is_read(tmp_path: Path) -> None:
     file = tmp_path / "rows.txt.gz"
     file.write_bytes(gzip.compress((ROWS * 1000).encode()))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +229,21 @@ def test_a_folder_of_a_long_name_is_removed(tmp_path: Path) -> None:
 def test_a_long_name_is_no_question_of_permissions(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name too long; give another name"), readable(tmp_path):
         (tmp_path / ("x" * 256)).stat()
+
+
+def test_a_folder_may_be_deep(tmp_path: Path) -> None:
+    (tmp_path / "kept.txt").touch()
+    for number in range(2):
+        end = pytest.raises(ValueError, match="stop") if number else nullcontext()
+        with end, new_folder(tmp_path / f"{number}") as draft:
+            (draft / "link").symlink_to(tmp_path)
+            place = draft
+            for _ in range(1100):  # more than Python calls functions within functions
+                place = place / "d"
+                place.mkdir()
+            (place / "file").touch()
+            if number:
+                raise ValueError("stop")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "kept.txt"]
+    remove_folder(tmp_path / "0")
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -36,6 +37,30 @@ def walk(folder: str | Path, onerror: Callable[[OSError], None]) -> Iterator[tup
             continue
         yield path, folders, files
         stack += [f"{path.rstrip(os.sep)}{os.sep}{name}" for name in reversed(folders) if name not in links]
+
+
+def remove_tree(folder: str | Path) -> None:
+    """Remove a folder with all in it, as far as that is allowed; links are not followed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "a" / "b").mkdir(parents=True)
+    >>> remove_tree(folder)
+    >>> folder.exists()
+    False
+    """
+    folders = [] if Path(folder).is_symlink() else [Path(folder)]
+    for path, names, files in walk(folder, lambda _: None) if folders else ():
+        below = [Path(path, name) for name in names]
+        folders += [one for one in below if not one.is_symlink()]
+        for file in [*(Path(path, name) for name in files), *(one for one in below if one.is_symlink())]:
+            with suppress(OSError):
+                file.unlink()
+    for one in reversed(folders):
+        with suppress(OSError):
+            one.rmdir()
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

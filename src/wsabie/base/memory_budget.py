@@ -55,7 +55,7 @@ class MemoryBudget:
 
     @contextmanager
     def share(self, n_bytes: int) -> Iterator[None]:
-        """Hold `n_bytes`, at most the limit, until the block ends. A thread holds one share at a time."""
+        """Hold `n_bytes` until the block ends, more than the limit alone. A thread holds one share at a time."""
         units: list[int] = []
         with self._turn:
             with self._change:

@@ -213,9 +213,16 @@ def _picture_folder(out: Path) -> Path:
 def _refuse_full(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is there and not empty; give a new folder, or remove it")
-    if folder.is_dir() and (folder.is_symlink() or folder.is_mount() or folder.samefile(Path.cwd())):
+    if folder.is_dir() and (folder.is_symlink() or folder.is_mount() or _is_current(folder)):
         raise InputError(f"{folder} is a link, a disk or the current folder; give the name of a new folder")
     try_writing(folder)
+
+
+def _is_current(folder: Path) -> bool:
+    try:
+        return folder.samefile(".")
+    except OSError:  # the current folder was removed
+        return False
 
 
 def _counted(tags: Iterator[Tag], stage: Stage) -> Iterator[Tag]:

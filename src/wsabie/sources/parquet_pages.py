@@ -39,13 +39,13 @@ def check_schema_size(file: Path, stream: BufferedIOBase) -> None:
                 n = footer.list_head()[0] - 1
                 break
             footer.value(kind)
-    except (IndexError, ValueError):  # Arrow says what is wrong
+    except (IndexError, ValueError, RecursionError):  # Arrow says what is wrong
         return
     check_table_columns(shown(file), n)
 
 
 def check_pages(file: Path, stream: BufferedIOBase, columns: Collection[str]) -> None:
-    """Refuse columns whose pages claim far more values, or bytes, than the file can hold.
+    """Refuse columns whose pages claim far more values, or bytes, than the file can hold; only `LARGEST` are looked at.
 
     Raises
     ------

@@ -5,13 +5,13 @@ import fcntl
 import os
 import re
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 
 from wsabie.base.errors import InputError
+from wsabie.base.folder_walk import remove_tree, walk
 from wsabie.base.input_files import fault_text
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.DOTALL)
@@ -31,8 +31,8 @@ class DiskFullError(UnwritableError):
 def replacing(path: str | Path, token: str | None = None) -> Iterator[Path]:
     """Yield a temporary path that becomes `path` when the block ends without an error.
 
-    The file may be read and written by whom the process's umask allows. A draft of it that a killed process left is
-    removed. A `token`, 16 hex digits, stands in the name of the draft, so that `abandoned_drafts` finds it later.
+    The file may be read and written by whom the process's umask allows. The draft of a killed process is removed when
+    the next one is written. A `token`, 16 hex digits, stands in the name of the draft; `abandoned_drafts` finds those.
 
     Raises
     ------
@@ -92,10 +92,11 @@ def new_folder(path: str | Path) -> Iterator[Path]:
     _refuse_other_bytes(path)
     with explained(path), draft_folder(path) as draft:
         yield draft
-        for file in draft.rglob("*"):
-            if not file.is_symlink():
-                _flush(file)
-        _flush(draft)
+        for folder, _, files in walk(draft, _raise):
+            for file in (Path(folder, name) for name in files):
+                if not file.is_symlink():
+                    _flush(file)
+            _flush(Path(folder))
         draft.rename(path)
         _flush(path.parent)
 
@@ -118,7 +119,7 @@ def draft_folder(path: Path) -> Iterator[Path]:
     try:
         yield draft
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        remove_tree(draft)
         os.close(lock)
 
 
@@ -241,7 +242,11 @@ def remove_folder(folder: Path) -> None:
     """Remove a folder so that a kill leaves all of it, or a draft that the next command for it removes."""
     with suppress(OSError):  # where its own folder cannot be written, it is emptied
         folder = folder.rename(folder.with_name(_draft_name(folder)))
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_tree(folder)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _remove_drafts_of(path: Path) -> None:
@@ -265,7 +270,7 @@ def _remove_abandoned(draft: Path) -> None:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.path.samestat(os.fstat(lock), draft.lstat()):  # its writer did not come to the end meanwhile
-                    shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
+                    remove_tree(draft) if draft.is_dir() else draft.unlink()
             finally:
                 os.close(lock)
 

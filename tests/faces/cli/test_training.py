@@ -126,7 +126,7 @@ def test_resume_of_a_finished_model_keeps_it(
         if removal == "before":
             patch.setattr("wsabie.studies.unfinished.remove_folder", stopped)
         if removal == "during":
-            patch.setattr("wsabie.studies.unfinished.shutil.rmtree", stopped)
+            patch.setattr("wsabie.storage.atomic.remove_tree", stopped)
         first = cli(*asked)
     assert first.code == (0 if removal == "after" else 130)
     before = tensors(tmp_path / "m")

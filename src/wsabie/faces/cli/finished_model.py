@@ -34,6 +34,10 @@ def load_finished(recipe: "Recipe", source: Source | ShardedRows) -> "Annotator"
     facts = annotator.facts
     if facts.get("system") != recipe.system:
         refuse_other_model(recipe.model, "kind")
+    if data is None:  # a picture cannot be read
+        raise InputError(
+            f"{recipe.model} is a finished model, perhaps of other data; leave --resume out to train it again"
+        )
     if data not in (facts.get("fingerprint"), facts.get("source_fingerprint")):
         refuse_other_model(recipe.model, "data")
     refuse_other_parameters(recipe.model, annotator.model, recipe.estimator)
