@@ -23,7 +23,7 @@ from wsabie.catalogue import backups, book, tables
 from wsabie.catalogue.backups import back_up, check_backup, dump_command, list_backups, load_command
 from wsabie.catalogue.collection import Collection, check, create, open_collection
 from wsabie.catalogue.connection import way_back
-from wsabie.catalogue.database import open_database, reading, upgrade, writing
+from wsabie.catalogue.database import open_database, reading, upgrade, version, writing
 from wsabie.catalogue.journal import entry, history
 from wsabie.catalogue.restoration import accept_catalogue, restore
 from wsabie.storage.atomic import DiskFullError
@@ -177,6 +177,22 @@ def test_one_is_kept_before_tables_change(tmp_path: Path) -> None:
         check(collection)
 
 
+def test_old_tables_of_another_catalogue_stay_until_they_are_accepted(folder: Path, tmp_path: Path) -> None:
+    place = folder / ".wsabie"
+    empty(folder)
+    engine = open_database(place / "catalogue.db", "rwc")
+    upgrade(engine, "0006")
+    for read_only in (True, False):
+        with pytest.raises(InputError, match="is another catalogue than the one that was there"):
+            open_collection(folder, read_only=read_only)
+    assert version(engine) == "0006"
+    engine.dispose()
+    assert list_backups(place) == []
+    accept_catalogue(folder, by="eve")
+    assert [backup.reason for backup in list_backups(place)] == ["migration"]
+    assert names_in(folder) == []
+
+
 def test_an_emptied_catalogue_is_refused_and_restored(folder: Path) -> None:
     with open_collection(folder) as collection:
         back_up(collection.engine, collection.place, "asked")
@@ -240,13 +256,13 @@ def test_opening_records_what_a_killed_process_wrote(folder: Path) -> None:
 
 def test_no_catalogue_is_made_where_one_was_lost_with_its_description(folder: Path) -> None:
     with open_collection(folder) as collection:
-        backup = back_up(collection.engine, collection.place, "asked").path
+        back_up(collection.engine, collection.place, "asked")
     empty(folder)
     (folder / ".wsabie/collection.json").unlink()
-    with pytest.raises(InputError, match=r"was a collection.* cp "):
+    with pytest.raises(InputError, match=r"was a collection.* wsabie collection restore "):
         create(folder)
-    shutil.copy(backup, folder / ".wsabie/catalogue.db")
-    create(folder).close()
+    (folder / ".wsabie/catalogue.db-wal").write_bytes(b"changes" * 1000)
+    assert str(restore(folder, by="eve").replaced).endswith("-wal")
     assert names_in(folder) == ["land", "sea"]
 
 
@@ -319,11 +335,12 @@ def test_what_is_replaced_is_kept_also_where_it_is_damaged(folder: Path) -> None
     ]
 
 
+@pytest.mark.parametrize("kind", ["-wal", "-journal"])
 @pytest.mark.parametrize("content", [b"", None, b"no database" * 100])
-def test_the_log_of_a_lost_catalogue_is_kept(folder: Path, content: bytes | None) -> None:
+def test_the_log_of_a_lost_catalogue_is_kept(folder: Path, content: bytes | None, kind: str) -> None:
     with open_collection(folder) as collection:
         back_up(collection.engine, collection.place, "asked")
-    catalogue, log = (folder / ".wsabie" / name for name in ("catalogue.db", "catalogue.db-wal"))
+    catalogue, log = (folder / ".wsabie" / name for name in ("catalogue.db", f"catalogue.db{kind}"))
     catalogue.unlink()
     if content is not None:
         catalogue.write_bytes(content)
@@ -334,7 +351,8 @@ def test_the_log_of_a_lost_catalogue_is_kept(folder: Path, content: bytes | None
     done = restore(folder, by="eve")
     assert done.replaced is not None
     list_backups(folder / ".wsabie")  # opens them
-    assert Path(done.replaced.removesuffix("-wal") + "-wal").read_bytes() == b"changes" * 1000
+    assert Path(done.replaced.removesuffix(kind) + kind).read_bytes() == b"changes" * 1000
+    assert not log.exists()
     assert names_in(folder) == ["land", "sea"]
 
 

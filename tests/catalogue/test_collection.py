@@ -7,6 +7,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -19,9 +20,21 @@ from sqlalchemy.exc import IntegrityError
 from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue import database, sqlite_file, tables
 from wsabie.catalogue.collection import Collection, check, create, is_collection, open_collection
+from wsabie.catalogue.collection_file import own_catalogue
 from wsabie.catalogue.database import HEAD, open_database, reading, upgrade, version, writing
 from wsabie.catalogue.journal import entry, history
 from wsabie.catalogue.roots import all_roots
+from wsabie.storage.atomic import DiskFullError
+
+
+def test_a_collection_that_cannot_be_finished_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("wsabie.catalogue.collection.write_collection_file", Mock(side_effect=DiskFullError("full")))
+        with pytest.raises(DiskFullError) as refusal:
+            create(tmp_path)
+    with own_catalogue(tmp_path / ".wsabie"):  # while the error is held, as is all that its calls have open
+        assert refusal.value.__traceback__ is not None
+    create(tmp_path).close()
 
 
 @pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression")  # of the other database

@@ -18,8 +18,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from wsabie.base.errors import InputError, WsabieError
 from wsabie.catalogue import book, decided, editing, facets, items, jobs, one_label, tables, vocabulary
 from wsabie.catalogue.collection import Collection, create, open_collection
-from wsabie.catalogue.damage import find_damage
-from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.damage import find_damage, labels_in_circles
+from wsabie.catalogue.database import open_database, reading, writing
+from wsabie.catalogue.database_errors import explain_database_errors
 from wsabie.catalogue.exporting import export_tags
 from wsabie.catalogue.journal import history, undo
 from wsabie.catalogue.proposing import look
@@ -209,6 +210,19 @@ def test_a_row_is_named(original: Path, tmp_path: Path, statement: str, said: st
         assert any(said in fault for fault in find_damage(collection.engine)), find_damage(collection.engine)
 
 
+def test_each_label_is_followed_once() -> None:
+    class Parents(dict[int, int]):
+        lookups = 0
+
+        def __getitem__(self, label: int) -> int:
+            self.lookups += 1
+            return super().__getitem__(label)
+
+    parents = Parents({number: number - 1 for number in range(1, 2001)} | {0: 2})  # all lead into 2 - 1 - 0
+    assert sorted(labels_in_circles(parents)) == [0, 1, 2]
+    assert parents.lookups < 3 * len(parents)
+
+
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
@@ -254,6 +268,16 @@ def test_nothing_is_written_to_a_catalogue_that_is_gone(original: Path, tmp_path
         tag(collection, [1], accept=["after"], by="eve")
     with open_collection(folder) as collection, reading(collection.engine) as connection:
         assert {"before", "after"} <= set(book.names(connection).values())
+
+
+@pytest.mark.parametrize("code", ["FULL", "BUSY", "READONLY", "CORRUPT", "ERROR"])
+def test_a_service_shows_no_path(tmp_path: Path, code: str) -> None:
+    error = sqlite3.OperationalError(f"no {tmp_path}")
+    error.sqlite_errorcode = getattr(sqlite3, f"SQLITE_{code}")
+    with pytest.raises(WsabieError) as refusal, explain_database_errors(open_database(tmp_path / "catalogue.db")):
+        raise error
+    assert str(tmp_path) in str(refusal.value)
+    assert str(tmp_path) not in (refusal.value.served or str(tmp_path))
 
 
 def test_an_error_that_no_damage_causes_stays_as_it_is(original: Path) -> None:

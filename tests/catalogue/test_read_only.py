@@ -2,19 +2,23 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import Engine, insert, select
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue import sqlite_file, tables
+from wsabie.catalogue.alone import alone
 from wsabie.catalogue.collection import Collection, create, open_collection
+from wsabie.catalogue.collection_file import own_catalogue
 from wsabie.catalogue.database import open_database, reading, upgrade, writing
+from wsabie.catalogue.job_process import work
 from wsabie.catalogue.journal import history
 from wsabie.catalogue.standing import standing
 from wsabie.catalogue.tagging import tag
@@ -53,13 +57,13 @@ def add_items(collection: Collection) -> None:
 
 
 @contextmanager
-def without_rights(folder: Path) -> Iterator[None]:
-    """Another user, who may not write to the folder."""
+def without_rights(folder: Path, allow: Callable[[Path], bool] = lambda _: False) -> Iterator[None]:
+    """Another user, who may write to nothing in the folder but to what is allowed."""
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
     modes = {path: path.stat().st_mode for path in (folder, *folder.rglob("*"))}
     for path, mode in modes.items():
-        path.chmod((mode | (0o555 if path.is_dir() else 0o444)) & ~0o222)
+        path.chmod((mode | (0o555 if path.is_dir() else 0o444)) & ~0o222 | 0o020 * allow(path))
     for path in folder.parents:
         modes[path] = path.stat().st_mode
         path.chmod(modes[path] | 0o55)
@@ -84,6 +88,58 @@ def test_who_may_not_write_can_look(folder: Path) -> None:
         with pytest.raises(InputError, match="is read-only for you, and can only be looked at"):
             open_collection(folder)
     assert sorted((folder / ".wsabie").iterdir()) == before
+
+
+def test_a_second_user_may_write_with_the_rights_of_a_group(folder: Path) -> None:
+    """On the folder and the catalogue; locks that the first user made are only read."""
+    with open_collection(folder) as collection, alone(collection):
+        work(folder)
+    with without_rights(folder, lambda path: path.is_dir() or path.name == "catalogue.db"):
+        assert not os.access(folder / ".wsabie/catalogue.lock", os.W_OK)
+        with open_collection(folder) as collection, alone(collection):
+            assert tag(collection, [2], accept=["sea"], by="ann")
+            with pytest.raises(BusyError), own_catalogue(collection.place):
+                pass
+        work(folder)
+
+
+@pytest.mark.parametrize("content", [b"?" * 200_000, b""])
+def test_what_is_read_while_the_owner_begins_to_write_is_refused(folder: Path, content: bytes) -> None:
+    """Whether that looks like damage (all pages but the first are overwritten) or gives no error."""
+    with (folder / ".wsabie/catalogue.db").open("r+b") as file:
+
+        def read(engine: Engine) -> None:
+            with reading(engine) as connection:
+                assert connection.execute(select(tables.labels.c.name)).scalars().all() == ["sea"]
+                file.seek(4096)
+                file.write(content or file.read(1))
+                file.flush()
+                connection.execute(select(tables.items)).all()
+
+        with (
+            without_rights(folder),
+            open_collection(folder, read_only=True) as reader,
+            pytest.raises(BusyError, match="is being written by somebody else; try again in a moment"),
+        ):
+            read(reader.engine)
+
+
+def test_a_write_that_was_killed_is_not_seen(folder: Path) -> None:
+    catalogue = folder / ".wsabie/catalogue.db"
+    child = os.fork()
+    if child == 0:
+        file = sqlite3.connect(catalogue, isolation_level=None)
+        file.execute("PRAGMA journal_mode=DELETE")
+        file.execute("PRAGMA cache_size=1")
+        file.execute("BEGIN")
+        file.executemany("INSERT INTO labels (name) VALUES (?)", [("x" * 99 + str(n),) for n in range(999)])
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert (folder / ".wsabie/catalogue.db-journal").stat().st_size
+    with without_rights(folder), pytest.raises(InputError, match="db-journal holds changes that are not in"):
+        open_collection(folder, read_only=True)
+    with open_collection(folder, read_only=True) as reader, reading(reader.engine) as connection:
+        assert connection.execute(select(tables.labels.c.name)).scalars().all() == ["sea"]
 
 
 def test_who_may_not_write_sees_what_is_being_written(folder: Path, tmp_path: Path) -> None:

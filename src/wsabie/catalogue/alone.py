@@ -1,12 +1,11 @@
 """One at a time: whoever trains or applies a model of a collection holds a lock, which ends with the process."""
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from wsabie.base.errors import BusyError
 from wsabie.catalogue.collection import Collection
-from wsabie.storage.atomic import explained
+from wsabie.storage.locks import lock_file
 
 _LOCK = "learning.lock"
 
@@ -22,14 +21,9 @@ def alone(collection: Collection) -> Iterator[None]:
     InputError
         The folder cannot be written.
     """
-    path = collection.place / _LOCK
-    with explained(path):
-        file = path.open("a")
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+    with lock_file(collection.place / _LOCK) as free:
+        if not free:
             raise BusyError(
                 f"a model of {collection.folder} is being trained or applied by somebody else; wait until that is done"
-            ) from error
+            )
         yield

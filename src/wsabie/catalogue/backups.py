@@ -9,8 +9,6 @@ import logging
 import re
 import shlex
 import shutil
-import sqlite3
-from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,12 +17,11 @@ from typing import Any, Literal, cast
 from sqlalchemy import URL, Engine, make_url, text
 
 from wsabie.base.errors import InputError, WsabieError
-from wsabie.catalogue.collection_file import CatalogueState
+from wsabie.catalogue.collection_file import PLACE, CatalogueState, state_of
 from wsabie.catalogue.database import HEAD, check_tables, open_database, reading, version
-from wsabie.catalogue.database_errors import explained
-from wsabie.catalogue.sqlite_file import connect_file, copy_file, log_of
-from wsabie.storage.atomic import DiskFullError, held, readable, remove_drafts, replacing
-from wsabie.storage.atomic import explained as explained_file
+from wsabie.catalogue.database_errors import explain_database_errors
+from wsabie.catalogue.sqlite_file import copy_file, has_content, logs_of
+from wsabie.storage.atomic import DiskFullError, explained, held, readable, remove_drafts, replacing
 
 FOLDER = "backups"
 DAILY = 7
@@ -34,8 +31,6 @@ Reason = Literal["daily", "asked", "migration", "replaced", "restored"]
 
 _NAME = re.compile(r"(\d{8}T\d{6}\.\d{6}Z)-(daily|asked|migration|replaced|restored)\.db")
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
-_WITH_IDENTITY = "0007"
-_LAST = text("SELECT max(id) FROM journal")
 _log = logging.getLogger("wsabie")
 
 
@@ -106,7 +101,7 @@ def back_up(engine: Engine, place: Path, reason: Reason, path: Path | None = Non
     remove_drafts(place / FOLDER)  # of backups that were killed, which have other names
     path = path or new_path(place, reason)
     with replacing(path) as draft:
-        with explained(engine):
+        with explain_database_errors(engine):
             copy_file(Path(str(engine.url.database)), draft)
         check_backup(draft, f"{engine.url.database} is damaged, and no backup is made of it")
     return _backup(path)
@@ -117,7 +112,7 @@ def back_up_daily(engine: Engine, place: Path) -> None:
     if engine.dialect.name != "sqlite" or _has_daily(_paths(place)):
         return
     try:
-        with explained_file(place / FOLDER):
+        with explained(place / FOLDER):
             (place / FOLDER).mkdir(exist_ok=True)
         with held(place / FOLDER, wait=True):  # of several processes that begin at once, one makes it
             paths = _paths(place)
@@ -161,7 +156,12 @@ def check_backup(path: Path, refusal: str) -> CatalogueState:
             faults = [row[0] for row in connection.execute(text("PRAGMA quick_check(1)")) if row[0] != "ok"]
         if faults:
             raise InputError(f"({' '.join(faults[0].split())})")
-        return _state_of(engine)
+        tables_version = version(engine)
+        if tables_version is None:
+            raise InputError("it holds no catalogue")
+        if tables_version == HEAD:
+            check_tables(engine)
+        return state_of(engine)
     except InputError as error:
         reason = re.search(r"\((.*)\)", str(error))
         raise InputError(f"{refusal} ({reason[1] if reason else error})") from error
@@ -169,30 +169,43 @@ def check_backup(path: Path, refusal: str) -> CatalogueState:
         engine.dispose()
 
 
-def _state_of(engine: Engine) -> CatalogueState:
-    tables_version = version(engine)
-    if tables_version is None:
-        raise InputError("it holds no catalogue")
-    if tables_version == HEAD:
-        check_tables(engine)
-    identity = "SELECT catalogue FROM identity" if tables_version >= _WITH_IDENTITY else "SELECT ''"
-    with reading(engine) as connection:
-        number = connection.execute(_LAST).scalar() or 0
-        return CatalogueState(str(connection.execute(text(identity)).scalar() or ""), number)
+def refuse_target(path: Path, catalogue: str) -> None:
+    """Refuse a file for a backup where something would be lost that is no older backup of the same catalogue.
+
+    Parameters
+    ----------
+    path : Path
+    catalogue : str
+        Identity of the catalogue.
+
+    Raises
+    ------
+    InputError
+        It lies in the own folder of a collection, or holds another catalogue, a damaged or an open one, or none.
+    """
+    refusal = f"cannot write {path}"
+    with explained(path):
+        if any(folder.name == PLACE for folder in (*path.absolute().parents, *path.resolve().parents)):
+            raise InputError(f"{refusal}: it lies in a collection's own folder; choose another folder")
+        for log in logs_of(path):
+            if has_content(log):
+                raise InputError(f"{refusal}: {log.name} beside it holds changes of what was there; give another name")
+        if not path.exists():
+            return
+    if check_backup(path, f"{refusal}: it is no backup of a catalogue and would be lost").catalogue != catalogue:
+        raise InputError(f"{refusal}: it holds another catalogue and would be lost; give another name, or move it away")
 
 
 def _has_changed(engine: Engine, paths: list[Path]) -> bool:
     """Return whether the journal grew since the newest backup that can be read."""
-    with reading(engine) as connection:
-        number = connection.execute(_LAST).scalar() or 0
     journals = (_backup(path).journal for path in paths)
-    return number > next((journal for journal in journals if journal is not None), 0)
+    return state_of(engine).journal > next((journal for journal in journals if journal is not None), 0)
 
 
 def _refuse_little_room(engine: Engine, place: Path) -> None:
     """A backup that nobody asked for leaves as much space as it takes."""
     path = Path(str(engine.url.database))
-    size = sum(file.stat().st_size for file in (path, log_of(path)) if file.exists())
+    size = sum(file.stat().st_size for file in (path, *logs_of(path)) if file.exists())
     if shutil.disk_usage(place).free < 2 * size:
         raise DiskFullError(f"the disk of {place} has little space left; free some")
 
@@ -222,7 +235,10 @@ def _backup(path: Path) -> Backup:
 
 
 def _journal_of(path: Path) -> int | None:
-    with suppress(sqlite3.Error, InputError), closing(connect_file(path, "ro")) as connection:
-        number = connection.execute(str(_LAST)).fetchone()[0]
-        return number or 0 if isinstance(number, int | None) else None
-    return None
+    engine = open_database(path, "ro")
+    try:
+        return state_of(engine).journal
+    except InputError:
+        return None
+    finally:
+        engine.dispose()

@@ -12,7 +12,6 @@ Nothing else is written to the folder or to any other that belongs to the collec
 """
 
 import os
-import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -42,6 +41,8 @@ from wsabie.catalogue.collection_file import (
 from wsabie.catalogue.connection import connect, way_back
 from wsabie.catalogue.damage import find_damage
 from wsabie.catalogue.database import open_database, reading, writing
+from wsabie.catalogue.database_errors import DAMAGED
+from wsabie.catalogue.sqlite_file import has_content
 from wsabie.storage.atomic import DiskFullError, UnwritableError, explained, held, readable
 
 HERE = "."
@@ -139,13 +140,11 @@ def create(folder: Path, database: str | None = None) -> Collection:
     folder = folder.resolve()
     place = folder / PLACE
     if is_collection(folder):
-        there = open_collection(folder)
         if database is not None and read_collection_file(place).database != database:
-            there.close()
             raise InputError(
                 f"{folder} is a collection with another database; leave --database out, or choose another folder"
             )
-        return there
+        return open_collection(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give the folder that holds your pictures, or an empty one")
     if database is None:
@@ -156,13 +155,17 @@ def create(folder: Path, database: str | None = None) -> Collection:
         )
     with _made(folder), _made(place):
         found = Collection(folder, *connect(folder, CollectionFile(1, database), "rwc"))
-    with writing(found.engine) as connection:
-        if connection.execute(select(tables.roots.c.id).where(tables.roots.c.path == HERE)).first() is None:
-            connection.execute(insert(tables.roots).values(path=HERE))
-    with held(place, wait=True):
-        if not is_collection(folder):  # last: it is one from now on
-            state = state_of(found.engine)
-            write_collection_file(place, CollectionFile(1, database, state.catalogue, state.journal))
+    try:
+        with writing(found.engine) as connection:
+            if connection.execute(select(tables.roots.c.id).where(tables.roots.c.path == HERE)).first() is None:
+                connection.execute(insert(tables.roots).values(path=HERE))
+        with held(place, wait=True):
+            if not is_collection(folder):  # last: it is one from now on
+                state = state_of(found.engine)
+                write_collection_file(place, CollectionFile(1, database, state.catalogue, state.journal))
+    except BaseException:
+        found.close()
+        raise
     return found
 
 
@@ -255,7 +258,7 @@ def damage_error(collection: Collection, fault: str) -> InputError:
     """Return the refusal of a catalogue in which this fault was found."""
     return InputError(
         f"the catalogue of {collection.folder} is damaged ({fault}); {way_back(collection.folder)}",
-        served="the catalogue is damaged; who runs the service learns more by: wsabie collection status --check",
+        served=DAMAGED,
     )
 
 
@@ -276,11 +279,9 @@ def refuse_no_room(folder: Path) -> None:
 
 def _refuse_lost_catalogue(place: Path) -> None:
     """Refuse to make a catalogue anew where the one that was there is gone and backups of it are left."""
-    catalogue, backup = place / CATALOGUE, best_backup(place)
-    if backup is not None and not (catalogue.is_file() and catalogue.stat().st_size):
+    if best_backup(place) is not None and not has_content(place / CATALOGUE):
         raise InputError(
-            f"{place.parent} was a collection, whose {NAME} and {CATALOGUE} are gone; bring a backup back, and run the "
-            f"same command again: {shlex.join(['cp', str(backup.path), str(catalogue)])}"
+            f"{place.parent} was a collection, whose {NAME} and {CATALOGUE} are gone; {way_back(place.parent)}"
         )
 
 

@@ -10,17 +10,17 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 from typing import Literal
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Connection, Engine, func, inspect, select
 
 from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue import tables
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.database_errors import restore_hint, shown
-from wsabie.storage.atomic import explained, held, readable, write_text
+from wsabie.storage.atomic import held, readable, write_text
+from wsabie.storage.locks import lock_file
 from wsabie.storage.schema import Count, parse_json
 
 PLACE = ".wsabie"
@@ -81,19 +81,26 @@ def write_collection_file(place: Path, content: CollectionFile) -> None:
 
 
 def state_of(engine: Engine) -> CatalogueState:
-    """Return which catalogue a database holds, and how far it has come.
+    """Return which catalogue a database holds ("": its tables are older than identities), and how far it has come.
 
     Raises
     ------
     InputError
         It does not say which it is.
     """
-    last = select(func.max(tables.journal.c.id)).scalar_subquery()
     with reading(engine) as connection:
-        rows = connection.execute(select(tables.identity.c.catalogue, last)).all()
-    if len(rows) != 1 or not isinstance(rows[0][0], str) or not isinstance(rows[0][1] or 0, int):
-        raise InputError(f"{shown(engine)} is damaged (identity: {len(rows)} rows); {restore_hint(engine)}")
-    return CatalogueState(rows[0][0], rows[0][1] or 0)
+        names: list[object] = [""]
+        if inspect(connection).has_table(tables.identity.name):
+            names = list(connection.execute(select(tables.identity.c.catalogue)).scalars())
+        journal = last_entry(connection)
+    if len(names) != 1 or not isinstance(names[0], str) or not isinstance(journal, int):
+        raise InputError(f"{shown(engine)} is damaged (identity: {len(names)} rows); {restore_hint(engine)}")
+    return CatalogueState(names[0], journal)
+
+
+def last_entry(connection: Connection) -> int:
+    """Return the number of the last entry of the journal, 0 before the first."""
+    return connection.execute(select(func.max(tables.journal.c.id))).scalar() or 0
 
 
 def record_state(place: Path, state: CatalogueState) -> None:
@@ -117,7 +124,9 @@ def share_catalogue(place: Path) -> Iterator[None]:
     BusyError
         It is being replaced now.
     """
-    with _lock(place, LOCK_SH, "the catalogue of {} is being restored; try again in a moment"):
+    with lock_file(place / _LOCK, shared=True) as free:
+        if not free:
+            raise BusyError(f"the catalogue of {place.parent} is being restored; try again in a moment")
         yield
 
 
@@ -130,21 +139,9 @@ def own_catalogue(place: Path) -> Iterator[None]:
     BusyError
         A command, a job or a service has the collection open.
     """
-    refusal = "a command, a job or a service has {} open; stop it, then run the same command again"
-    with _lock(place, LOCK_EX, refusal):
-        yield
-
-
-@contextmanager
-def _lock(place: Path, kind: int, refusal: str) -> Iterator[None]:
-    path = place / _LOCK
-    with explained(path):
-        file = path.open("ab")
-    with file:
-        try:
-            flock(file, kind | LOCK_NB)
-        except BlockingIOError as error:
-            raise BusyError(refusal.format(place.parent)) from error
-        except OSError:  # there are no locks on this file system
-            pass
+    with lock_file(place / _LOCK) as free:
+        if not free:
+            raise BusyError(
+                f"a command, a job or a service has {place.parent} open; stop it, then run the same command again"
+            )
         yield

@@ -11,6 +11,7 @@ from wsabie.base.errors import InputError, WsabieError
 from wsabie.catalogue.backups import back_up, back_up_daily, best_backup
 from wsabie.catalogue.collection_file import (
     CATALOGUE,
+    NAME,
     PLACE,
     CatalogueState,
     CollectionFile,
@@ -21,7 +22,7 @@ from wsabie.catalogue.collection_file import (
 )
 from wsabie.catalogue.database import HEAD, check_tables, open_database, upgrade, version
 from wsabie.catalogue.database_errors import restore_command, shown
-from wsabie.catalogue.sqlite_file import Mode
+from wsabie.catalogue.sqlite_file import Mode, has_content, journal_of
 from wsabie.storage.atomic import UnwritableError, held
 
 
@@ -39,6 +40,8 @@ def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, E
         if mode != "ro" and engine.dialect.name == "sqlite":
             _refuse_read_only(folder)
             stack.enter_context(share_catalogue(place))
+        elif engine.dialect.name == "sqlite" and has_content(journal_of(place / CATALOGUE)) and may_write(folder):
+            _open_to_write(folder)  # takes back the write that was killed
         stack.callback(engine.dispose)
         tables_version = version(engine)
         if tables_version is None and mode != "rwc":
@@ -46,7 +49,9 @@ def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, E
                 f"the catalogue of {folder} was emptied: {shown(engine)} has no tables; {way_back(folder)}"
             )
         if tables_version != HEAD:
-            _bring_up(folder, str(tables_version)) if mode == "ro" else _upgrade(engine, place)
+            if tables_version is not None:  # another catalogue stays as it is
+                _refuse_other(engine, state_of(engine), folder, record)
+            _bring_up(folder, str(tables_version)) if mode == "ro" else upgrade_tables(engine, place)
         check_tables(engine)
         state = state_of(engine)
         _refuse_other(engine, state, folder, record)
@@ -57,7 +62,7 @@ def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, E
         return engine, stack.pop_all()
 
 
-def _upgrade(engine: Engine, place: Path) -> None:
+def upgrade_tables(engine: Engine, place: Path) -> None:
     """Make the tables, or change those of an older version, of which a backup is kept."""
     with held(place, wait=True):
         tables_version = version(engine)  # another process may have been first
@@ -74,6 +79,10 @@ def _bring_up(folder: Path, tables_version: str) -> None:
             f"the tables of {folder} are of an older version ({tables_version}, here {HEAD}) and cannot be changed "
             f"here; let somebody who may write there run: wsabie collection status {quote(str(folder))}"
         )
+    _open_to_write(folder)
+
+
+def _open_to_write(folder: Path) -> None:
     _, stack = connect(folder, read_collection_file(folder / PLACE), "rw")
     stack.close()
 
@@ -100,7 +109,7 @@ def _refuse_other(engine: Engine, state: CatalogueState, folder: Path, record: C
 
 def way_back(folder: Path, *, anew: bool = True) -> str:
     """Say how a catalogue is brought back, or, where there is no backup and it is of no use, how to begin anew."""
-    if read_collection_file(folder / PLACE).database is not None:
+    if (folder / PLACE / NAME).is_file() and read_collection_file(folder / PLACE).database is not None:
         return f"restore a dump of it, by the command that this prints: {restore_command(folder)}"
     backup = best_backup(folder / PLACE)
     if backup is None:

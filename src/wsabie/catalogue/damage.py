@@ -6,7 +6,7 @@ a document that is no JSON; this finds such rows and names them. PostgreSQL chec
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,9 +18,9 @@ from sqlalchemy import JSON, Boolean, CheckConstraint, Column, Engine, Float, In
 from wsabie.base.errors import InputError
 from wsabie.catalogue import tables
 from wsabie.catalogue.database import reading
-from wsabie.catalogue.database_errors import explained
+from wsabie.catalogue.database_errors import explain_database_errors
 from wsabie.catalogue.journal import KEPT
-from wsabie.catalogue.sqlite_file import connect_file
+from wsabie.catalogue.sqlite_file import connect_file, guard_reading
 from wsabie.storage.schema import check_schema
 
 MOST = 20
@@ -104,7 +104,8 @@ def find_damage(engine: Engine) -> list[str]:
         faults = [" ".join(str(row[0]).split()) for row in rows if row[0] != "ok"]
         broken = connection.execute(text("PRAGMA foreign_key_check")).all()
     faults += [f"row {row[1]} of {row[0]} refers to a missing row of {row[2]}" for row in broken[:MOST]]
-    with explained(engine), closing(connect_file(Path(str(engine.url.database)), "ro")) as file:
+    path = Path(str(engine.url.database))
+    with explain_database_errors(engine), closing(connect_file(path, "ro")) as file, guard_reading(file):
         file.text_factory = bytes
         for table in tables.metadata.tables.values():
             faults += islice(_faults_of(file, table), MOST)
@@ -195,9 +196,25 @@ def _circles(file: sqlite3.Connection) -> Iterator[str]:
     """Labels that lie below, or went into, themselves."""
     for name in ("parent_id", "merged_into"):
         above = dict(file.execute(f"SELECT id, {name} FROM labels WHERE {name} IS NOT NULL"))  # noqa: S608 - our own
-        for label in above:
-            place, steps = above[label], 0
-            while place in above and place != label and steps < len(above):
-                place, steps = above[place], steps + 1
-            if place == label:
-                yield f"row {label} of labels: {name} leads back to it"
+        yield from (f"row {label} of labels: {name} leads back to it" for label in labels_in_circles(above))
+
+
+def labels_in_circles(above: Mapping[Any, Any]) -> Iterator[Any]:
+    """Yield the labels that lie above themselves; `above` maps labels to those above them, and each is followed once.
+
+    Examples
+    --------
+    >>> list(labels_in_circles({1: 2, 2: 3, 3: 2, 4: 5}))
+    [2, 3]
+    """
+    starts: dict[Any, Any] = {}  # the label from which each was come to first
+    for start in above:
+        label = start
+        while label in above and label not in starts:
+            starts[label] = start
+            label = above[label]
+        if label in above and starts[label] == start:  # a circle that was not seen before
+            first = label
+            yield first
+            while (label := above[label]) != first:
+                yield label

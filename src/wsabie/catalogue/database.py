@@ -14,8 +14,8 @@ from sqlalchemy.pool import NullPool
 from wsabie.base.errors import InputError
 from wsabie.base.machine import available_cores
 from wsabie.catalogue import sqlite_file
-from wsabie.catalogue.database_errors import explained, restore_hint, shown
-from wsabie.catalogue.sqlite_file import Mode
+from wsabie.catalogue.database_errors import explain_database_errors, restore_hint, shown
+from wsabie.catalogue.sqlite_file import Mode, guard_reading
 from wsabie.catalogue.tables import metadata
 
 T = TypeVar("T")
@@ -94,10 +94,11 @@ def reading(engine: Engine) -> Iterator[Connection]:
     if shared is not None and shared.engine is engine:
         yield shared
         return
-    with explained(engine), engine.connect().execution_options(kept={}) as connection:
+    with explain_database_errors(engine), engine.connect().execution_options(kept={}) as connection:
         if engine.dialect.name == "postgresql":
             connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        yield connection
+        with guard_reading(connection.connection.dbapi_connection):
+            yield connection
 
 
 @contextmanager
@@ -128,7 +129,11 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
     One writes at a time: SQLite allows no more, and the order of the journal is then that of the changes.
     """
-    with explained(engine), engine.connect().execution_options(writes=True) as connection, connection.begin():
+    with (
+        explain_database_errors(engine),
+        engine.connect().execution_options(writes=True) as connection,
+        connection.begin(),
+    ):
         if engine.dialect.name == "postgresql":
             wait = f"SET LOCAL lock_timeout = {1000 * sqlite_file.WAIT:.0f}"
             connection.execute(text(f"{wait}; LOCK TABLE journal IN EXCLUSIVE MODE"))  # readers go on
@@ -148,7 +153,11 @@ def upgrade(engine: Engine, to: str = HEAD) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    with explained(engine), engine.connect().execution_options(writes=True) as connection, connection.begin():
+    with (
+        explain_database_errors(engine),
+        engine.connect().execution_options(writes=True) as connection,
+        connection.begin(),
+    ):
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(7739)"))  # two that begin at once
         config.attributes["connection"] = connection
@@ -163,7 +172,7 @@ def version(engine: Engine) -> str | None:
     InputError
         It is newer than this program, not a version at all, or the database cannot be reached.
     """
-    with explained(engine), engine.connect() as connection:
+    with reading(engine) as connection:
         there = set(inspect(connection).get_table_names())
         rows = connection.execute(text("SELECT version_num FROM alembic_version")).all() if _VERSIONS in there else []
     foreign = there if engine.dialect.name == "sqlite" else there & {_VERSIONS, *metadata.tables}

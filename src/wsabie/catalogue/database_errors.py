@@ -25,8 +25,12 @@ _FORBIDDEN = "42501"  # the user of PostgreSQL may not
 _DAMAGE_WORDS = ("malformed", "not a database", "Could not decode to UTF-8", "no such table", "no such column")
 
 
+DAMAGED = "the catalogue is damaged; who runs the service learns more by: wsabie collection status --check"
+"""What a service answers: callers see no path of its machine."""
+
+
 @contextmanager
-def explained(engine: Engine) -> Iterator[None]:
+def explain_database_errors(engine: Engine) -> Iterator[None]:
     """Turn what a database refuses into one sentence."""
     try:
         yield
@@ -41,7 +45,8 @@ def explained(engine: Engine) -> Iterator[None]:
             raise _explanation(engine, error.orig) from error
         raise
     except NoneFreeError as error:
-        raise BusyError(f"{shown(engine)} is being asked too much at once; try again in a moment") from error
+        fault = "is being asked too much at once; try again in a moment"
+        raise BusyError(f"{shown(engine)} {fault}", served=f"the catalogue {fault}") from error
 
 
 def shown(engine: Engine) -> str:
@@ -57,19 +62,23 @@ def _explanation(engine: Engine, error: BaseException | None) -> Exception:
     code: Any = getattr(error, "sqlite_errorcode", None)
     kind, state = None if code is None else code & 0xFF, _state_of(error)
     if kind == sqlite3.SQLITE_FULL or state == "53100" or (code is not None and _no_room(engine, code)):
-        return DiskFullError(
-            f"cannot write {place}: the disk is full; free some space (what was saved before is whole)"
-        )
+        full = "the disk is full; free some space (what was saved before is whole)"
+        return DiskFullError(f"cannot write {place}: {full}", served=f"nothing more is kept: {full}")
     if state in _WRITTEN or kind in _BUSY:
-        return BusyError(
-            f"{place} is being written by somebody else for more than {sqlite_file.WAIT} seconds; try again"
-        )
+        fault = f"is being written by somebody else for more than {sqlite_file.WAIT} seconds; try again"
+        return BusyError(f"{place} {fault}", served=f"the catalogue {fault}")
     if kind == sqlite3.SQLITE_READONLY or state in (_FORBIDDEN, "25006"):
-        return InputError(f"cannot write {place}: it is read-only; check its permissions and those of its folder")
+        return InputError(
+            f"cannot write {place}: it is read-only; check its permissions and those of its folder",
+            served="the catalogue is read-only here: it can only be looked at",
+        )
     if _is_damage(error):
-        return InputError(f"{place} is damaged ({said[:200]}); {restore_hint(engine)}")
-    told = f"the database {place} does not answer as it should ({said[:200]}); check it and try again"
-    return BusyError(told) if code is None and (not state or state[:2] in _AWAY) else InputError(told)
+        return InputError(f"{place} is damaged ({said[:200]}); {restore_hint(engine)}", served=DAMAGED)
+    refusal = BusyError if code is None and (not state or state[:2] in _AWAY) else InputError
+    return refusal(
+        f"the database {place} does not answer as it should ({said[:200]}); check it and try again",
+        served="the catalogue does not answer as it should; try again in a moment",
+    )
 
 
 def restore_hint(engine: Engine) -> str:

@@ -5,14 +5,12 @@ works, so that a job whose process is gone is known by the lock being free. A jo
 it had not written down; scanning, training and applying leave a whole catalogue behind at every moment.
 """
 
-import fcntl
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from wsabie.catalogue.jobs import Job, change, claimed, job
 from wsabie.catalogue.journal import now
 from wsabie.catalogue.tables import jobs
 from wsabie.storage.atomic import remove_drafts
+from wsabie.storage.locks import lock_file
 
 _LOCK = "jobs.lock"
 _LOOK_EVERY = 0.5
@@ -133,16 +132,9 @@ def _watch(folder: Path, number: int) -> None:
                     os._exit(0)
 
 
-@contextmanager
-def _turn(collection: Collection) -> Iterator[bool]:
+def _turn(collection: Collection) -> AbstractContextManager[bool]:
     """Whether this process may work: nobody else does as long as it lasts."""
-    with (collection.place / _LOCK).open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            free = True
-        except BlockingIOError:
-            free = False
-        yield free
+    return lock_file(collection.place / _LOCK)
 
 
 def _anything_to_do(collection: Collection) -> bool:

@@ -16,24 +16,25 @@ from sqlalchemy import Engine, insert, text
 
 from wsabie.base.errors import BusyError, InputError, WsabieError
 from wsabie.catalogue import tables
-from wsabie.catalogue.backups import FOLDER, back_up, check_backup, list_backups, new_path
-from wsabie.catalogue.collection import require_collection
+from wsabie.catalogue.backups import FOLDER, back_up, best_backup, check_backup, list_backups, new_path
+from wsabie.catalogue.collection import is_collection, require_collection
 from wsabie.catalogue.collection_file import (
     CATALOGUE,
     PLACE,
     CatalogueState,
+    CollectionFile,
     own_catalogue,
     read_collection_file,
     record_state,
     state_of,
     write_collection_file,
 )
+from wsabie.catalogue.connection import upgrade_tables
 from wsabie.catalogue.database import check_tables, open_database, upgrade, version, writing
-from wsabie.catalogue.database_errors import explained, restore_command
+from wsabie.catalogue.database_errors import explain_database_errors, restore_command
 from wsabie.catalogue.journal import now
-from wsabie.catalogue.sqlite_file import connect_file, copy_file, log_of
-from wsabie.storage.atomic import UnwritableError, replacing
-from wsabie.storage.atomic import explained as explained_file
+from wsabie.catalogue.sqlite_file import connect_file, copy_file, has_content, journal_of, logs_of
+from wsabie.storage.atomic import UnwritableError, explained, replacing
 
 _log = logging.getLogger("wsabie")
 
@@ -82,8 +83,7 @@ def restore(folder: Path, source: Path | None = None, *, by: str, accept: bool =
     InputError
         There is no such backup, it is damaged, of another collection, or somebody has the collection open.
     """
-    folder = require_collection(folder)
-    place, record = folder / PLACE, read_collection_file(folder / PLACE)
+    place, record = folder.resolve() / PLACE, read_record(folder)
     path, state = _choose(place, source)
     if state.catalogue and record.catalogue not in (None, state.catalogue) and not accept:
         raise InputError(f"{path} is a backup of another collection; choose another, or take it all the same: --accept")
@@ -115,9 +115,9 @@ def accept_catalogue(folder: Path, *, by: str) -> Restored:
     with own_catalogue(place):
         engine = open_database(record.database or place / CATALOGUE)
         try:
-            if (record.database is None and not _has_content(place / CATALOGUE)) or version(engine) is None:
+            if (record.database is None and not has_content(place / CATALOGUE)) or version(engine) is None:
                 raise InputError(f"there is no catalogue to accept; restore a backup: {restore_command(folder)}")
-            upgrade(engine)
+            upgrade_tables(engine, place)
             check_tables(engine)
             old = state_of(engine)
             last = max(record.journal, old.journal)
@@ -126,6 +126,20 @@ def accept_catalogue(folder: Path, *, by: str) -> Restored:
             engine.dispose()
         write_collection_file(place, replace(record, catalogue=new.catalogue, journal=new.journal))
     return Restored(record.database or str(place / CATALOGUE), old.journal, last - old.journal, None)
+
+
+def read_record(folder: Path) -> CollectionFile:
+    """Return what collection.json of a folder holds; where it is gone and backups are left, what it holds by default.
+
+    Raises
+    ------
+    InputError
+        The folder never was a collection, or the file cannot be read.
+    """
+    place = folder.resolve() / PLACE
+    if not is_collection(folder) and best_backup(place) is not None:
+        return CollectionFile(1, None)
+    return read_collection_file(require_collection(folder) / PLACE)
 
 
 def _choose(place: Path, source: Path | None) -> tuple[Path, CatalogueState]:
@@ -146,9 +160,9 @@ def _choose(place: Path, source: Path | None) -> tuple[Path, CatalogueState]:
 
 def _keep_replaced(place: Path, catalogue: Path) -> tuple[str | None, int]:
     """Keep what is replaced: as a backup, or, where it is damaged, byte for byte; and the last entry that it holds."""
-    log = log_of(catalogue)
-    if not _has_content(catalogue):  # its log is kept without it: SQLite removes the log of an empty file
-        return (_copy_files(place, log) if _has_content(log) else None), 0
+    files = [file for file in (catalogue, *logs_of(catalogue)) if has_content(file)]
+    if catalogue not in files or journal_of(catalogue) in files:  # to open it would change or remove the others
+        return (_copy_files(place, *files) if files else None), 0
     engine = open_database(catalogue, "ro")
     try:
         backup = back_up(engine, place, "replaced")
@@ -156,13 +170,9 @@ def _keep_replaced(place: Path, catalogue: Path) -> tuple[str | None, int]:
     except (UnwritableError, BusyError):
         raise
     except InputError:
-        return _copy_files(place, catalogue, *([log] if log.exists() else [])), 0
+        return _copy_files(place, *files), 0
     finally:
         engine.dispose()
-
-
-def _has_content(file: Path) -> bool:
-    return file.is_file() and file.stat().st_size > 0
 
 
 def _copy_files(place: Path, *files: Path) -> str:
@@ -170,7 +180,7 @@ def _copy_files(place: Path, *files: Path) -> str:
     name = new_path(place, "replaced").name
     copies = [place / FOLDER / file.name.replace(CATALOGUE, name) for file in files]
     for file, copy in zip(files, copies, strict=True):
-        with explained_file(copy), replacing(copy) as draft:
+        with explained(copy), replacing(copy) as draft:
             shutil.copyfile(file, draft)
     return str(copies[0])
 
@@ -190,7 +200,7 @@ def _prepare(source: Path, draft: Path, last: int, by: str, message: str) -> Cat
     """Make the new catalogue: a copy of a backup, with tables of this version and a line in its journal."""
     engine = open_database(draft, "draft")
     try:
-        with explained(engine):
+        with explain_database_errors(engine):
             copy_file(source, draft)
         upgrade(engine)
         return _add_line(engine, last, by, message)
@@ -212,12 +222,12 @@ def _close_logs(catalogue: Path) -> None:
     """Put what SQLite keeps beside the old catalogue into it, so that nothing is left for the new one."""
     engine = open_database(catalogue)
     try:
-        if _has_content(catalogue):
-            with explained(engine), closing(connect_file(catalogue, "rw")) as old:
+        if has_content(catalogue):
+            with explain_database_errors(engine), closing(connect_file(catalogue, "rw")) as old:
                 old.execute("PRAGMA journal_mode=DELETE").fetchall()
     except (UnwritableError, BusyError):
         raise
     except InputError:  # it is damaged, and all of its files are kept
         pass
-    for path in (log_of(catalogue), catalogue.with_name(f"{CATALOGUE}-shm")):
+    for path in (*logs_of(catalogue), catalogue.with_name(f"{CATALOGUE}-shm")):
         path.unlink(missing_ok=True)

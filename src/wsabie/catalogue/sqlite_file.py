@@ -5,12 +5,13 @@ A path never becomes part of a URL as it is: every byte of it that means somethi
 
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import BusyError, InputError
 
 Mode = Literal["ro", "rw", "rwc", "draft"]
 
@@ -52,7 +53,7 @@ def _may_be_ours(connection: sqlite3.Connection) -> bool:
 
 def copy_file(source: Path, target: Path) -> None:
     """Copy a database as one state of it, while others may write, into a file that needs no other beside it."""
-    with closing(_read_only(source)) as old, closing(connect_file(target, "draft")) as new:
+    with closing(_read_only(source)) as old, guard_reading(old), closing(connect_file(target, "draft")) as new:
         old.backup(new)
     with target.open(
         "r+b"
@@ -61,9 +62,54 @@ def copy_file(source: Path, target: Path) -> None:
         file.write(b"\1\1")
 
 
-def log_of(path: Path) -> Path:
-    """Return the file beside a database in which SQLite keeps what was written last."""
-    return path.with_name(f"{path.name}-wal")
+def logs_of(path: Path) -> tuple[Path, Path]:
+    """Return the files beside a database that hold what was written last, and what a write began to replace."""
+    return path.with_name(f"{path.name}-wal"), journal_of(path)
+
+
+def journal_of(path: Path) -> Path:
+    """Return the file beside a database by which SQLite takes back a write that was killed."""
+    return path.with_name(f"{path.name}-journal")
+
+
+def has_content(file: Path) -> bool:
+    """Return whether a file is there and not empty."""
+    return file.is_file() and file.stat().st_size > 0
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that knows, where it reads a file without locks, which file, and how that was before."""
+
+    path = Path()
+    stamp: tuple[int, ...] | None = None
+
+
+@contextmanager
+def guard_reading(connection: object) -> Iterator[None]:
+    """Refuse what is read without locks while somebody writes, whether it gives an error or not.
+
+    Raises
+    ------
+    BusyError
+        The file has changed since the connection was opened.
+    """
+    try:
+        yield
+    except Exception as error:
+        _refuse_change(connection, error)
+        raise
+    _refuse_change(connection)
+
+
+def _refuse_change(connection: object, error: Exception | None = None) -> None:
+    if isinstance(connection, _Connection) and connection.stamp not in (None, _stamp_of(connection.path)):
+        refusal = "is being written by somebody else; try again in a moment"
+        raise BusyError(f"{connection.path} {refusal}", served=f"the catalogue {refusal}") from error
+
+
+def _stamp_of(path: Path) -> tuple[int, ...]:
+    stat = path.stat()
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
@@ -75,19 +121,21 @@ def _read_only(path: Path) -> sqlite3.Connection:
         connection.close()
         if error.sqlite_errorcode & 0xFF not in _UNWRITABLE or not os.access(path, os.R_OK):
             raise
-        log = log_of(path)
-        if log.exists() and log.stat().st_size:
+        stamp = _stamp_of(path)  # before the look at its logs: all who write have one
+        if log := next((log for log in logs_of(path) if has_content(log)), None):
             raise InputError(
                 f"{log} holds changes that are not in {path.name} yet, and its folder cannot be written; let somebody "
-                "who may write there run the same command once"
+                "who may write there run the same command once",
+                served="the catalogue holds changes that cannot be read here; who runs the service can mend that",
             ) from error
-        return _connect(path, "mode=ro&immutable=1")
+        connection = _connect(path, "mode=ro&immutable=1")
+        connection.path, connection.stamp = path, stamp
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _connect(path: Path, query: str) -> sqlite3.Connection:
+def _connect(path: Path, query: str) -> _Connection:
     address = f"file:{quote(os.fsencode(path.absolute()))}?{query}"
-    return sqlite3.connect(address, WAIT, isolation_level=None, check_same_thread=False, uri=True)
+    return sqlite3.connect(address, WAIT, isolation_level=None, check_same_thread=False, uri=True, factory=_Connection)

@@ -61,6 +61,25 @@ def test_a_backup_elsewhere_replaces_nothing_but_a_backup(cli: Cli, photos: Path
     assert cli("collection", "restore", photos, out, "--by", "eve").code == 0
 
 
+def test_a_backup_elsewhere_replaces_no_other_catalogue(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    other, out = tmp_path / "other", tmp_path / "other.db"
+    other.mkdir()
+    assert cli("collection", "init", other, "--tags", "none").code == 0
+    assert cli("collection", "backup", other, "--out", out).code == 0
+    (tmp_path / "open.db-wal").write_bytes(b"changes")
+    (tmp_path / "link").symlink_to(other / ".wsabie")
+    for target, fault in (
+        (other / ".wsabie/catalogue.db", "it lies in a collection's own folder"),
+        (tmp_path / "link/catalogue.db", "it lies in a collection's own folder"),
+        (out, "it holds another catalogue and would be lost"),
+        (tmp_path / "open.db", "open.db-wal beside it holds changes"),
+    ):
+        content = target.read_bytes() if target.exists() else None
+        failed = cli("collection", "backup", photos, "--out", target)
+        assert (failed.code, fault in " ".join(failed.err.split())) == (1, True), failed.err
+        assert (target.read_bytes() if target.exists() else None) == content
+
+
 def test_an_older_catalogue_is_accepted_when_that_is_said(cli: Cli, photos: Path) -> None:
     older = (photos / ".wsabie/catalogue.db").read_bytes()
     cli("collection", "tag", photos, 2, "--accept", "land", "--by", "eve")

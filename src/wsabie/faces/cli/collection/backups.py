@@ -39,16 +39,16 @@ def backup(
         return
     with opened(folder, read_only=True) as collection:
         from wsabie.base.errors import InputError, WsabieError
-        from wsabie.catalogue.backups import back_up, check_backup, dump_command
+        from wsabie.catalogue.backups import back_up, dump_command, refuse_target
         from wsabie.catalogue.collection_file import read_collection_file, record_state, state_of
         from wsabie.storage.outputs import refuse_unwritable
 
         if to is not None and not to.parent.is_dir():  # the disk that it names may be away
             raise InputError(f"cannot write {to}: there is no folder {to.parent}; make it, or mount its disk, first")
         refuse_unwritable(("backup", to), inputs=collection.roots().values())
+        if to is not None:
+            refuse_target(to, state_of(collection.engine).catalogue)
         address = read_collection_file(collection.place).database
-        if to is not None and to.exists():
-            check_backup(to, f"cannot write {to}: it is no backup of a catalogue and would be lost")
         if address is None:
             made = back_up(collection.engine, collection.place, "asked", to)
             command = ""
@@ -84,12 +84,10 @@ def restore(
     """Replace the catalogue by a backup; what was there is kept as one more. Of PostgreSQL, print the command."""
     require_database()
     from wsabie.catalogue.backups import load_command
-    from wsabie.catalogue.collection import require_collection
-    from wsabie.catalogue.collection_file import PLACE, read_collection_file
-    from wsabie.catalogue.restoration import accept_catalogue
+    from wsabie.catalogue.restoration import accept_catalogue, read_record
     from wsabie.catalogue.restoration import restore as put_back
 
-    address = read_collection_file(require_collection(folder) / PLACE).database
+    address = read_record(folder).database
     if address is not None and not accept:
         command = load_command(address, str(backup or "catalogue.dump"))
         if json:
