@@ -1,13 +1,16 @@
 """Networks that would take the machine are refused before they run, or end with the process that tries them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from wsabie.base.errors import InputError
 from wsabie.base.memory_budget import ITEM_MEMORY
+from wsabie.features import onnx_trial
 from wsabie.features.onnx_encoder import OnnxEncoder
 from wsabie.features.onnx_graph import check_graph
-from wsabie.features.onnx_network import Network, Trial, centre_of
+from wsabie.features.onnx_network import Model, Network, Trial, centre_of
 from wsabie.sources.records import ItemList
 
 onnx = pytest.importorskip("onnx")
@@ -135,3 +138,112 @@ def test_networks_share_the_memory_of_pictures(monkeypatch):
     monkeypatch.setattr(Network, "run", lambda *_: np.array([ITEM_MEMORY.used], np.float32))
     shares = Network.features(object.__new__(Network), None, None, None, Trial(1, 1 << 20))
     assert (shares.tolist(), ITEM_MEMORY.used) == ([1 << 20], 0)
+
+
+# ---- the check cannot be got around
+
+
+def check_nodes(nodes, more=b"", picture="picture"):
+    """Check a network whose graph ends with the bytes `more`."""
+    graph = onnx.GraphProto(input=[onnx.ValueInfoProto(name=picture)], node=nodes)
+    content = graph.SerializeToString().replace(b"picture?", b"picture\xff") + more
+    check_graph(bytes([0x3A, 0x80 | len(content) & 0x7F, len(content) >> 7]) + content)
+
+
+def test_nodes_in_any_order_are_looked_through():
+    chain = [node("Add", [str(i), "picture" if not i else str(i)], [str(i + 1)]) for i in range(5)]
+    chain += [node("Cast", ["5"], ["n"], to=7), node("ConstantOfShape", ["n"])]
+    for nodes in (chain, chain[::-1]):
+        with pytest.raises(ValueError, match="ConstantOfShape makes something whose size"):
+            check_nodes(nodes)
+
+
+def test_a_second_graph_is_refused():
+    parts = (onnx.GraphProto(input=[onnx.ValueInfoProto(name="picture")]), onnx.GraphProto(node=[node("Relu", ["n"])]))
+    with pytest.raises(ValueError, match="second graph"):
+        check_graph(b"".join(onnx.ModelProto(graph=part).SerializeToString() for part in parts))
+
+
+@pytest.mark.parametrize(
+    ("one", "reason"),
+    [
+        (node("ReduceSum", ["w", "picture"]), "ReduceSum makes something whose size"),
+        (node("ReduceMax", ["w", "picture"], domain="ai.onnx"), "ReduceMax makes something whose size"),
+        (node("SplitToSequence", ["w", "picture"]), "SplitToSequence makes something whose size"),
+        (node("Resize", ["w", "picture"]), "Resize makes something whose size"),
+        (node("Pad", ["w", "picture"], domain="com.microsoft"), "Pad makes something whose size"),
+        (node("ImageDecoder", ["picture"]), "the operator 'ImageDecoder'"),
+        (node("CropAndResize", ["w", "b", "i", "picture"], domain="com.microsoft"), "'com.microsoft.CropAndResize'"),
+        (node("Relu", ["picture"], domain="com.example"), "'com.example.Relu'"),
+    ],
+)
+def test_operators_that_are_not_known_to_keep_their_size_are_refused(one, reason):
+    with pytest.raises(ValueError, match=reason):
+        check_nodes([one])
+
+
+def test_sizes_that_depend_on_chance_are_refused():
+    with pytest.raises(ValueError, match="NonZero makes something whose size"):
+        check_nodes([node("RandomUniform", [], ["r"], shape=[9]), node("Round", ["r"], ["s"]), node("NonZero", ["s"])])
+
+
+@pytest.mark.parametrize(
+    ("more", "picture"),
+    [
+        (b"\x29\x08\x00\x42\x04name", "name"),  # a number of 8 bytes in the place of a tensor of this name
+        (b"\x2a\x0c\x08\x00\x42\x08picture\xfe", "picture?"),  # the same name as that of the input, read as UTF-8
+    ],
+)
+def test_no_decoy_hides_the_picture(more, picture):
+    with pytest.raises(ValueError, match="NonZero makes something whose size"):
+        check_nodes([node("NonZero", [picture])], more, picture)
+
+
+def test_no_decoy_hides_an_operator():
+    hidden = node("NonZero", ["picture"]).SerializeToString() + b"\x21Reshape\x00"
+    with pytest.raises(ValueError, match="NonZero makes something whose size"):
+        check_nodes([], bytes([0x0A, len(hidden)]) + hidden)
+
+
+def test_no_decoy_hides_the_size_of_a_tensor():
+    tensor = onnx.TensorProto(name="w", dims=[1 << 40], raw_data=b"1234").SerializeToString()
+    with pytest.raises(ValueError, match="has 4 bytes for"):
+        check_nodes([], bytes([0x2A, len(tensor) + 9]) + tensor + b"\x09" + bytes(8))
+    parts = [onnx.TensorProto(dims=[32], raw_data=b"1234").SerializeToString()] * 2
+    twice = b"".join(bytes([0x2A, len(part)]) + part for part in parts)
+    with pytest.raises(ValueError, match="two tensors"):
+        check_nodes([], bytes([0x0A, len(twice) + 2, 0x2A, len(twice)]) + twice)
+
+
+def test_pictures_choose_among_short_strings_alone():
+    for long in (onnx.TensorProto(data_type=8, dims=[2], string_data=[b"", b"x" * 256]), b"x" * 256, [b"x" * 256]):
+        kind = {bytes: "value_string", list: "value_strings"}.get(type(long), "value")
+        with pytest.raises(ValueError, match="a string of more than 255 bytes"):
+            check_nodes([node("Constant", [], ["w"], **{kind: long}), node("Gather", ["w", "picture"])])
+
+
+STEPS = """
+    Shape Gather Concat Slice Unsqueeze Reshape Conv Transpose Expand Where Equal Resize Floor Pad LayerNormalization
+    ReduceMean Pow Sub Sqrt Div MatMul Softmax Split Erf Tanh Gelu HardSwish HardSigmoid Sigmoid Clip Identity Einsum
+    ReduceL2 Max Cast ArgMax GatherND ScatterND Trilu DynamicQuantizeLinear MatMulInteger ConvInteger QuantizeLinear
+    DequantizeLinear QLinearConv QLinearMatMul com.microsoft.FusedConv com.microsoft.FusedMatMul
+    com.microsoft.QLinearAdd com.microsoft.Attention com.microsoft.MultiHeadAttention com.microsoft.BiasGelu
+    com.microsoft.SkipLayerNormalization com.microsoft.MatMulNBits com.microsoft.nchwc.Conv
+"""
+
+
+def test_published_networks_pass():
+    for path in (Path(onnx.__file__).parent / "backend" / "test" / "data" / "light").glob("*.onnx"):
+        check_graph(path.read_bytes())
+    for step in STEPS.split():
+        domain, _, op = step.rpartition(".")
+        check_nodes([node(op, ["picture"], domain=domain)])
+    check_nodes([node("LSTM", ["picture"], ["", "h"]), node("Resize", ["h", "", "", "sizes"])])
+
+
+def test_a_file_is_looked_through_once_and_is_not_copied(tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_trial, "check_model", None)  # of this process, not of the one that tries
+    path = write_network(tmp_path / "a.onnx", [node("Flatten", ["picture"])])
+    assert fit(path).n_features_ == 48
+    model = Model.read(path)
+    assert model.to_bytes() is model.to_bytes()

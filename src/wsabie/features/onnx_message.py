@@ -8,6 +8,8 @@ format has one, says by `data_location` where its numbers are.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+Content = bytes | memoryview
+
 _HOLDS: dict[str, dict[int, str]] = {
     "model": {7: "graph", 20: "training", 25: "function"},
     "training": {1: "graph", 2: "graph"},
@@ -25,7 +27,7 @@ _VARINT, _EIGHT_BYTES, _MESSAGE, _FOUR_BYTES = 0, 1, 2, 5
 _FIXED = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
 
 
-def names_other_files(content: bytes) -> bool:
+def names_other_files(content: Content) -> bool:
     """Whether a tensor of an ONNX model is said to be kept outside it.
 
     Raises
@@ -50,16 +52,17 @@ def names_other_files(content: bytes) -> bool:
 
 
 class Field(NamedTuple):
-    """One field of a message: a number, or the bytes from `begin` to `end`."""
+    """One field of a message: a number (0 where its width is fixed), or the bytes from `begin` to `end`."""
 
     number: int
     is_message: bool
+    is_varint: bool
     value: int
     begin: int
     end: int
 
 
-def iterate_fields(content: bytes, at: int, end: int) -> Iterator[Field]:
+def iterate_fields(content: Content, at: int, end: int) -> Iterator[Field]:
     """Yield the fields of the message that lies from `at` to `end`.
 
     Raises
@@ -73,12 +76,12 @@ def iterate_fields(content: bytes, at: int, end: int) -> Iterator[Field]:
         value, stop = _value(content, at, end, wire)
         if number == 0 or stop > end:
             raise ValueError("no protobuf message")
-        is_message = wire == _MESSAGE
-        yield Field(number, is_message, value if wire == _VARINT else 0, stop - value if is_message else at, stop)
+        is_message, is_varint = wire == _MESSAGE, wire == _VARINT
+        yield Field(number, is_message, is_varint, value if is_varint else 0, stop - value if is_message else at, stop)
         at = stop
 
 
-def _value(content: bytes, at: int, end: int, wire: int) -> tuple[int, int]:
+def _value(content: Content, at: int, end: int, wire: int) -> tuple[int, int]:
     """The number, or the length, that follows a tag; and where the field stops."""
     if wire in _FIXED:
         return 0, at + _FIXED[wire]
@@ -88,7 +91,7 @@ def _value(content: bytes, at: int, end: int, wire: int) -> tuple[int, int]:
     return value, at + value if wire == _MESSAGE else at
 
 
-def read_varint(content: bytes, at: int, end: int) -> tuple[int, int]:
+def read_varint(content: Content, at: int, end: int) -> tuple[int, int]:
     """Return a number of variable length and where it ends."""
     value = shift = 0
     while at < end and shift < 64:

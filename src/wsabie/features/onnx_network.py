@@ -16,8 +16,6 @@ from wsabie.base.errors import InputError
 from wsabie.base.limits import current_limits, limit_error
 from wsabie.base.memory_budget import ITEM_MEMORY
 from wsabie.features.decode import NOT_FINITE, RejectedItem
-from wsabie.features.onnx_graph import check_graph
-from wsabie.features.onnx_message import names_other_files
 from wsabie.storage.atomic import readable
 
 MAX_BYTES = (1 << 31) - 1
@@ -55,13 +53,22 @@ class Model:
     @cached_property
     def sha256(self) -> str:
         """64 hex digits."""
-        return hashlib.sha256(np.ascontiguousarray(self.content).data).hexdigest()
+        return hashlib.sha256(self.view()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Model) and self.sha256 == other.sha256
 
     def __hash__(self) -> int:
         return hash(self.sha256)
+
+    def view(self) -> memoryview:
+        """Return the bytes, which are not copied."""
+        return np.ascontiguousarray(self.content).data
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes, copied unless they were bytes before."""
+        base: object = self.content.base
+        return base if isinstance(base, bytes) and len(base) == len(self.content) else self.content.tobytes()
 
     @classmethod
     def read(cls, path: str | Path) -> "Model":
@@ -82,7 +89,7 @@ class Model:
                     "give another export of the encoder"
                 )
             length = path.stat().st_size
-            content = np.fromfile(path, np.uint8)
+            content = np.frombuffer(path.read_bytes(), np.uint8)
             if len(content) != length:
                 raise InputError(f"{path} changes while it is read; run the same command again when it is whole")
             return cls(content, str(path))
@@ -209,9 +216,9 @@ def open_session(model: Model) -> Any:
     Raises
     ------
     InputError
-        There is no runtime, or the model cannot be opened, or should not.
+        There is no runtime, or the model cannot be opened.
     """
-    check_model(model)
+    check_runtime()
     from onnxruntime import InferenceSession, SessionOptions
 
     options = SessionOptions()
@@ -219,33 +226,22 @@ def open_session(model: Model) -> Any:
     options.log_severity_level = _FATAL
     options.enable_cpu_mem_arena = False  # what a large picture took is given back
     options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that was looked through
-    content = model.content.tobytes()
     try:
-        return InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        return InferenceSession(model.to_bytes(), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime raises classes of its own
-        raise _unusable(model, error) from error
+        raise refuse_opening(model, error) from error
 
 
-def check_model(model: Model) -> None:
-    """Raise InputError where there is no runtime, or a model should not be opened; nothing is opened."""
+def check_runtime() -> None:
+    """Raise InputError where there is no runtime."""
     try:
         import onnxruntime  # noqa: F401
     except ImportError as error:
         raise InputError("an ONNX model needs ONNX Runtime; install it: pip install 'wsabie[onnx]'") from error
-    content = model.content.tobytes()
-    try:
-        outside = names_other_files(content)
-    except ValueError as error:
-        raise _unusable(model, error) from error
-    if outside:
-        raise InputError("the ONNX model keeps its weights in other files; export the encoder into a single ONNX file")
-    try:
-        check_graph(content)
-    except ValueError as error:
-        raise InputError(f"{model.name} is not run: {error}; export the image encoder alone, without it") from error
 
 
-def _unusable(model: Model, error: Exception) -> InputError:
+def refuse_opening(model: Model, error: Exception) -> InputError:
+    """Return the error of a model that is no ONNX file, or not one for this runtime."""
     return InputError(
         f"ONNX Runtime cannot open {model.name} ({_first_line(error)}); give an ONNX file of standard operators"
     )

@@ -1,7 +1,7 @@
 """The first picture of a network, in a process that can be ended: nothing else bounds the time and memory of a runtime.
 
-The process begins with `python -m wsabie.features.onnx_trial`, is given a line of JSON and the file, and answers with a
-line of JSON. A file is tried once in a process; workers are told what came of it.
+The process begins with `python -m wsabie.features.onnx_trial REQUEST` (JSON), reads the file from standard input, looks
+it through, and answers with a line of JSON. A file is tried once in a process; workers are told what came of it.
 """
 
 import json
@@ -19,7 +19,9 @@ import numpy as np
 
 from wsabie.base.errors import InputError
 from wsabie.base.limits import current_limits, limit_error
-from wsabie.features.onnx_network import Model, Network, Trial, check_model
+from wsabie.features.onnx_graph import check_graph
+from wsabie.features.onnx_message import names_other_files
+from wsabie.features.onnx_network import Model, Network, Trial, check_runtime, refuse_opening
 
 _COPIES = 6  # of the weights, while a session is made
 _MEMORY_WORDS = ("bad_alloc", "allocate memory", "bad allocation", "would require more than")  # of the runtime
@@ -28,7 +30,7 @@ _STARTING = 30  # seconds that a busy machine may take for the process itself
 
 @lru_cache(maxsize=8)
 def try_network(model: Model, side: int | None, output: str | None) -> Trial:
-    """Run a network on a grey picture.
+    """Look a network through and run it on a grey picture.
 
     Parameters
     ----------
@@ -42,14 +44,14 @@ def try_network(model: Model, side: int | None, output: str | None) -> Trial:
     InputError
         It cannot be used, or takes more time or memory than `Limits` allow.
     """
-    check_model(model)
+    check_runtime()
     limits = current_limits()
     request = {"side": side, "output": output, "name": model.name, "n_bytes": limits.network_bytes}
-    words = [sys.executable, "-m", __name__]
+    words = [sys.executable, "-m", __name__, json.dumps(request)]
     try:
         done = subprocess.run(  # noqa: S603 - our own
             words,
-            input=b"".join((json.dumps(request).encode(), b"\n", model.content.data)),  # one copy of gigabytes
+            input=model.view(),  # gigabytes, which are not copied
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=limits.network_seconds + _STARTING,
@@ -81,12 +83,13 @@ def _refusal(model: Model, exceeds: str) -> InputError:
 
 
 def answer_request() -> dict[str, Any]:
-    """Run what standard input holds, and return what came of it."""
-    request = json.loads(sys.stdin.buffer.readline())
-    content = np.frombuffer(sys.stdin.buffer.read(), np.uint8)
-    _bound(request["n_bytes"] + _COPIES * len(content))
+    """Check and run the model in standard input, and return what came of it."""
+    request = json.loads(sys.argv[1])
+    model = Model(np.frombuffer(sys.stdin.buffer.read(), np.uint8), request["name"])
+    _bound(request["n_bytes"] + _COPIES * len(model.content))
     try:
-        network = Network(Model(content, request["name"]), request["side"], request["output"])
+        check_model(model)  # here, where a graph without end is ended
+        network = Network(model, request["side"], request["output"])
         n_before = _memory_figure("VmRSS")
         shape = network.wanted
         grey = np.full((shape.height, shape.width, 3), 128, np.uint8)
@@ -97,6 +100,21 @@ def answer_request() -> dict[str, Any]:
         short = any(words in str(error) for words in _MEMORY_WORDS)
         return {"exceeds": "network_bytes"} if short else {"error": str(error)}
     return {"width": width, "n_bytes": max(0, _memory_figure("VmHWM") - n_before)}
+
+
+def check_model(model: Model) -> None:
+    """Raise InputError where a model should not be opened; nothing is opened."""
+    content = model.view()
+    try:
+        outside = names_other_files(content)
+    except ValueError as error:
+        raise refuse_opening(model, error) from error
+    if outside:
+        raise InputError("the ONNX model keeps its weights in other files; export the encoder into a single ONNX file")
+    try:
+        check_graph(content)
+    except ValueError as error:
+        raise InputError(f"{model.name} is not run: {error}; export the image encoder alone, without it") from error
 
 
 def _bound(n_bytes: int) -> None:
