@@ -16,9 +16,9 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from tests.emoji_files import write_emoji
 from typer.main import get_command
 
-from emoji_files import write_emoji
 from wsabie.faces.cli.main import app, run
 
 NAMES: dict[str, str] = {

@@ -1,0 +1,160 @@
+"""What must stay the same when names and files move: `python -m benchmarks.behaviour record FILE`, then `compare FILE`.
+
+Records the bits of models that are trained with fixed seeds, the JSON of every command on small data, and the OpenAPI
+document of both services. `compare` lists what differs, and ends with 1 if anything does.
+"""
+
+import argparse
+import hashlib
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from tests.faults.bad_names import LINES, Workbench, call, list_commands
+
+import wsabie
+from wsabie.base.plain import plain
+
+SIMILARITIES = ("dot", "euclidean", "cosine")
+_CLOCK = re.compile("second|_ms|rate|_at$|^at$|made|date|started|ended|bytes|hash|machine|version|speed|^token$")
+"""Keys whose values differ from run to run."""
+_STAMP = re.compile(r"\d{8}T\d{6}\.\d{6}Z|\d{8}-\d{6}-[0-9a-f]{6}")
+_N, _WIDTH, _LABELS = 300, 40, 12
+
+
+def main() -> int:
+    """Record or compare; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.behaviour", description=__doc__)
+    parser.add_argument("action", choices=("record", "compare"))
+    parser.add_argument("file", type=Path)
+    options = parser.parse_args()
+    now = json.loads(json.dumps(record()))
+    if options.action == "record":
+        options.file.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n")
+        return 0
+    differences = list(compare(json.loads(options.file.read_text()), now))
+    print("\n".join(differences) or "nothing differs")
+    return int(bool(differences))
+
+
+def record() -> dict[str, Any]:
+    """Return all that is compared, JSON-able."""
+    return {"models": dict(record_models()), "commands": dict(record_commands()), "api": record_api()}
+
+
+def record_models() -> Iterator[tuple[str, str]]:
+    """Yield the name of each kind of model and a checksum of what it computes."""
+    rng = np.random.default_rng(0)
+    dense = rng.random((_N, _WIDTH)).astype(np.float32) * (rng.random((_N, _WIDTH)) < 0.2)
+    labels = sp.csr_matrix((rng.random((_N, _LABELS)) < 0.15).astype(np.int8))
+    for form, rows in (("sparse", sp.csr_matrix(dense)), ("dense", dense)):
+        for similarity in SIMILARITIES:
+            for loss in ("warp", "auc"):
+                model = wsabie.Wsabie(dim=8, epochs=3, threads=1, seed=3, similarity=similarity, loss=loss)
+                yield f"{form} {similarity} {loss}", _bits_of(model.fit(rows, labels), rows)
+    rows = sp.csr_matrix(dense)
+    for name in ("LinearRanker", "NearestNeighbours", "OneVsRest", "Popularity", "Softmax", "FullRank"):
+        kind = getattr(wsabie, name, None)
+        if kind is not None:
+            known = {"epochs": 3, "threads": 1, "seed": 3, "blend": 0.5}
+            model = kind(**{key: value for key, value in known.items() if key in kind().get_params()})
+            yield name, _bits_of(model.fit(rows, labels), rows)
+    pairs = [(f"{i}", f"{j}") for i in range(_LABELS) for j in range(i)]
+    space = wsabie.Space(dim=8, epochs=3, threads=1, seed=3).fit([wsabie.Relation("one", "other", pairs)])
+    yield "space", _digest(np.concatenate([np.ravel(part) for part in space.rank("one", "other", None, 3)]))
+
+
+def _bits_of(model: Any, rows: Any) -> str:
+    arrays = [model.scores(rows), *model.rank(rows, 5)]
+    if isinstance(model, wsabie.Wsabie):
+        arrays += [model.transform(rows), model.label_vectors]
+    return _digest(*arrays)
+
+
+def _digest(*arrays: Any) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def record_commands() -> Iterator[tuple[str, Any]]:
+    """Yield the words of each command that prints JSON, and its document without times, sizes and places."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        bench = Workbench(folder)
+        try:
+            for command, content in list_commands():
+                if "--json" in {option for one in content.params for option in one.opts} and command != "serve":
+                    new = folder / f"new {command}"
+                    new.mkdir()
+                    (new / "folder").mkdir()
+                    copy = shutil.copytree(bench.places["model"], new / "copy")
+                    places = {**bench.places, "new": str(new), "folder": str(new / "folder"), "copy": str(copy)}
+                    words = [word.format_map(places) for word in LINES[command].split()]
+                    code, text = call([*command.split(), *words, "--json"], folder / "log", new)
+                    yield command, {"code": code, "documents": _documents(text, place)}
+        finally:
+            bench.close()
+
+
+def _documents(text: str, place: str) -> list[Any]:
+    lines = [line for line in _STAMP.sub("STAMP", text.replace(place, "")).splitlines() if line.startswith(("{", "["))]
+    return [_without_times(json.loads(line)) for line in lines]
+
+
+def _without_times(value: Any) -> Any:
+    """The same with the types alone of what differs from run to run."""
+    if isinstance(value, Mapping):
+        return {
+            key: type(one).__name__ if _CLOCK.search(key) and not isinstance(one, dict | list) else _without_times(one)
+            for key, one in value.items()
+        }
+    if isinstance(value, list):
+        return [_without_times(one) for one in value]
+    return f"{value:.6g}" if isinstance(value, float) else plain(value)
+
+
+def record_api() -> dict[str, Any]:
+    """Return the OpenAPI documents of a collection's service and of a model's."""
+    from starlette.testclient import TestClient
+
+    from wsabie.catalogue.collection import create, open_collection
+    from wsabie.faces.serve.app import make_app
+    from wsabie.faces.serve.context import Context
+    from wsabie.faces.serve.limits import Limits
+    from wsabie.faces.serve.served import CollectionModel
+
+    with tempfile.TemporaryDirectory() as place:
+        create(Path(place)).close()
+        with open_collection(Path(place)) as collection:
+            app = make_app(Context(Limits(), None, CollectionModel(collection), collection))
+            with TestClient(app, base_url="http://localhost") as client:
+                document: dict[str, Any] = client.get("/openapi.json").json()
+    return document
+
+
+def compare(before: Any, now: Any, place: str = "") -> Iterator[str]:
+    """Yield a line for each difference."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted(before.keys() | now.keys()):
+            if key not in now or key not in before:
+                yield f"{place}/{key}: {'is gone' if key not in now else 'is new'}"
+            else:
+                yield from compare(before[key], now[key], f"{place}/{key}")
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for number, (old, new) in enumerate(zip(before, now, strict=True)):
+            yield from compare(old, new, f"{place}/{number}")
+    elif before != now:
+        yield f"{place}: {json.dumps(before)[:200]} is now {json.dumps(now)[:200]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
