@@ -42,6 +42,7 @@ from wsabie.catalogue.collection_file import (
 from wsabie.catalogue.connection import connect, way_back
 from wsabie.catalogue.damage import find_damage
 from wsabie.catalogue.database import open_database, reading, writing
+from wsabie.catalogue.database_errors import DAMAGED
 from wsabie.storage.atomic import DiskFullError, UnwritableError, explained, held, readable
 
 HERE = "."
@@ -255,7 +256,7 @@ def damage_error(collection: Collection, fault: str) -> InputError:
     """Return the refusal of a catalogue in which this fault was found."""
     return InputError(
         f"the catalogue of {collection.folder} is damaged ({fault}); {way_back(collection.folder)}",
-        served="the catalogue is damaged; who runs the service learns more by: wsabie collection status --check",
+        served=DAMAGED,
     )
 
 

@@ -16,6 +16,8 @@ from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue import sqlite_file
 from wsabie.storage.atomic import DiskFullError
 
+DAMAGED = "the catalogue is damaged; who runs the service learns more by: wsabie collection status --check"
+"""What people with a browser read of damage."""
 _PAGE = 1 << 16  # bytes that SQLite takes at a time, at most
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -41,7 +43,8 @@ def explained(engine: Engine) -> Iterator[None]:
             raise _explanation(engine, error.orig) from error
         raise
     except NoneFreeError as error:
-        raise BusyError(f"{shown(engine)} is being asked too much at once; try again in a moment") from error
+        what = "is being asked too much at once; try again in a moment"
+        raise BusyError(f"{shown(engine)} {what}", served=f"the catalogue {what}") from error
 
 
 def shown(engine: Engine) -> str:
@@ -57,19 +60,20 @@ def _explanation(engine: Engine, error: BaseException | None) -> Exception:
     code: Any = getattr(error, "sqlite_errorcode", None)
     kind, state = None if code is None else code & 0xFF, _state_of(error)
     if kind == sqlite3.SQLITE_FULL or state == "53100" or (code is not None and _no_room(engine, code)):
-        return DiskFullError(
-            f"cannot write {place}: the disk is full; free some space (what was saved before is whole)"
-        )
+        what = "the disk is full; free some space (what was saved before is whole)"
+        return DiskFullError(f"cannot write {place}: {what}", served=f"cannot write the catalogue: {what}")
     if state in _WRITTEN or kind in _BUSY:
-        return BusyError(
-            f"{place} is being written by somebody else for more than {sqlite_file.WAIT} seconds; try again"
-        )
+        what = f"is being written by somebody else for more than {sqlite_file.WAIT} seconds; try again"
+        return BusyError(f"{place} {what}", served=f"the catalogue {what}")
     if kind == sqlite3.SQLITE_READONLY or state in (_FORBIDDEN, "25006"):
-        return InputError(f"cannot write {place}: it is read-only; check its permissions and those of its folder")
+        what = "it is read-only; check its permissions and those of its folder"
+        return InputError(f"cannot write {place}: {what}", served=f"cannot write the catalogue: {what}")
     if _is_damage(error):
-        return InputError(f"{place} is damaged ({said[:200]}); {restore_hint(engine)}")
-    told = f"the database {place} does not answer as it should ({said[:200]}); check it and try again"
-    return BusyError(told) if code is None and (not state or state[:2] in _AWAY) else InputError(told)
+        return InputError(f"{place} is damaged ({said[:200]}); {restore_hint(engine)}", served=DAMAGED)
+    what, hint = "does not answer as it should", "check it and try again"
+    sentence, served = f"the database {place} {what} ({said[:200]}); {hint}", f"the catalogue {what}; {hint}"
+    is_away = code is None and (not state or state[:2] in _AWAY)
+    return (BusyError if is_away else InputError)(sentence, served=served)
 
 
 def restore_hint(engine: Engine) -> str:
