@@ -1,6 +1,7 @@
 """A collection over HTTP, as people work with it: pages, review, search, jobs; and what is refused."""
 
 import json
+import shutil
 import time
 from io import BytesIO
 from pathlib import Path
@@ -421,3 +422,29 @@ def test_errors_cost_one_look_through_the_catalogue_a_minute(
         (422, "the catalogue is damaged")
     }
     assert len(looks) == 2
+
+
+@pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)
+def test_a_catalogue_that_goes_away_is_told_in_a_sentence(
+    asked: TestClient, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    catalogue = folder / ".wsabie/catalogue.db"
+    decisions = {"decisions": [{"item": 40, "label": "red", "state": "accepted"}]}
+
+    def details() -> list[str]:
+        answers = [asked.post("/api/v1/decisions", json=decisions) for _ in range(2)]
+        answers += [asked.get(f"/api/v1/{path}") for path in ("items", "labels", "items/1/file")]
+        assert {one.status_code for one in answers} == {422}, answers
+        return [one.json()["detail"] for one in answers]
+
+    assert asked.post("/api/v1/decisions", json=decisions).status_code == 200
+    catalogue.rename(folder / "away.db")
+    gone, *later = details()
+    assert gone == "the catalogue was removed or replaced while it was open; nothing is kept"
+    assert set(later) == {"the catalogue does not answer as it should; check it and try again"}
+    catalogue.write_bytes(b"no catalogue" * 1000)
+    assert {detail.partition(";")[0] for detail in details()} == {"the catalogue is damaged"}
+    catalogue.unlink()
+    shutil.copy(folder / "away.db", catalogue)
+    assert asked.post("/api/v1/decisions", json=decisions).status_code == 200
+    assert not caplog.records

@@ -102,6 +102,15 @@ def test_no_long_answer_keeps_the_service(trained_collection: Path, tmp_path: Pa
                         slow.recv(1)
                         time.sleep(0.4)
                     assert rest_of(slow) < LONG
+                with asking(port, "items/1/file") as steady:
+                    size = 12  # of the head
+                    for _ in range(15):
+                        size += len(steady.recv(16_000))
+                        time.sleep(0.2)
+                    steady.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+                    while size < LONG and (piece := steady.recv(1 << 20)):
+                        size += len(piece)
+                    assert size >= LONG
                 with asking(port, "items/1/file") as to:
                     os.truncate(folder / PICTURE, 1000)
                     assert rest_of(to) < LONG

@@ -20,8 +20,10 @@ from tests.faces.serve.test_processes import BODY
 
 from wsabie.base.errors import InputError
 from wsabie.faces.serve import connections as module
+from wsabie.faces.serve import places as places_module
 from wsabie.faces.serve.connections import Connections, connection_limit
 from wsabie.faces.serve.places import WINDOW, Transfer, Transfers
+from wsabie.faces.serve.stages import Stages
 
 HANDLES = 256
 JSON = {"content-type": "application/json"}
@@ -114,6 +116,12 @@ class Fake:
     def get_write_buffer_size(self) -> int:
         return self.waiting
 
+    def get_extra_info(self, _: str) -> "Fake":
+        return self
+
+    def fileno(self) -> int:
+        raise OSError("a system that does not say how much it holds")
+
     def abort(self) -> None:
         self.is_open = False
 
@@ -166,10 +174,32 @@ def test_connections_are_shared_and_the_longest_idle_makes_room(clock: list[floa
     assert set(pool.open) == {eve[0], eve[2]}
 
 
+def test_who_still_reads_its_answer_is_not_idle(clock: list[float]) -> None:
+    pool = Connections(2, 1.0, 5, 1000)
+    reader, other = Fake(waiting=100_000), Fake()
+    assert pool.add(reader)
+    clock[0] += 1
+    assert pool.add(other)
+    assert pool.add(Fake())  # in place of the other, which was idle for a shorter time
+    assert [reader.is_open, other.is_open] == [True, False]
+    for reader.waiting in range(100_000, -1, -5000):
+        clock[0] += 1
+        pool.sweep()
+    clock[0] += 4
+    pool.sweep()
+    assert reader.is_open
+    clock[0] += 2
+    pool.sweep()
+    assert not reader.is_open
+
+
 class Limit:
     """Whether a transfer was ended."""
 
     is_over = False
+
+    def expired(self) -> bool:
+        return self.is_over
 
     def reschedule(self, _: float) -> None:
         self.is_over = True
@@ -194,6 +224,42 @@ def test_the_slowest_transfer_of_a_caller_makes_room(clock: list[float]) -> None
     second.begin_wait(2)
     second.end_wait(2 + WINDOW, 20_000, 1000)
     assert begin("eve", 4) is None  # fast enough, both
+
+
+@pytest.mark.parametrize("lasting", ["end", "answer"])
+def test_a_transfer_that_expired_makes_no_room_and_takes_none(monkeypatch: pytest.MonkeyPatch, lasting: str) -> None:
+    """Neither while it ends, nor while its client does not read the answer."""
+    monkeypatch.setattr(places_module, "_NEW", 0.0)
+    statuses: list[int] = []
+
+    async def app(_: Any, receive: Any, send: Any) -> None:
+        try:
+            await receive()
+        except asyncio.CancelledError:
+            if lasting == "end":
+                await asyncio.sleep(0.1)
+            raise
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body"})
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+            await asyncio.sleep(0.1 if message["status"] == 408 else 0)
+
+    async def body() -> Any:
+        return {"type": "http.request", "body": b"{}"}
+
+    async def ask() -> None:
+        stages = Stages(app, 1, 0.1, 1.0, 1000, lambda _: "")
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"content-length", b"2")]}
+        slow = asyncio.create_task(stages(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
+        await asyncio.sleep(0.15)
+        await stages(scope, body, send)
+        await slow
+
+    asyncio.run(ask())
+    assert statuses == ([503, 408] if lasting == "end" else [408, 200])
 
 
 def test_too_few_handles_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import h11
 import httpx2 as httpx
 import pytest
 from starlette.testclient import TestClient
@@ -15,6 +16,7 @@ from wsabie.faces.serve.app import make_app
 from wsabie.faces.serve.context import Context
 from wsabie.faces.serve.limits import LOOPBACK, Limits
 from wsabie.faces.serve.served import CollectionModel
+from wsabie.faces.serve.strict_http import StrictConnection
 
 PICTURE = "/api/v1/items/1/file"
 JSON = {"content-type": "application/json"}
@@ -136,6 +138,59 @@ def test_addresses_of_pages_have_words_of_their_own(asked: TestClient) -> None:
     assert asked.get(f"/api/v1/items/1/thumbnail?size=256&v={seen}").status_code == 200
 
 
+# ---- heads and bodies
+
+POST, NEXT = b"POST / HTTP/1.1\r\nHost: a\r\n", b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+BLANK = b"\n\n{\r\n\r\n\n\r\n\n"
+
+
+def requested(sent: bytes, step: int) -> list[bytes]:
+    """Targets of the requests that are in what is sent in pieces of this size, and the bodies that are not empty."""
+    connection, parts = StrictConnection(), []
+    for start in range(0, len(sent), step):
+        connection.receive_data(sent[start : start + step])
+        while (event := connection.next_event()) is not h11.NEED_DATA:
+            if event is h11.PAUSED:
+                connection.send(h11.Response(status_code=200, headers=[("content-length", "0")]))
+                connection.send(h11.EndOfMessage())
+                connection.start_next_cycle()
+            elif isinstance(event, h11.Request):
+                parts += [event.target, b""]
+            elif isinstance(event, h11.Data):
+                parts[-1] += event.data
+    return [part for part in parts if part]
+
+
+@pytest.mark.parametrize("step", [1, 7, 20_000])
+def test_only_heads_and_trailers_are_judged(step: int) -> None:
+    body = BLANK * step
+    n = len(body)
+    for sent in (
+        POST + b"Content-Length: %d\r\n\r\n%s" % (n, body),
+        CHUNKED + b"%x\r\n%s\r\n0\r\n\r\n" % (n, body),
+        CHUNKED + b"1;a=b\r\n\n\r\n%x\r\n%s\r\n0\r\nX: y\r\n\r\n" % (n - 1, body[1:]),
+    ):
+        assert requested(sent + NEXT + NEXT[:-9], step) == [b"/", body, b"/next"]
+
+
+@pytest.mark.parametrize("step", [1, 7, 20_000])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\nHost: a\n\r\n", b"GET / HTTP/1.1\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\n\nGET /hidden HTTP/1.1\r\nHost: a\r\n\r\n", b"\n" + NEXT, b"\r\n" + NEXT,
+        POST + b"X: a\r\n b\r\n\r\n", POST + b"X: y\r\n" * 100 + b"\r\n",
+        CHUNKED + b"0\r\n\n", CHUNKED + b"0\r\nX: y\n\r\n", CHUNKED + b"0\nX: y\r\n\r\n",
+        CHUNKED + b"1\n\n\r\n0\r\n\r\n", CHUNKED + b"0\r\nX: y\r\n z\r\n\r\n", CHUNKED + b"1\r\n\n\n0\r\n\r\n",
+        POST + b"Content-Length: 2\r\n\r\n\n\nGET / HTTP/1.1\nHost: a\n\n",
+    ],
+)  # fmt: skip
+def test_heads_and_trailers_that_end_in_a_way_of_their_own_are_refused(sent: bytes, step: int) -> None:
+    with pytest.raises(h11.RemoteProtocolError):
+        requested(sent, step)
+
+
 # ---- parts of files
 
 SIZE = "bytes */"
@@ -161,3 +216,15 @@ def test_parts_of_files(asked: TestClient, given: str, status: int) -> None:
         assert answer.status_code == status, path
         assert (answer.headers.get("content-range", "").startswith(SIZE)) == (status == 416)
         assert len(answer.content) <= whole + 1000
+
+
+def test_a_resumed_download_of_a_changed_file_begins_anew(asked: TestClient) -> None:
+    for path in (PICTURE, "/api/v1/items/1/thumbnail", "/theme.js"):
+        whole = asked.get(path)
+        for value in ("bytes=0-3", "bytes=999999999-", "bytes=3-1"):
+            for validator in ('"old"', f"W/{whole.headers['etag']}", "Mon, 01 Jan 2001 00:00:00 GMT"):
+                answer = asked.get(path, headers={"range": value, "if-range": validator})
+                assert (answer.status_code, answer.content) == (200, whole.content), (path, value)
+        for validator in (whole.headers["etag"], whole.headers["last-modified"]):
+            assert asked.get(path, headers={"range": "bytes=0-3", "if-range": validator}).content == whole.content[:4]
+            assert_problem(asked.get(path, headers={"range": "bytes=999999999-", "if-range": validator}), 416)

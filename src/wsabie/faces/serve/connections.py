@@ -6,7 +6,11 @@ are closed that have been idle for too long, and those whose client does not rea
 """
 
 import asyncio
+import fcntl
 import resource
+import socket
+import sys
+import termios
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +24,7 @@ _MOST = 1000
 _FEWEST = 16
 _HANDLES = 65_536
 _USUAL_FILES = 64
+_SEND_BUFFER = 64 << 10
 
 
 class Connection(Protocol):
@@ -54,7 +59,8 @@ class Connections:
         caller = connection.caller
         if not self.places.take(caller):
             own = self.places.has_share(caller)
-            oldest = next((one for one in self.idle if not own or one.caller == caller), None)
+            rivals = (one for one in self.idle if not own or one.caller == caller)
+            oldest = next((one for one in rivals if not one.transport.get_write_buffer_size()), None)
             if oldest is None:
                 return False
             self.close(oldest)
@@ -96,13 +102,15 @@ class Connections:
     def sweep(self) -> None:
         """Close connections that are idle for too long or read too slowly, and look again in a second."""
         now = asyncio.get_running_loop().time()
+        for one in [one for one in self.idle if one.transport.get_write_buffer_size()]:
+            self.rest(one)  # its client still reads the answer
         late = [one for one, since in self.idle.items() if now - since > self.seconds]
         for connection in [*late, *[one for one in self.open if self._is_stuck(one, now)]]:
             self.close(connection)
         self.timer = asyncio.get_running_loop().call_later(1, self.sweep) if self.open else None
 
     def _is_stuck(self, connection: Connection, now: float) -> bool:
-        waiting, mark = connection.transport.get_write_buffer_size(), self.open[connection]
+        waiting, mark = _unread_bytes(connection.transport), self.open[connection]
         if not waiting:
             self.open[connection] = None
         elif mark is None or mark[1] - waiting >= self.rate * WINDOW:
@@ -110,6 +118,22 @@ class Connections:
         elif now - mark[0] > WINDOW:
             return True
         return False
+
+
+def _unread_bytes(transport: asyncio.Transport) -> int:
+    """Return how many bytes the client has not taken yet; 0 where the system holds all of them."""
+    waiting = transport.get_write_buffer_size()
+    if waiting:
+        with suppress(OSError):  # a system that does not say: its buffer is small (`limit_send_buffer`)
+            held = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+            waiting += int.from_bytes(held, sys.byteorder)
+    return waiting
+
+
+def limit_send_buffer(listener: socket.socket) -> None:
+    """Keep the system's buffers of connections small where it does not say how full they are."""
+    if sys.platform != "linux":
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
 
 
 def raise_handle_limit() -> None:

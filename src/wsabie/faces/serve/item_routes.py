@@ -133,9 +133,10 @@ def small(
     except FileNotFoundError as error:
         raise Problem(404, "the small picture was removed before it was sent; ask again") from error
     with ExitStack() as held:
-        check_range(request, os.fstat(held.enter_context(stream).fileno()).st_size)
+        response = OpenFile(held.enter_context(stream), "image/webp", headers=headers)
+        check_range(request, response)
         held.pop_all()  # the answer closes it
-    return OpenFile(stream, "image/webp", headers=headers)
+    return response
 
 
 @router.get("/items/{item}/file", response_class=FileResponse)
@@ -144,12 +145,12 @@ def original(item: Id, at: Open, the: The, request: Request, _: Reader) -> Any:
     there = found_file(at, item)
     with ExitStack() as held:
         stream = held.enter_context(opened_file(there))
-        check_range(request, os.fstat(stream.fileno()).st_size)
         kind = media_type(path_of(stream), max_pixels=the.limits.pixels)
+        shown = kind in _SHOWN
+        response = OpenFile(stream, kind if shown else "application/octet-stream", None if shown else there.path.name)
+        check_range(request, response)
         held.pop_all()  # the answer closes it
-    if kind in _SHOWN:
-        return OpenFile(stream, kind)
-    return OpenFile(stream, "application/octet-stream", there.path.name)
+    return response
 
 
 @router.get("/items/{item}/heat", response_class=Response, responses={200: {"content": {"image/png": {}}}})

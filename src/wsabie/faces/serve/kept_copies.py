@@ -4,6 +4,7 @@ import re
 from itertools import pairwise
 
 from starlette.requests import Request
+from starlette.responses import FileResponse
 
 from wsabie.faces.serve.problems import Problem
 
@@ -46,8 +47,11 @@ def takes_gzip(request: Request) -> bool:
     return False
 
 
-def check_range(request: Request, size: int) -> None:
-    """Refuse parts of a file that cannot be sent; units that nobody knows are taken out, as RFC 9110 (14.2) says.
+def check_range(request: Request, response: FileResponse) -> None:
+    """Refuse parts of a file that cannot be sent.
+
+    `Range` is taken out, so that the whole file is sent, where its unit is unknown (RFC 9110, 14.2) or `If-Range`
+    names another version of the file (13.1.5).
 
     Raises
     ------
@@ -55,7 +59,9 @@ def check_range(request: Request, size: int) -> None:
         It is no range (400), lies behind the end, overlaps another, or is one of too many (416).
     """
     unit, _, text = request.headers.get("range", "").partition("=")
-    if unit.strip().lower() != "bytes":
+    size, tag = int(response.headers["content-length"]), response.headers["etag"]
+    is_same = request.headers.get("if-range", tag) in (tag, response.headers["last-modified"])
+    if not is_same or unit.strip().lower() != "bytes":
         request.scope["headers"] = [one for one in request.scope["headers"] if one[0] != b"range"]
         return
     parts = [part.strip() for part in text.split(",", _PARTS)]

@@ -111,7 +111,7 @@ class Transfers(Places):
     def _end_slowest(self, caller: str) -> bool:
         now = asyncio.get_running_loop().time()
         own = self.has_share(caller)
-        rivals = [one for one in self.open if not own or one.caller == caller]
+        rivals = [one for one in self.open if not one.limit.expired() and (not own or one.caller == caller)]
         slowest = min(rivals, key=lambda one: one.speed(now), default=None)
         if slowest is None or slowest.speed(now) >= self.rate:
             return False

@@ -28,7 +28,7 @@ from wsabie.catalogue.connection import may_write
 from wsabie.catalogue.understanding import Meanings, meanings_in
 from wsabie.faces.serve import kept_once, measured
 from wsabie.faces.serve.app import make_app
-from wsabie.faces.serve.connections import BACKLOG, Connections, connection_limit, raise_handle_limit
+from wsabie.faces.serve.connections import BACKLOG, Connections, connection_limit, limit_send_buffer, raise_handle_limit
 from wsabie.faces.serve.context import Context
 from wsabie.faces.serve.limits import LOOPBACK, Limits
 from wsabie.faces.serve.log_limits import limit_log
@@ -119,6 +119,7 @@ def listening(service: Service) -> socket.socket:
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
+        limit_send_buffer(found)
         found.bind((service.host, service.port))
         found.listen(1024)
     except (OSError, OverflowError) as error:
@@ -135,7 +136,7 @@ def serve(service: Service, found: socket.socket, begins: Callable[[], None]) ->
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    from wsabie.faces.serve.hurried import Hurried
+    from wsabie.faces.serve.strict_http import StrictHttpProtocol
 
     raise_handle_limit()
     most = connection_limit(service.limits.together, service.limits.connections)
@@ -147,7 +148,7 @@ def serve(service: Service, found: socket.socket, begins: Callable[[], None]) ->
     config = uvicorn.Config(
         f"{__name__}:application",
         factory=True,
-        http=Hurried,
+        http=StrictHttpProtocol,
         ws="none",
         backlog=min(BACKLOG, most // 2 + 1),  # what is accepted in one go does not push itself out
         log_level="warning",
@@ -178,7 +179,7 @@ def _folder_of(what: str, variable: str) -> Iterator[None]:
 
 def application() -> ASGIApp:
     """The application of one process, from what its parent was told."""
-    from wsabie.faces.serve.hurried import Hurried
+    from wsabie.faces.serve.strict_http import StrictHttpProtocol
 
     given: dict[str, Any] = json.loads(os.environ[_GIVEN])
     limits = Limits(**given.pop("limits"))
@@ -186,7 +187,7 @@ def application() -> ASGIApp:
     service = Service(**given, limits=limits, names=names, knowledge=knowledge)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     most = connection_limit(limits.together, limits.connections)
-    Hurried.pool = Connections(most, limits.share, min(_IDLE, limits.seconds), limits.slowest)
+    StrictHttpProtocol.pool = Connections(most, limits.share, min(_IDLE, limits.seconds), limits.slowest)
     limit_log()
     _end_in_time()
     made = make_app(_context_when_free(service), service.hosts)

@@ -81,6 +81,7 @@ class _Request:
         except asyncio.CancelledError:  # the service ends, and this took longer than it waits
             if self.is_begun:
                 raise
+            self._leave()
             await Problem(503, "the service is being stopped; ask again", {"retry-after": "5"}).send(self._send)
         except Exception:
             if self.head is not None and not self.is_begun:
@@ -175,6 +176,7 @@ class _Request:
 
     async def _refuse(self, status: int, detail: str) -> None:
         self.is_refused = True
+        self._leave()  # its client may not read this soon
         await Problem(status, detail, {"retry-after": "1"} if status == 503 else {}).send(self._send)
 
     async def _end_late(self) -> None:

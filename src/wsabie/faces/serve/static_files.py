@@ -71,5 +71,5 @@ def _file(path: Path, request: Request, kept: str) -> Response:
     response: Any = FileResponse(path, headers=headers, media_type=_TYPES.get(path.suffix), stat_result=there)
     if keeps(request, response.headers["etag"]):
         return NotModifiedResponse(response.headers)
-    check_range(request, there.st_size)
+    check_range(request, response)
     return response  # type: ignore[no-any-return]

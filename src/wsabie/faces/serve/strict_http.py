@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import h11
-from h11._receivebuffer import ReceiveBuffer
+from h11._receivebuffer import ReceiveBuffer, blank_line_regex
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from wsabie.faces.serve.callers import address_of
@@ -16,18 +16,26 @@ _NO_REQUEST = "this is no request of HTTP/1.1, or its head is larger than 64 kB 
 _REASONS = {400: b"Bad Request", 503: b"Service Unavailable"}
 
 
-class Hurried(H11Protocol):
-    """A connection of the service: one of `pool`, which knows how long it may be idle."""
+class StrictHttpProtocol(H11Protocol):
+    """Protocol of one connection of the service.
+
+    Attributes
+    ----------
+    pool : Connections
+        All connections of this process; it closes those that are idle or slow.
+    caller : str
+        Address that counts for shares.
+    """
 
     pool: Connections
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.conn = _Strict(h11.SERVER, _HEAD)
+        self.conn = StrictConnection()
         self.caller = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client is there."""
+        """Take the connection into the pool, or refuse it."""
         super().connection_made(transport)
         self.caller = address_of(self.client)
         if not self.pool.add(self):
@@ -35,23 +43,23 @@ class Hurried(H11Protocol):
             transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """It sends something."""
+        """Handle what the client sends."""
         super().data_received(data)
         self._note_work()
 
     def resume_writing(self) -> None:
-        """It has read most of what waited for it."""
+        """Write on, now that the client has read most of what waited for it."""
         super().resume_writing()
         self.pool.progress(self)
 
     def on_response_complete(self) -> None:
-        """It has its answer, and the next request may be there already."""
+        """End a request; the next one may be there already."""
         self.pool.rest(self)
         super().on_response_complete()
         self._note_work()
 
     def send_400_response(self, msg: str) -> None:
-        """What was sent is no request."""
+        """Refuse what is no request, and close the connection."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True  # nothing else is answered to what was begun
             self.cycle.message_event.set()
@@ -60,7 +68,7 @@ class Hurried(H11Protocol):
         self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """Remove the connection from the pool."""
         super().connection_lost(exc)
         self.pool.remove(self)
 
@@ -69,7 +77,7 @@ class Hurried(H11Protocol):
             self.pool.wake(self)
 
     def _answer(self, status: int, detail: str) -> bytes:
-        """The whole answer to something that no application is asked about."""
+        """Return the bytes of an answer that needs no application."""
         document = body(status, detail)
         headers = [
             ("content-type", MEDIA_TYPE),
@@ -82,35 +90,37 @@ class Hurried(H11Protocol):
         return b"".join(self.conn.send(event) or b"" for event in events)
 
 
-class _Lines(ReceiveBuffer):
-    """Lines of heads that end as HTTP says, so that nobody in between sees another end of a request."""
+class StrictConnection(h11.Connection):
+    """Server side of a connection that refuses what two programs could understand in two ways."""
 
-    def maybe_extract_lines(self) -> list[bytearray] | None:
-        data = self._data
-        if data[:1] == b"\n" or b"\n\n" in data or (b"\n\r\n" in data and not _has_plain_lines(data)):
-            raise h11.RemoteProtocolError("a line that ends or begins in a way of its own")
-        return super().maybe_extract_lines()
-
-
-def _has_plain_lines(data: bytearray) -> bool:
-    """Return whether the lines of a head are few, each ends with CR LF, and none goes on with the one before."""
-    head = data.partition(b"\r\n\r\n")[0]
-    lines = head.split(b"\r\n", _LINES)
-    return len(head) <= _HEAD and not any(b"\n" in line or line.startswith((b" ", b"\t")) for line in lines)
-
-
-class _Strict(h11.Connection):
-    """Refuses what two programs could understand in two ways, so that no request hides in another."""
-
-    def __init__(self, role: type[h11.SERVER], most: int) -> None:
-        super().__init__(role, most)
-        self._receive_buffer = _Lines()
+    def __init__(self) -> None:
+        super().__init__(h11.SERVER, _HEAD)
+        self._receive_buffer = _StrictBuffer()
 
     def next_event(self) -> Any:
+        """Return the next event; see `h11.Connection.next_event`."""
         event = super().next_event()
         if isinstance(event, h11.Request) and not _is_plain(event):
             raise h11.RemoteProtocolError("a request that can be understood in two ways")
         return event
+
+
+class _StrictBuffer(ReceiveBuffer):
+    """Receive buffer whose heads and trailers end as HTTP says, for everybody in between too."""
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        data = self._data
+        if not data.startswith(b"\r\n"):  # no lines at all, as after most bodies in chunks
+            blank = blank_line_regex.search(data, self._multiple_lines_search)
+            if data.startswith(b"\n") or (blank and not _has_plain_lines(data[: blank.end()])):
+                raise h11.RemoteProtocolError("a line that ends or begins in a way of its own")
+        return super().maybe_extract_lines()
+
+
+def _has_plain_lines(head: bytearray) -> bool:
+    """Return whether the lines of a head are few, each ends with CR LF, and none goes on with the one before."""
+    lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n", _LINES)
+    return len(head) <= _HEAD and not any(b"\n" in line or line.startswith((b" ", b"\t")) for line in lines)
 
 
 def _is_plain(request: h11.Request) -> bool:
