@@ -68,7 +68,7 @@ soak: setup  ## kill a service 50 times on each database, and see that nothing i
 fuzz: setup  ## 100 made-up requests to each route of a service, by three seeds, on each database (EXAMPLES=100 SEEDS=1,2,3)
 	@WSABIE_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) WSABIE_FUZZ_SEEDS=$(SEEDS) scripts/with-postgres $(BIN)/python -m pytest -s tests/faces/serve/test_fuzz.py
 
-faults: setup  ## kill, fill, change and slow down all that writes and reads, and see that nothing is lost (25 minutes; SEED=0)
+faults: setup  ## kill, fill, change and slow down all that writes and reads, and see that nothing is lost (half an hour; SEED=0)
 	@$(BIN)/python -m benchmarks.faults --seed $(or $(SEED),0)
 
 bench: setup  ## the measurements that the docs quote (minutes; `benchmarks/README.md`)
