@@ -441,7 +441,7 @@ def test_a_catalogue_that_goes_away_is_told_in_a_sentence(
     catalogue.rename(folder / "away.db")
     gone, *later = details()
     assert gone == "the catalogue was removed or replaced while it was open; nothing is kept"
-    assert set(later) == {"the catalogue does not answer as it should; check it and try again"}
+    assert set(later) == {"the catalogue does not answer as it should; try again in a moment"}
     catalogue.write_bytes(b"no catalogue" * 1000)
     assert {detail.partition(";")[0] for detail in details()} == {"the catalogue is damaged"}
     catalogue.unlink()
