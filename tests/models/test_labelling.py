@@ -142,6 +142,7 @@ def out_of_range() -> Any:
         (np.array([[0, np.nan], [1, 0]]), "Y holds the value nan"),
         (np.array([["a", "b"], ["c", "d"]]), "Y is a table of names; give a list of names per row"),
         (np.zeros((2, 2, 2)), "Y has 3 dimensions"),
+        (sp.coo_array(np.ones(2)), r"Y has 1 dimension\(s\)"),
         ([["a", " "], ["b"]], "has an empty name; give every label a name"),
     ],
 )

@@ -97,6 +97,14 @@ def _zipped(content: bytes) -> Callable[[Path], object]:
 
 
 _NAMES = ",".join(f"c{number:06}" for number in range(100_000))
+
+
+def _many_values(file: Path) -> None:
+    values = ",".join(str(i) for i in range(200_000))
+    file.write_text(f"@relation x\n@attribute a {{{values}}}\n@attribute l {{0,1}}\n@data\n1,1\n")
+    file.with_suffix(".xml").write_text('<labels><label name="l"/></labels>')
+
+
 _NOTE = {"schema": 1, "n_features": 2_000_000_000, "counts": False, "label_names": ["x"]}
 _KINDS: dict[str, Callable[[Path], object]] = {
     "empty_labels header.txt": lambda file: file.write_text("2 2000000000 2000000000\n1 1:1\n0 0:1\n"),
@@ -106,6 +114,7 @@ _KINDS: dict[str, Callable[[Path], object]] = {
     "ratio line.txt.gz": _zipped(b"1 " + b"1:1 " * 12_000_000),
     "ratio word.txt.gz": _zipped(b"__label__a " + b"w" * 50_000_000),
     "empty_columns mixed.arff": _arff,
+    "table_columns values.arff": _many_values,
     "ratio nominal.arff": _nominal,
     "empty_rows rows.parquet": lambda file: _table(file, 400_000, groups=3),
     "ratio one.parquet": _one_row,

@@ -29,7 +29,7 @@ class Limits:
     columns : int
         Features of one source.
     table_columns : int
-        Columns of a table that has a header or a schema: CSV, Parquet.
+        Columns of a table that has a header or a schema: CSV, Parquet; values of an ARFF attribute.
     empty_columns : int
         Features beyond 10 for each value that is not 0: a model has a vector for every feature.
     labels : int

@@ -87,7 +87,7 @@ def _opened(Y: Any) -> Any:
     if Y is None:
         raise InputError("fit requires y to be passed, but the target y is None; give labels for every row")
     if hasattr(Y, "tocsr"):
-        return Y
+        return to_csr(Y, "Y")
     if hasattr(Y, "__array__"):
         Y = np.asarray(Y)
     if isinstance(Y, str) or not hasattr(Y, "__iter__") or getattr(Y, "ndim", 1) == 0:

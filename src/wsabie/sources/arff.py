@@ -8,6 +8,7 @@ from pathlib import Path
 from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow
 from wsabie.sources.text import numbered_lines, shown
+from wsabie.sources.unpacked import check_table_columns
 
 _WORD = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|[^\s{{]+)(?:\s+|(?={{))(\{{.*\}}|[^{{].*)", re.IGNORECASE)
@@ -92,6 +93,7 @@ def _attribute(path: Path, number: int, line: str) -> Attribute:
         raise InputError(f"{shown(path)}:{number} is no attribute; write @attribute name type")
     name, kind = _unquoted(match[1]), match[2].strip()
     if kind.startswith("{"):
+        check_table_columns(f"{shown(path)}:{number}", kind.count(",") + 1)  # a value is a column
         try:
             return Attribute(name, "nominal", tuple(_cells(kind[1:-1])))
         except BadRow as bad:
@@ -105,12 +107,17 @@ def _unquoted(word: str) -> str:
     return word
 
 
-def _cells(text: str) -> list[str]:
-    """Comma-separated cells, some of them quoted."""
+def _cells(text: str, most: int | None = None) -> list[str]:
+    """Comma-separated cells, some of them quoted; BadRow as soon as there are more than `most`."""
     if "'" not in text and '"' not in text:
+        if most is not None and text.count(",") >= most:
+            raise BadRow("wrong number of values", f"{text.count(',') + 1} values for {most} attributes")
         return [cell.strip() for cell in text.split(",")]
-    cells, at, more = [], 0, True
+    cells: list[str] = []
+    at, more = 0, True
     while more:
+        if most is not None and len(cells) >= most:
+            raise BadRow("wrong number of values", f"more than {most} values for {most} attributes")
         match = _QUOTED.match(text, at)
         if match:
             cells.append(_unquoted(match[1]))
@@ -126,7 +133,7 @@ def _cells(text: str) -> list[str]:
 
 
 def _dense(text: str, arff: Arff) -> list[str]:
-    cells = _cells(text)
+    cells = _cells(text, len(arff.attributes))
     if len(cells) != len(arff.attributes):
         raise BadRow("wrong number of values", f"{len(cells)} values for {len(arff.attributes)} attributes")
     return cells

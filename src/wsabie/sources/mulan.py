@@ -72,6 +72,7 @@ def read_mulan(path: Path, *, rejects: Rejects | None = None) -> Rows:
     require_rows(len(got.ids), path, rejects)
     Y = label_matrix(np.array(got.label_counts), np.array(got.labels, np.int32), len(plan.label_names))
     X = _features(got, len(plan.feature_names))
+    check_columns(path, X.shape[1], X.nnz)
     X = X if sparse else X.toarray()
     return Rows(X, Y, plan.label_names, got.ids, feature_names=plan.feature_names)
 
