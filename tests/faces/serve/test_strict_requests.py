@@ -44,6 +44,15 @@ def fetched(site: str, mode: str, place: str) -> dict[str, str]:
     return {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": place}
 
 
+def test_every_header_of_a_site_counts(asked: TestClient) -> None:
+    for name, own, other in (
+        ("sec-fetch-site", "none", "cross-site"),
+        ("origin", "http://localhost", "http://other.example"),
+    ):
+        assert asked.get("/api/v1/items", headers=[(name, own), (name, own)]).status_code == 200
+        assert asked.get("/api/v1/items", headers=[(name, own), (name, other)]).status_code == 403
+
+
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "new-word"])
 def test_another_site_only_opens_pages(asked: TestClient, site: str) -> None:
     for mode, place in (("no-cors", "image"), ("cors", "empty"), ("navigate", "iframe"), ("navigate", "document")):

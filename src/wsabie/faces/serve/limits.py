@@ -197,9 +197,9 @@ class OwnSite:
         asked = headers.get("host", "")
         if self.hosts and _name_of(asked) not in self.hosts:
             return Problem(403, "this name is not one of the service; ask for it by its own, or start it with --name")
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-        foreign = origin is not None and origin.lower().partition("://")[2] != asked.lower()
-        if foreign or (site not in ("same-origin", "none") and not _opens_page(scope, headers)):
+        foreign = any(origin.lower().partition("://")[2] != asked.lower() for origin in headers.getlist("origin"))
+        sites = set(headers.getlist("sec-fetch-site")) - {"same-origin", "none"}
+        if foreign or (sites and not _opens_page(scope, headers)):
             return Problem(403, "another web site may not ask or change anything here; use the service's own pages")
         return None
 
