@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from wsabie.base.errors import InputError, WsabieError
 from wsabie.catalogue import book, decided, editing, facets, items, jobs, one_label, tables, vocabulary
+from wsabie.catalogue.backups import back_up
 from wsabie.catalogue.collection import Collection, create, open_collection
 from wsabie.catalogue.damage import find_damage, labels_in_circles
 from wsabie.catalogue.database import open_database, reading, writing
@@ -24,6 +25,7 @@ from wsabie.catalogue.database_errors import explain_database_errors
 from wsabie.catalogue.exporting import export_tags
 from wsabie.catalogue.journal import history, undo
 from wsabie.catalogue.proposing import look
+from wsabie.catalogue.restoration import restore
 from wsabie.catalogue.scanning import scan
 from wsabie.catalogue.shelf import on_shelf, way_back
 from wsabie.catalogue.standing import standing
@@ -254,6 +256,21 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path, statement: 
     with closing(sqlite3.connect(tmp_path / ".wsabie/catalogue.db")) as file:
         assert len(file.execute("SELECT * FROM sqlite_master").fetchall()) == 1
     assert (tmp_path / ".wsabie/catalogue.db").read_bytes() == content
+
+
+def test_a_schema_that_is_no_text_is_damage(original: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(original, tmp_path / "photos")
+    catalogue = folder / ".wsabie/catalogue.db"
+    with open_collection(folder) as collection:
+        back_up(collection.engine, collection.place, "asked")
+    content = bytearray(catalogue.read_bytes())
+    content[content.index(b"CREATE TABLE") + 3] = 0x8C
+    catalogue.write_bytes(content)
+    for read_only in (True, False):
+        with pytest.raises(InputError, match="is damaged"):
+            open_collection(folder, read_only=read_only)
+    restore(folder, by="eve")
+    open_collection(folder).close()
 
 
 def test_nothing_is_written_to_a_catalogue_that_is_gone(original: Path, tmp_path: Path) -> None:

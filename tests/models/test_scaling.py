@@ -71,7 +71,7 @@ def test_dense_columns_of_different_units_are_standardised(seed: int) -> None:
     scale = RowScaling.learned(X, 7, "auto")
     assert scale.method == "standard"
     out = scale(X) * math.sqrt(7)  # type: ignore[operator]
-    assert out.mean(0) == pytest.approx(0, abs=1e-4)
+    assert out.mean(0) == pytest.approx(0, abs=1e-3)
     assert out.std(0) == pytest.approx(1, rel=1e-4)
 
 

@@ -35,14 +35,24 @@ def connect_file(path: Path, mode: Mode) -> sqlite3.Connection:
     """
     connection = _read_only(path) if mode == "ro" else _connect(path, "mode=rw" if mode == "draft" else f"mode={mode}")
     try:
-        for pragma in _OF_DRAFTS if mode == "draft" else _PRAGMAS:
-            connection.execute(f"PRAGMA {pragma}").fetchall()
-        if mode in ("rw", "rwc") and _may_be_ours(connection):
-            connection.execute("PRAGMA journal_mode=WAL").fetchall()
+        with _explain_damage():
+            for pragma in _OF_DRAFTS if mode == "draft" else _PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}").fetchall()
+            if mode in ("rw", "rwc") and _may_be_ours(connection):
+                connection.execute("PRAGMA journal_mode=WAL").fetchall()
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def _explain_damage() -> Iterator[None]:
+    """Turn a message of SQLite that is no text, since it holds bytes of a damaged schema, into an error of its own."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise sqlite3.DatabaseError("malformed database schema") from error
 
 
 def _may_be_ours(connection: sqlite3.Connection) -> bool:
@@ -116,7 +126,8 @@ def _read_only(path: Path) -> sqlite3.Connection:
     """Connect without write access; where the folder allows no file of locks, nobody else may be writing."""
     connection = _connect(path, "mode=ro")
     try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+        with _explain_damage():
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
     except sqlite3.OperationalError as error:
         connection.close()
         if error.sqlite_errorcode & 0xFF not in _UNWRITABLE or not os.access(path, os.R_OK):
