@@ -18,8 +18,10 @@ from wsabie.catalogue.alone import alone
 from wsabie.catalogue.collection import Collection, create, open_collection
 from wsabie.catalogue.collection_file import own_catalogue
 from wsabie.catalogue.database import open_database, reading, upgrade, writing
+from wsabie.catalogue.exporting import write_to_pictures
 from wsabie.catalogue.job_process import work
 from wsabie.catalogue.journal import history
+from wsabie.catalogue.restoration import accept_catalogue, restore
 from wsabie.catalogue.standing import standing
 from wsabie.catalogue.tagging import tag
 
@@ -87,6 +89,14 @@ def test_who_may_not_write_can_look(folder: Path) -> None:
                 tag(collection, [2], accept=["sea"], by="eve")
         with pytest.raises(InputError, match="is read-only for you, and can only be looked at"):
             open_collection(folder)
+        for change in (restore, accept_catalogue):
+            with pytest.raises(InputError, match="is read-only for you"):
+                change(folder, by="eve")
+        with (
+            open_collection(folder, read_only=True) as collection,
+            pytest.raises(InputError, match="write the tags elsewhere with --out, or check the permissions"),
+        ):
+            write_to_pictures(collection)
     assert sorted((folder / ".wsabie").iterdir()) == before
 
 

@@ -112,7 +112,7 @@ async function reads(page) {
   assert.equal(await page.locator(".verdict:visible").count(), 0);
   for (const name of ["Undo", "Reject rest", "Accept all above …"]) assert.ok(await page.getByRole("button", { name }).isDisabled(), name);
   for (const key of ["1", "a", "e", "z"]) await page.keyboard.press(key);
-  await page.getByText("Your token may only read.").waitFor();
+  await page.getByText("You may only look at this collection.").waitFor();
   await shoot(page, "reader-review");
   const label = encodeURIComponent((await get("/facets", READ)).labels.reduce((a, b) => (b.suggested > a.suggested ? b : a)).label);
   await page.goto(`/review?view=grid&label=${label}`);

@@ -43,6 +43,10 @@ class BusyError(InputError):
     """Somebody else uses what is needed for too long; the same may be tried again."""
 
 
+class CatalogueError(InputError):
+    """A catalogue that is damaged, gone or out of reach, which no other request helps."""
+
+
 class ModelFolderError(WsabieError):
     """A model folder that is missing, damaged, or of another version."""
 

@@ -25,7 +25,7 @@ from typing import Self
 from sqlalchemy import Engine, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from wsabie.base.errors import InputError, WsabieError
+from wsabie.base.errors import CatalogueError, InputError, WsabieError
 from wsabie.catalogue import tables
 from wsabie.catalogue.backups import best_backup
 from wsabie.catalogue.collection_file import (
@@ -254,9 +254,9 @@ def refuse_damage(collection: Collection, error: BaseException) -> None:
             raise damage from error
 
 
-def damage_error(collection: Collection, fault: str) -> InputError:
+def damage_error(collection: Collection, fault: str) -> CatalogueError:
     """Return the refusal of a catalogue in which this fault was found."""
-    return InputError(
+    return CatalogueError(
         f"the catalogue of {collection.folder} is damaged ({fault}); {way_back(collection.folder)}",
         served=DAMAGED,
     )

@@ -15,10 +15,10 @@ from typing import Literal
 
 from sqlalchemy import Connection, Engine, func, inspect, select
 
-from wsabie.base.errors import BusyError, InputError
+from wsabie.base.errors import BusyError, CatalogueError
 from wsabie.catalogue import tables
 from wsabie.catalogue.database import reading
-from wsabie.catalogue.database_errors import restore_hint, shown
+from wsabie.catalogue.database_errors import DAMAGED, restore_hint, shown
 from wsabie.storage.atomic import held, readable, write_text
 from wsabie.storage.locks import lock_file
 from wsabie.storage.schema import Count, parse_json
@@ -94,7 +94,9 @@ def state_of(engine: Engine) -> CatalogueState:
             names = list(connection.execute(select(tables.identity.c.catalogue)).scalars())
         journal = last_entry(connection)
     if len(names) != 1 or not isinstance(names[0], str) or not isinstance(journal, int):
-        raise InputError(f"{shown(engine)} is damaged (identity: {len(names)} rows); {restore_hint(engine)}")
+        raise CatalogueError(
+            f"{shown(engine)} is damaged (identity: {len(names)} rows); {restore_hint(engine)}", served=DAMAGED
+        )
     return CatalogueState(names[0], journal)
 
 

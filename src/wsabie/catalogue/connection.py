@@ -38,7 +38,7 @@ def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, E
     with ExitStack() as stack:
         engine = open_database(record.database or place / CATALOGUE, mode)
         if mode != "ro" and engine.dialect.name == "sqlite":
-            _refuse_read_only(folder)
+            refuse_read_only(folder)
             stack.enter_context(share_catalogue(place))
         elif engine.dialect.name == "sqlite" and has_content(journal_of(place / CATALOGUE)) and may_write(folder):
             _open_to_write(folder)  # takes back the write that was killed
@@ -87,11 +87,19 @@ def _open_to_write(folder: Path) -> None:
     stack.close()
 
 
-def _refuse_read_only(folder: Path) -> None:
+def refuse_read_only(folder: Path, instead: str = "") -> None:
+    """Refuse to change a collection whose own folder or catalogue this user may not write.
+
+    Raises
+    ------
+    UnwritableError
+        It is so; the sentence says what may be done instead.
+    """
     if not may_write(folder):
+        remedy = f"check the permissions of {folder / PLACE}"
         raise UnwritableError(
-            f"cannot change the catalogue of {folder}: it is read-only for you, and can only be looked at; check the "
-            f"permissions of {folder / PLACE}"
+            f"cannot change the collection {folder}: it is read-only for you, and can only be looked at; "
+            f"{f'{instead}, or {remedy}' if instead else remedy}"
         )
 
 

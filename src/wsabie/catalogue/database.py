@@ -11,10 +11,10 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import CatalogueError, InputError
 from wsabie.base.machine import available_cores
 from wsabie.catalogue import sqlite_file
-from wsabie.catalogue.database_errors import explain_database_errors, restore_hint, shown
+from wsabie.catalogue.database_errors import DAMAGED, explain_database_errors, restore_hint, shown
 from wsabie.catalogue.sqlite_file import Mode, guard_reading
 from wsabie.catalogue.tables import metadata
 
@@ -203,7 +203,9 @@ def check_tables(engine: Engine) -> None:
     for table in metadata.tables.values():
         if missing := [column.name for column in table.columns if (table.name, column.name) not in there]:
             part = f"the table {table.name}" if len(missing) == len(table.columns) else f"{table.name}.{missing[0]}"
-            raise InputError(f"{shown(engine)} is damaged ({part} is missing); {restore_hint(engine)}")
+            raise CatalogueError(
+                f"{shown(engine)} is damaged ({part} is missing); {restore_hint(engine)}", served=DAMAGED
+            )
 
 
 def _refuse_nul(parameters: Any, executemany: bool, **_: object) -> None:
@@ -221,7 +223,9 @@ def _begin(connection: Connection) -> None:
     if writes and connection.info["file"] != _number_of(path):  # SQLite would write to a file that nobody finds again
         connection.invalidate()
         moved = "was removed or replaced while it was open"
-        raise InputError(f"{path} {moved}; put it back and try again", served=f"the catalogue {moved}; nothing is kept")
+        raise CatalogueError(
+            f"{path} {moved}; put it back and try again", served=f"the catalogue {moved}; nothing is kept"
+        )
 
 
 def _number_of(path: Path) -> tuple[int, int] | None:

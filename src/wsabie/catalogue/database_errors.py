@@ -12,9 +12,9 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFreeError
 
-from wsabie.base.errors import BusyError, InputError
+from wsabie.base.errors import BusyError, CatalogueError, InputError
 from wsabie.catalogue import sqlite_file
-from wsabie.storage.atomic import DiskFullError
+from wsabie.storage.atomic import DiskFullError, UnwritableError
 
 _PAGE = 1 << 16  # bytes that SQLite takes at a time, at most
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
@@ -25,7 +25,7 @@ _FORBIDDEN = "42501"  # the user of PostgreSQL may not
 _DAMAGE_WORDS = ("malformed", "not a database", "Could not decode to UTF-8", "no such table", "no such column")
 
 
-DAMAGED = "the catalogue is damaged; who runs the service learns more by: wsabie collection status --check"
+DAMAGED = "the catalogue is damaged; who runs the service finds in its log how to restore it"
 """What a service answers: callers see no path of its machine."""
 
 
@@ -68,13 +68,13 @@ def _explanation(engine: Engine, error: BaseException | None) -> Exception:
         fault = f"is being written by somebody else for more than {sqlite_file.WAIT} seconds; try again"
         return BusyError(f"{place} {fault}", served=f"the catalogue {fault}")
     if kind == sqlite3.SQLITE_READONLY or state in (_FORBIDDEN, "25006"):
-        return InputError(
+        return UnwritableError(
             f"cannot write {place}: it is read-only; check its permissions and those of its folder",
             served="the catalogue is read-only here: it can only be looked at",
         )
     if _is_damage(error):
-        return InputError(f"{place} is damaged ({said[:200]}); {restore_hint(engine)}", served=DAMAGED)
-    refusal = BusyError if code is None and (not state or state[:2] in _AWAY) else InputError
+        return CatalogueError(f"{place} is damaged ({said[:200]}); {restore_hint(engine)}", served=DAMAGED)
+    refusal = BusyError if code is None and (not state or state[:2] in _AWAY) else CatalogueError
     return refusal(
         f"the database {place} does not answer as it should ({said[:200]}); check it and try again",
         served="the catalogue does not answer as it should; try again in a moment",

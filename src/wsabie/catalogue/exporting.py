@@ -12,6 +12,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.progress import SILENT, Progress, Stage
 from wsabie.catalogue.choosing import Choice, chosen
 from wsabie.catalogue.collection import WEB, Collection
+from wsabie.catalogue.connection import refuse_read_only
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.formats import tables
 from wsabie.catalogue.formats.coco import Category, write_coco
@@ -167,6 +168,7 @@ def write_to_pictures(
     _refuse_choice("xmp", choice, None)
     choice = replace(choice, state=None) if choice.state == "accepted" else choice  # what is rejected is taken away
     write = write_embedded_tags if into else write_sidecars
+    refuse_read_only(collection.folder, "write the tags elsewhere with --out")
     remove_drafts(collection.place, rejects)
     with (
         note_drafts(collection.place) as note,

@@ -29,7 +29,7 @@ from wsabie.catalogue.collection_file import (
     state_of,
     write_collection_file,
 )
-from wsabie.catalogue.connection import upgrade_tables
+from wsabie.catalogue.connection import refuse_read_only, upgrade_tables
 from wsabie.catalogue.database import check_tables, open_database, upgrade, version, writing
 from wsabie.catalogue.database_errors import explain_database_errors, restore_command
 from wsabie.catalogue.journal import now
@@ -84,6 +84,7 @@ def restore(folder: Path, source: Path | None = None, *, by: str, accept: bool =
         There is no such backup, it is damaged, of another collection, or somebody has the collection open.
     """
     place, record = folder.resolve() / PLACE, read_record(folder)
+    refuse_read_only(folder)
     path, state = _choose(place, source)
     if state.catalogue and record.catalogue not in (None, state.catalogue) and not accept:
         raise InputError(f"{path} is a backup of another collection; choose another, or take it all the same: --accept")
@@ -111,6 +112,7 @@ def accept_catalogue(folder: Path, *, by: str) -> Restored:
         It is damaged, or somebody has the collection open.
     """
     folder = require_collection(folder)
+    refuse_read_only(folder)
     place, record = folder / PLACE, read_collection_file(folder / PLACE)
     with own_catalogue(place):
         engine = open_database(record.database or place / CATALOGUE)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from wsabie.base.errors import BusyError, InputError
+from wsabie.base.errors import BusyError, CatalogueError
 
 Mode = Literal["ro", "rw", "rwc", "draft"]
 
@@ -134,7 +134,7 @@ def _read_only(path: Path) -> sqlite3.Connection:
             raise
         stamp = _stamp_of(path)  # before the look at its logs: all who write have one
         if log := next((log for log in logs_of(path) if has_content(log)), None):
-            raise InputError(
+            raise CatalogueError(
                 f"{log} holds changes that are not in {path.name} yet, and its folder cannot be written; let somebody "
                 "who may write there run the same command once",
                 served="the catalogue holds changes that cannot be read here; who runs the service can mend that",

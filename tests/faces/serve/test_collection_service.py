@@ -419,14 +419,24 @@ def test_errors_cost_one_look_through_the_catalogue_a_minute(
     faults.append("row 1 of items: path is no text")
     answers = [asked.get("/api/v1/items") for _ in range(3)]
     assert {(one.status_code, one.json()["detail"].partition(";")[0]) for one in answers} == {
-        (422, "the catalogue is damaged")
+        (503, "the catalogue is damaged")
     }
     assert len(looks) == 2
 
 
 @pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)
+def test_who_looks_at_a_collection_that_may_not_be_written_has_the_role_of_a_reader(folder: Path) -> None:
+    with open_collection(folder, read_only=True) as collection:
+        app = make_app(Context(Limits(), None, CollectionModel(collection), collection))
+        with TestClient(app, base_url="http://localhost") as asked:
+            assert asked.get("/api/v1/collection").json()["role"] == "read"
+            answer = asked.post("/api/v1/undo", json={})
+    assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (403, "the collection is read-only here")
+
+
+@pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)
 def test_a_catalogue_that_goes_away_is_told_in_a_sentence(
-    asked: TestClient, folder: Path, caplog: pytest.LogCaptureFixture
+    asked: TestClient, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalogue = folder / ".wsabie/catalogue.db"
     decisions = {"decisions": [{"item": 40, "label": "red", "state": "accepted"}]}
@@ -434,7 +444,7 @@ def test_a_catalogue_that_goes_away_is_told_in_a_sentence(
     def details() -> list[str]:
         answers = [asked.post("/api/v1/decisions", json=decisions) for _ in range(2)]
         answers += [asked.get(f"/api/v1/{path}") for path in ("items", "labels", "items/1/file")]
-        assert {one.status_code for one in answers} == {422}, answers
+        assert {one.status_code for one in answers} == {503}, answers
         return [one.json()["detail"] for one in answers]
 
     assert asked.post("/api/v1/decisions", json=decisions).status_code == 200
@@ -444,7 +454,11 @@ def test_a_catalogue_that_goes_away_is_told_in_a_sentence(
     assert set(later) == {"the catalogue does not answer as it should; try again in a moment"}
     catalogue.write_bytes(b"no catalogue" * 1000)
     assert {detail.partition(";")[0] for detail in details()} == {"the catalogue is damaged"}
+    assert f"wsabie collection restore {folder}" in caplog.records[-1].getMessage()
+    assert asked.get("/api/v1/health").json()["detail"].startswith("the catalogue is damaged")
     catalogue.unlink()
     shutil.copy(folder / "away.db", catalogue)
     assert asked.post("/api/v1/decisions", json=decisions).status_code == 200
-    assert not caplog.records
+    monkeypatch.setattr(problems, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
+    assert asked.get("/api/v1/health").json() == {"status": "ok"}  # it is looked through once more
+    assert not [record for record in caplog.records if record.exc_info]

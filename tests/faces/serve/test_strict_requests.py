@@ -20,6 +20,7 @@ from wsabie.faces.serve.strict_http import StrictConnection
 
 PICTURE = "/api/v1/items/1/file"
 JSON = {"content-type": "application/json"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +142,38 @@ def test_what_is_wrong_with_a_field_is_said(asked: TestClient) -> None:
     assert asked.post("/api/v1/jobs/1/stop", json={}).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("sent", "detail"),
+    [
+        (("/undo", {}), "body: send a JSON document, with the header Content-Type: application/json"),
+        (("/decisions", {"content": b'{"decisions": []}'}), "body: send a JSON document"),
+        (("/decisions", {"content": b'{"decisions": ', "headers": JSON}), "body: this is no JSON (at character 14)"),
+        (
+            ("/search/picture", {"content": b"\xff\xd8"}),
+            "body.file: send a form with this field, as in: curl -F file=@",
+        ),
+        (("/search/picture", {"data": {"file": "dog"}}), "body.file: send a form with this field"),
+        (("/search/picture", {"content": bytes(range(128, 256)), "headers": FORM}), "body: a field has a name of "),
+        (("/annotate/text", {"content": b"dog"}), "body.text: send a form with this field, as in: curl -F text=WORDS"),
+    ],
+)
+def test_what_is_sent_in_another_form_is_told(asked: TestClient, sent: tuple[str, Any], detail: str) -> None:
+    path, options = sent
+    answer = asked.post(f"/api/v1{path}", **options)
+    assert_problem(answer, 422)
+    assert answer.json()["detail"].startswith(detail)
+
+
+def test_addresses_and_methods_that_are_not_there_are_told(asked: TestClient) -> None:
+    assert_problem(asked.get("/api/v1/nothing"), 404)
+    assert "/docs lists all" in asked.get("/api/v1/nothing").json()["detail"]
+    answer = asked.delete("/api/v1/items")
+    assert_problem(answer, 405)
+    assert answer.headers["allow"] == "GET"
+    assert "the header Allow" in answer.json()["detail"]
+    assert_problem(asked.get("/openapi.json?x=1"), 422)
+
+
 def test_addresses_of_pages_have_words_of_their_own(asked: TestClient) -> None:
     assert asked.get("/review?label=red&own=1&own=2").status_code == 200
     seen = asked.get("/api/v1/items/1").json()["hash"][:12]
@@ -225,6 +258,10 @@ def test_parts_of_files(asked: TestClient, given: str, status: int) -> None:
         assert answer.status_code == status, path
         assert (answer.headers.get("content-range", "").startswith(SIZE)) == (status == 416)
         assert len(answer.content) <= whole + 1000
+
+
+def test_two_headers_for_parts_of_a_file_are_refused(asked: TestClient) -> None:
+    assert_problem(asked.get(PICTURE, headers=[("range", "bytes=0-3"), ("range", "bytes=5-6")]), 400)
 
 
 def test_a_resumed_download_of_a_changed_file_begins_anew(asked: TestClient) -> None:

@@ -30,7 +30,7 @@ const takenBack = new Map<string, Made>(); // entries, by the steps that undo th
 const nothing = (): void => undefined;
 
 function onlyReads(): boolean {
-  if (!mayWrite.get()) say("Your token may only read.");
+  if (!mayWrite.get()) say("You may only look at this collection.");
   return !mayWrite.get();
 }
 

@@ -72,7 +72,7 @@ export function App(): ReactNode {
         </nav>
         <div className="top-right">
           <Working />
-          {reads && <span className="quiet" title="Your token may only read">Read only</span>}
+          {reads && <span className="quiet" title="You may look at everything here, and change nothing">Read only</span>}
           <TokenButton />
           <Waiting />
           <ThemeSwitch />

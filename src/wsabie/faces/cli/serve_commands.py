@@ -53,6 +53,7 @@ def serve(
     if any(find_spec(needed) is None for needed in _NEEDED):
         raise InputError("the service needs FastAPI and others; run: pip install 'wsabie[serve]'")
     from wsabie.catalogue.collection import is_collection
+    from wsabie.catalogue.connection import may_write
     from wsabie.faces.cli.common import refuse_uncollected
     from wsabie.faces.cli.terminal import note
     from wsabie.faces.serve.limits import Limits
@@ -89,7 +90,13 @@ def serve(
     )
     with listening(service) as found:
         shown = f"[{host}]" if ":" in host else host
-        run(service, found, lambda: note(f"serving {what} on http://{shown}:{found.getsockname()[1]} (Ctrl-C ends it)"))
+
+        def begin() -> None:
+            if is_collection(what) and not may_write(what):
+                note(f"{what} is read-only for you: it can be looked at, and nothing can be changed")
+            note(f"serving {what} on http://{shown}:{found.getsockname()[1]} (Ctrl-C ends it)")
+
+        run(service, found, begin)
 
 
 def token(

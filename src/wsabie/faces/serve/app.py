@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio.to_thread
 from fastapi import Depends, FastAPI, Response
+from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wsabie import __version__
@@ -25,7 +26,7 @@ from wsabie.faces.serve.context import API, Context, Known, Reader, The, caller_
 from wsabie.faces.serve.limits import Body, OwnSite, Rate
 from wsabie.faces.serve.measured import Measured
 from wsabie.faces.serve.parameters import refuse_unknown
-from wsabie.faces.serve.problems import documented, install
+from wsabie.faces.serve.problems import DamageCheck, documented, install
 from wsabie.faces.serve.stages import Stages
 from wsabie.faces.serve.static_files import pages
 
@@ -72,6 +73,7 @@ def _routes(context: Context) -> FastAPI:
         summary="Annotate and search a collection by joint embeddings.",
         responses=documented(),
         lifespan=_lifespan,
+        openapi_url=None,  # below, as strict as all others
         docs_url=None,  # the pages have their own, since this one would come from another site
         redoc_url=None,
         redirect_slashes=False,  # it would lead to whatever name was asked for
@@ -84,8 +86,15 @@ def _routes(context: Context) -> FastAPI:
 
     @app.get(f"{API}/health", tags=["service"], dependencies=_STRICT)
     async def health() -> dict[str, str]:
-        """Whether it answers."""
+        """Whether it answers, and its catalogue is not known to be damaged."""
+        known: DamageCheck = app.state.damage_check
+        if context.collection is not None and known.damage and (damage := await known.find(context.collection)):
+            raise damage
         return {"status": "ok"}
+
+    @app.get("/openapi.json", include_in_schema=False, dependencies=_STRICT)
+    async def document() -> JSONResponse:
+        return JSONResponse(app.openapi())
 
     @app.get("/metrics", tags=["service"], response_class=Response, dependencies=_STRICT)
     def metrics(the: The, _: Reader) -> Any:

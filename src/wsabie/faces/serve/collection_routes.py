@@ -17,7 +17,7 @@ from wsabie.catalogue.facets import facets
 from wsabie.catalogue.points import opened_model
 from wsabie.catalogue.probability import PRECISIONS
 from wsabie.faces.serve import collection_answers as told
-from wsabie.faces.serve.context import API, Open, Reader, The, Writer, within
+from wsabie.faces.serve.context import API, Open, Reader, The, Writer, role_of, within
 from wsabie.faces.serve.parameters import StrictRoute
 
 router = APIRouter(prefix=API, tags=["collection"], route_class=StrictRoute)
@@ -28,14 +28,14 @@ _STREAMED = 5.0  # seconds of a stream: browsers ask again, and a service that i
 
 
 @router.get("/collection")
-def whole(at: Open, who: Reader) -> told.CollectionSeen:
+def whole(at: Open, the: The, who: Reader) -> told.CollectionSeen:
     """How it stands: items, labels, decisions, suggestions that wait, the model in use."""
     found = standing.standing(at)
     count = {state: sum(one.annotations for one in found.annotations if one.state == state) for state in _STATES}
     model = next((one for one in shelf.on_shelf(at) if one.in_use), None)
     return told.CollectionSeen(
         folder=str(at.folder),
-        role=who.role,
+        role=role_of(who, the),
         items=found.items,
         labels=found.labels,
         accepted=count["accepted"],

@@ -18,7 +18,7 @@ from wsabie.faces.serve.limits import SAFE, Limits
 from wsabie.faces.serve.measured import Figures
 from wsabie.faces.serve.problems import Problem
 from wsabie.faces.serve.served import Served
-from wsabie.faces.serve.tokens import Caller, Token, caller_of
+from wsabie.faces.serve.tokens import Caller, Role, Token, caller_of
 
 API = "/api/v1"
 LOCAL = Caller(journal.LOCAL, "write")
@@ -116,11 +116,19 @@ def identify(request: Request, context: Context) -> Caller:
     return caller
 
 
-async def writer(caller: Annotated[Caller, Depends(reader)]) -> Caller:
-    """Who changes something; refused with a token that may only read."""
-    if caller.role != "write":
+async def writer(request: Request, caller: Annotated[Caller, Depends(reader)]) -> Caller:
+    """Who changes something; refused with a token that may only read, and where nobody may write."""
+    if role_of(caller, _context(request)) == "write":
+        return caller
+    if caller.role == "read":
         raise Problem(403, f"the token of {caller.name} may only read")
-    return caller
+    raise Problem(403, "the collection is read-only here: it can only be looked at")
+
+
+def role_of(caller: Caller, context: Context) -> Role:
+    """Return what a caller may do with the collection."""
+    is_open = context.collection is None or not context.collection.read_only
+    return caller.role if is_open else "read"
 
 
 async def open_collection(request: Request) -> Collection:

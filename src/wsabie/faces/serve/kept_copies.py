@@ -58,7 +58,7 @@ def check_range(request: Request, response: FileResponse) -> None:
     Problem
         It is no range (400), lies behind the end, overlaps another, or is one of too many (416).
     """
-    unit, _, text = request.headers.get("range", "").partition("=")
+    unit, _, text = ", ".join(request.headers.getlist("range")).partition("=")
     size, tag = int(response.headers["content-length"]), response.headers["etag"]
     is_same = request.headers.get("if-range", tag) in (tag, response.headers["last-modified"])
     if not is_same or unit.strip().lower() != "bytes":

@@ -1,6 +1,7 @@
 """Refuses parameters and fields that no route has: a misspelt one would change nothing, and nobody would be told."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from difflib import get_close_matches
@@ -16,6 +17,7 @@ from wsabie.faces.serve.context import context_of, identify
 from wsabie.faces.serve.limits import SAFE
 from wsabie.faces.serve.problems import Problem
 
+_NAME = re.compile(r"[\w.-]{1,100}")
 _CALLED = {"query": "parameter", "body": "field"}
 
 
@@ -76,7 +78,9 @@ def _query_names(route: Dependant) -> list[str]:
 
 def _refusal(place: Literal["query", "body"], name: str, known: list[str]) -> str:
     if name in known:
-        return f"{place}.{name[:100]}: it is there more than once; give it once"
+        return f"{place}.{name}: it is there more than once; give it once"
+    if not _NAME.fullmatch(name):  # as where a file is sent instead of a form
+        return f"{place}: a {_CALLED[place]} has a name of {len(name):,} characters; known here: {', '.join(known)}"
     near = get_close_matches(name, known, 1)
     remedy = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known) or 'none'}"
-    return f"{place}.{name[:100]}: there is no such {_CALLED[place]}; {remedy}"
+    return f"{place}.{name}: there is no such {_CALLED[place]}; {remedy}"

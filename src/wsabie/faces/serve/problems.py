@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import time
+from http import HTTPStatus
 from typing import Any
 
 from anyio import to_thread
@@ -14,10 +15,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Send
 
-from wsabie.base.errors import BusyError, MissingError, UnknownLabelError, WsabieError
-from wsabie.catalogue.collection import Collection, can_come_from_damage, refuse_damage
+from wsabie.base.errors import BusyError, CatalogueError, MissingError, UnknownLabelError, WsabieError
+from wsabie.catalogue.collection import Collection, can_come_from_damage, check
 from wsabie.features.decode import RejectedItem
-from wsabie.storage.atomic import DiskFullError
+from wsabie.storage.atomic import DiskFullError, UnwritableError
 
 MEDIA_TYPE = "application/problem+json"
 TITLES = {
@@ -34,7 +35,7 @@ TITLES = {
     422: "The input is at fault",
     429: "Too many requests",
     500: "The service failed",
-    503: "Too busy",
+    503: "Not available",
     504: "It took too long",
     507: "The disk is full",
 }
@@ -54,6 +55,20 @@ NO_PAGE = """<!doctype html>
 _LONGEST = 2_000  # characters
 _PAUSE = 60.0  # seconds between two looks through the whole catalogue
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_STATUS: dict[type[WsabieError], int] = {
+    UnknownLabelError: 404,
+    MissingError: 404,
+    BusyError: 503,
+    CatalogueError: 503,
+    DiskFullError: 507,
+    UnwritableError: 403,
+    WsabieError: 422,
+}
+"""The first that an error is of counts."""
+_OF_ROUTES = {
+    404: "there is nothing at this address; /docs lists all that can be asked",
+    405: "this address takes other methods; the header Allow names them",
+}
 
 _log = logging.getLogger("wsabie.serve")
 
@@ -77,32 +92,34 @@ class Problem(Exception):  # noqa: N818 - what the client is told, and no fault 
 
 
 class DamageCheck:
-    """Search of a catalogue for damage after an unexpected error, at most once a minute, whoever provokes errors.
+    """Damage of a catalogue, as far as it is known; a look through all of it at most once a minute.
 
     Attributes
     ----------
     due : float
         Earliest time of the next look.
     damage : WsabieError or None
-        Result of the last one.
+        Result of the last one, or what a request met.
     """
 
     def __init__(self) -> None:
         self.due = 0.0
         self.damage: WsabieError | None = None
 
-    async def find(self, collection: Collection, error: Exception) -> WsabieError | None:
-        """Return the damage that may be behind an error, as far as the last look shows."""
-        if not can_come_from_damage(error):
-            return None
+    def report(self, damage: WsabieError) -> None:
+        """Take note of damage that a request met."""
+        _log.error("%s", damage)
+        self.damage = damage
+
+    async def find(self, collection: Collection) -> WsabieError | None:
+        """Return the damage, as far as the last look shows."""
         if time.monotonic() >= self.due:
             self.due = math.inf  # while it lasts
             try:
-                await to_thread.run_sync(refuse_damage, collection, error)
+                await to_thread.run_sync(check, collection)
                 self.damage = None
             except WsabieError as damage:
-                _log.error("%s", damage)
-                self.damage = damage
+                self.report(damage)
             finally:
                 self.due = time.monotonic() + _PAUSE
         return self.damage
@@ -155,15 +172,12 @@ async def _told(_: Request, error: Any) -> Any:
     return error.response()
 
 
-async def _of_input(_: Request, error: Any) -> Response:
-    status, detail = 422, error.served or str(error)
-    if isinstance(error, UnknownLabelError | MissingError):
-        status = 404
-    elif isinstance(error, BusyError):
-        return Problem(503, detail, {"retry-after": "2"}).response()
-    elif isinstance(error, DiskFullError):
-        status = 507
-    return Problem(status, detail).response()
+async def _of_input(request: Request, error: Any) -> Response:
+    if isinstance(error, CatalogueError):
+        request.app.state.damage_check.report(error)
+    status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
+    headers = {"retry-after": "2"} if isinstance(error, BusyError) else None
+    return Problem(status, error.served or str(error), headers).response()
 
 
 async def _of_item(_: Request, error: Any) -> Response:
@@ -173,9 +187,18 @@ async def _of_item(_: Request, error: Any) -> Response:
 
 async def _of_validation(_: Request, error: Any) -> Response:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first.get("loc", ()))
-    unknown = first.get("type") == "extra_forbidden"
-    said = "there is no such field; leave it out" if unknown else first.get("msg", "not valid")
+    place, kind = first.get("loc", ()), first.get("type")
+    if kind == "json_invalid":
+        return Problem(422, f"body: this is no JSON (at character {place[-1]})").response()
+    where = ".".join(str(part) for part in place)
+    if kind == "extra_forbidden":
+        said = "there is no such field; leave it out"
+    elif kind in ("missing", "model_attributes_type", "dict_type") and place == ("body",):
+        said = "send a JSON document, with the header Content-Type: application/json"
+    elif "UploadFile" in first.get("msg", "") or (kind == "missing" and place[1:] in (("file",), ("text",))):
+        said = f"send a form with this field, as in: curl -F {place[1]}={'WORDS' if place[1] == 'text' else '@FILE'}"
+    else:
+        said = first.get("msg", "not valid").removeprefix("Value error, ")
     return Problem(422, f"{where[:1000]}: {said}").response()
 
 
@@ -184,7 +207,8 @@ async def _of_http(request: Request, error: Any) -> Response:
         return HTMLResponse(NO_PAGE, 404)
     if getattr(error.__cause__, "errno", None) in _FULL:  # what is sent waits on disk if large
         return Problem(507, "there is no space left for what was sent; free some, and send it again").response()
-    return Problem(error.status_code, str(error.detail), dict(error.headers or {})).response()
+    detail = _OF_ROUTES.get(error.status_code) if error.detail == HTTPStatus(error.status_code).phrase else None
+    return Problem(error.status_code, detail or str(error.detail), dict(error.headers or {})).response()
 
 
 async def _of_shortage(_: Request, error: Any) -> Response:
@@ -203,8 +227,8 @@ def _is_for_a_page(request: Request) -> bool:
 
 async def _of_fault(request: Request, error: Exception) -> Response:
     collection = request.app.state.context.collection
-    if collection is not None:
-        damage = await request.app.state.damage_check.find(collection, error)
+    if collection is not None and can_come_from_damage(error):
+        damage = await request.app.state.damage_check.find(collection)
         if damage is not None:
             return await _of_input(request, damage)
     _log.error("%a %a failed", request.method, request.url.path, exc_info=error)  # escaped: the line is not theirs

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 from wsabie.base.errors import BusyError, InputError
 from wsabie.base.input_files import fault_text
 from wsabie.base.memory_budget import shared_memory_file
-from wsabie.catalogue.collection import is_collection, open_collection
+from wsabie.catalogue.collection import Collection, is_collection, open_collection
 from wsabie.catalogue.connection import may_write
 from wsabie.catalogue.understanding import Meanings, meanings_in
 from wsabie.faces.serve import kept_once, measured
@@ -158,12 +158,22 @@ def serve(service: Service, found: socket.socket, begins: Callable[[], None]) ->
         workers=service.workers,
     )
 
-    with shared_memory_file():  # with jobs, which are processes of their own
+    with shared_memory_file(), _check_catalogue(trial.collection):  # with jobs, which are processes of their own
         if service.workers == 1:
             uvicorn.Server(config).run(sockets=[found])
         else:
             with _folder_of("figures", measured.FOLDER), _folder_of("tables", kept_once.FOLDER):
                 Multiprocess(config, sockets=[found]).run()
+
+
+@contextmanager
+def _check_catalogue(collection: Collection | None) -> Iterator[None]:
+    """Refuse in the end a catalogue that somebody replaced, emptied or cut meanwhile."""
+    try:
+        yield
+    finally:
+        if collection is not None:
+            open_collection(collection.folder, read_only=True).close()
 
 
 @contextmanager

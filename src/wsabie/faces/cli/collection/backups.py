@@ -41,6 +41,7 @@ def backup(
         from wsabie.base.errors import InputError, WsabieError
         from wsabie.catalogue.backups import back_up, dump_command, refuse_target
         from wsabie.catalogue.collection_file import read_collection_file, record_state, state_of
+        from wsabie.catalogue.connection import refuse_read_only
         from wsabie.storage.outputs import refuse_unwritable
 
         if to is not None and not to.parent.is_dir():  # the disk that it names may be away
@@ -50,6 +51,8 @@ def backup(
             refuse_target(to, state_of(collection.engine).catalogue)
         address = read_collection_file(collection.place).database
         if address is None:
+            if to is None:
+                refuse_read_only(folder, "write the backup elsewhere with --out FILE")
             made = back_up(collection.engine, collection.place, "asked", to)
             command = ""
         else:
