@@ -67,6 +67,8 @@ def record_models() -> Iterator[tuple[str, str]]:
             model = kind(**{key: value for key, value in known.items() if key in kind().get_params()})
             yield name, _bits_of(model.fit(rows, labels), rows)
     pairs = [(f"{i}", f"{j}") for i in range(_LABELS) for j in range(i)]
+    parts = wsabie.Parts(pairs, dim=8, epochs=3, threads=1, seed=3)
+    yield "parts", _bits_of(parts.fit(rows, labels, label_names=[f"{i}" for i in range(_LABELS)]), rows)
     space = wsabie.Space(dim=8, epochs=3, threads=1, seed=3).fit([wsabie.Relation("one", "other", pairs)])
     yield "space", _digest(np.concatenate([np.ravel(part) for part in space.rank("one", "other", None, 3)]))
 
@@ -124,21 +126,28 @@ def _without_times(value: Any) -> Any:
 
 def record_api() -> dict[str, Any]:
     """Return the OpenAPI documents of a collection's service and of a model's."""
-    from starlette.testclient import TestClient
-
     from wsabie.catalogue.collection import create, open_collection
-    from wsabie.faces.serve.app import make_app
     from wsabie.faces.serve.context import Context
     from wsabie.faces.serve.limits import Limits
-    from wsabie.faces.serve.served import CollectionModel
+    from wsabie.faces.serve.served import CollectionModel, ServedModel
 
     with tempfile.TemporaryDirectory() as place:
         create(Path(place)).close()
         with open_collection(Path(place)) as collection:
-            app = make_app(Context(Limits(), None, CollectionModel(collection), collection))
-            with TestClient(app, base_url="http://localhost") as client:
-                document: dict[str, Any] = client.get("/openapi.json").json()
-    return document
+            of_collection = Context(Limits(), None, CollectionModel(collection), collection)
+            model = wsabie.Wsabie(dim=2, epochs=1).fit(np.eye(2, dtype=np.float32), ["0", "1"])
+            wsabie.Annotator(model).save(Path(place, "model"))
+            of_model = Context(Limits(), None, ServedModel(Path(place, "model")))
+            return {"collection": _document_of(of_collection), "model": _document_of(of_model)}
+
+
+def _document_of(context: Any) -> Any:
+    from starlette.testclient import TestClient
+
+    from wsabie.faces.serve.app import make_app
+
+    with TestClient(make_app(context), base_url="http://localhost") as client:
+        return client.get("/openapi.json").json()
 
 
 def compare(before: Any, now: Any, place: str = "") -> Iterator[str]:
