@@ -141,7 +141,7 @@ def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
         process.kill()
     assert process.returncode == 130, err
     kept = tmp_path / "m.training"
-    assert f"stopped; finished epochs are kept in {kept}, and the same command with --resume goes on from that" in err
+    assert f"stopped; finished epochs are kept in {kept}; go on with: wsabie train --resume " in err
     assert "Traceback" not in err
     assert not (tmp_path / "m").exists()
 
