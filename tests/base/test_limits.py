@@ -8,12 +8,37 @@ import pytest
 
 from wsabie.base.errors import InputError
 from wsabie.base.limits import VARIABLE, Limits, current_limits, limit_error
+from wsabie.sources.documents import table_rows
 
 
 def test_variable_changes_the_limits_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "columns=3e9, depth=7")
     assert current_limits() == Limits(columns=3_000_000_000, depth=7)
-    assert "at most 7 are allowed" in str(limit_error("depth", "a.json:1 nests 8 lists"))
+
+
+def test_refusal_has_the_whole_setting_that_lets_the_input_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "ratio=1000 depth=7")
+    sentence = str(limit_error("depth", "a.json:1 nests 8 lists", 8))
+    assert "at most 7 are allowed" in sentence
+    setting = re.search(f'set {VARIABLE}="(.*)"$', sentence)
+    assert setting is not None
+    monkeypatch.setenv(VARIABLE, setting[1])
+    assert current_limits() == Limits(ratio=1000, depth=8)
+
+
+def test_table_passes_with_the_setting_of_its_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "table_columns=5 rows=100")
+    table = tmp_path / "a.csv"
+    table.write_text("a,b,c,d,e,f,g\n1,2,3,4,5,6,7\n")
+    with pytest.raises(InputError, match=f'set {VARIABLE}="rows=100 table_columns=7"$'):
+        list(table_rows(table))
+    monkeypatch.setenv(VARIABLE, "rows=100 table_columns=7")
+    assert len(list(table_rows(table))) == 1
+
+
+def test_numbers_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, f"expanded_bytes={2**60 + 1}")
+    assert current_limits().expanded_bytes == 2**60 + 1
 
 
 def test_each_limit_stands_in_the_table_of_the_docs() -> None:
@@ -24,9 +49,26 @@ def test_each_limit_stands_in_the_table_of_the_docs() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["colums=5", "columns", "columns=", "columns=many", "columns=0", "depth=-1", "depth=inf", "depth=nan"]
+    ("text", "fault"),
+    [
+        ("colums=5", "'colums=5', and there is no limit 'colums'; write columns=5"),
+        ("=5", "there is no limit ''; the limits are columns, depth"),
+        ("memory=5", "there is no limit 'memory'; the limits are columns, depth"),
+        ("columns", "'columns', and no number for it; write name=number without blanks"),
+        ("depth = 5", "'depth', and no number for it; write name=number without blanks"),
+        ("columns=2,000", "'000', and no number for it"),
+        ("depth=", 'there is no number behind the =; write digits, such as "depth=100"'),
+        ("depth=many", "'many' is no number from 1 on"),
+        ("depth=0", "'0' is no number from 1 on"),
+        ("depth=-1", "'-1' is no number from 1 on"),
+        ("depth=inf", "'inf' is no number from 1 on"),
+        ("depth=nan", "'nan' is no number from 1 on"),
+        ("picture_bytes=4GiB", "'4GiB' is no number from 1 on"),
+    ],
 )
-def test_other_words_are_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_refusal_of_a_setting_says_what_is_wrong_with_it(
+    monkeypatch: pytest.MonkeyPatch, text: str, fault: str
+) -> None:
     monkeypatch.setenv(VARIABLE, text)
-    with pytest.raises(InputError, match=r"write name=number, with a name of columns, .*depth"):
+    with pytest.raises(InputError, match=re.escape(fault)):
         current_limits()

@@ -47,6 +47,38 @@ def test_arrays_that_lie_are_named(name: str, values: Any, sentence: str) -> Non
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
+@pytest.mark.parametrize(
+    "shape", [None, 3, (3,), (3, 3, 3), (3.5, 3), ("3", "3"), (3, None), (-3, 3), (3, float("inf")), (3, 10**30), {}]
+)
+def test_shapes_that_lie_are_refused_in_every_form(form: str, shape: Any) -> None:
+    matrix = getattr(sp, f"{form}_matrix")(np.eye(3))
+    matrix.__dict__["_shape"] = shape
+    with pytest.raises(InputError, match=r"^Y (is no whole sparse matrix|has) [^\n]+$"):
+        to_csr(matrix, "Y")
+
+
+class Convertible:
+    """Something that can be asked for a CSR matrix."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def tocsr(self) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    "answer", [TypeError("t"), IndexError("i"), OverflowError("o"), NotImplementedError(), None, 3]
+)
+def test_objects_that_give_no_matrix_are_refused(answer: Any) -> None:
+    with pytest.raises(InputError, match=r"^Y is .*no (whole )?sparse matrix( \([tio]\))?; build the matrix anew"):
+        to_csr(Convertible(answer), "Y")
+    assert to_csr(Convertible(sp.coo_matrix(np.eye(2))), "Y").nnz == 2
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
 @pytest.mark.parametrize("kind", ["matrix", "array"])
 def test_every_form_reads_as_scipy_reads_it(form: str, kind: str) -> None:
     dense = np.array([[0, 2, 0, 0], [1, 0, 0, 3]], np.float32)

@@ -1,5 +1,6 @@
 """Models side by side on items that none of them has learnt from, models that do worse, and the way back."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -209,6 +210,12 @@ def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Ro
     less = compare(collection, [1, 2])
     assert less.items == found.items - 1
     assert less.told[1] == "not counted: 1 of the held-out items, as they cannot be read or are not what was scanned"
+    for rows in collection.features.glob("*/*.parquet"):
+        rows.unlink()
+    for picture in collection.folder.glob("*.webp"):
+        os.utime(picture, (1, 1))
+    with pytest.raises(InputError, match="held-out items can be read as it was scanned; run: wsabie collection scan "):
+        compare(collection, [1, 2])
 
 
 @pytest.mark.parametrize(

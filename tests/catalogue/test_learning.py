@@ -1,5 +1,6 @@
 """Learning from decisions: what is learnt, corrected, judged and told; what a kill, an undo or a lost folder leave."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -236,6 +237,45 @@ def test_too_little_is_told(collection: Collection) -> None:
     with pytest.raises(InputError, match="has no model yet"):
         apply(collection, by="eve")
     assert not collection.models.exists()
+
+
+def test_files_that_changed_are_told_where_too_few_are_left(
+    tagged: tuple[Collection, dict[int, dict[str, Any]]],
+) -> None:
+    collection, _ = tagged
+    train(collection, **OPTIONS)
+    for rows_of in collection.features.glob("*/*.parquet"):
+        rows_of.unlink()
+    first, *others = sorted(collection.folder.glob("*.webp"))
+    for path in others:
+        os.utime(path, (1, 1))
+    first.unlink()
+    with pytest.raises(InputError) as refused:
+        train(collection, full=True, **OPTIONS)
+    assert "40 files changed since the last scan, or went away, which leaves 0 items with tags" in str(refused.value)
+    assert f"; run: wsabie collection scan {collection.folder}" in str(refused.value)
+    assert "press Scan" in refused.value.served
+    assert str(collection.folder) not in refused.value.served
+    scan(collection, by="eve")
+    assert train(collection, full=True, **OPTIONS).changed == 0
+
+
+def test_files_that_all_went_away_are_told(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = tagged
+    for path in collection.folder.glob("*.webp"):
+        path.rename(path.with_name(f"other-{path.name}"))
+    with pytest.raises(InputError, match="all files changed since the last scan, or went away; run: wsabie collection"):
+        train(collection, **OPTIONS | {"describe": "terms"})
+
+
+def test_tagged_items_whose_files_are_missing_are_told(collection: Collection) -> None:
+    there = with_pictures(collection, sample(each=12))
+    tag(collection, {item: [row["kind"]] for item, row in there.items()})
+    for path in sorted(collection.folder.glob("*.webp"))[:-3]:
+        path.unlink()
+    scan(collection, by="eve")
+    with pytest.raises(InputError, match=f"has 3 items with tags, .*besides {len(there) - 3} whose files are missing"):
+        train(collection, **OPTIONS)
 
 
 def test_items_that_carry_all_labels_teach_no_probability(collection: Collection) -> None:

@@ -113,4 +113,4 @@ def test_a_picture_that_is_a_file_no_more_is_told(collection: Collection) -> Non
             thumbnail(collection, found[name])
     rejects = Rejects()
     assert scan(collection, by="eve", rejects=rejects).missing == 3
-    assert rejects.counts == {"link to a missing file": 1, "not a regular file": 1}
+    assert rejects.counts == {"link that leads to itself": 1, "not a regular file": 1}

@@ -146,6 +146,45 @@ def test_input_that_cannot_be_evaluated_is_named(blocks, Y, options, message):
         evaluate_scores([(lo, np.array(s)) for lo, s in blocks], np.array(Y), **options)
 
 
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        ([(0, [[0.0, 1.0], [1.0]])], "a block of scores has rows of different lengths"),
+        ([(0, None)], "are no block"),
+        ([(0,)], "is no pair of a row's number and an array"),
+        ([0], "is no pair of a row's number and an array"),
+        ([(0, np.eye(2), 1)], "is no pair of a row's number and an array"),
+        ([("0", np.eye(2))], "is no pair of a row's number and an array"),
+        ([(0.5, np.eye(2))], "is no pair of a row's number and an array"),
+        (None, "the scores are NoneType where blocks are expected"),
+    ],
+)
+def test_blocks_of_another_form_are_named(blocks, message):
+    with pytest.raises(InputError, match=message):
+        evaluate_scores(blocks, np.array([0, 1]))
+
+
+@pytest.mark.parametrize("ks", [["a"], [None], [[1]], [2**70], [float("nan")]])
+def test_ks_that_are_no_numbers_are_named(ks):
+    with pytest.raises(InputError, match=r"^ks = "):
+        evaluate_scores([(0, np.eye(2))], np.array([0, 1]), ks=ks)
+
+
+def test_ragged_labels_are_named():
+    with pytest.raises(InputError, match="Y has rows of different lengths"):
+        evaluate_scores([(0, np.eye(2))], [[0, 1], [1]])
+
+
+def test_an_error_of_whoever_yields_scores_stays_as_it_is():
+    def blocks():
+        raise TypeError("of theirs")
+        yield
+
+    with pytest.raises(TypeError, match="of theirs") as raised:
+        evaluate_scores(blocks(), np.array([0, 1]))
+    assert not isinstance(raised.value, InputError)
+
+
 def test_scores_in_one_array_are_no_blocks():
     with pytest.raises(InputError, match=r"one array where blocks are expected; give \[\(0, scores\)\]"):
         evaluate_scores(np.eye(2), np.array([0, 1]))

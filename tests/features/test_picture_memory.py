@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def test_a_picture_above_the_limit_is_refused_before_it_is_decoded(monkeypatch):
     verdict = refused(content)
     assert verdict.reason == decoding.TOO_LARGE
     assert "at most 20,000,000 are allowed" in verdict.detail
-    assert 'WSABIE_LIMITS="picture_bytes=..."' in verdict.detail
+    assert re.search(r'WSABIE_LIMITS="picture_bytes=\d+"', verdict.detail)
 
 
 def test_threads_decode_when_their_share_is_free(monkeypatch):

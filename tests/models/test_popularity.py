@@ -114,5 +114,8 @@ def test_errors_say_what_is_wrong() -> None:
         fitted().rank(X, candidates=["sea", 2])
     with pytest.raises(InputError, match="no label number 9"):
         fitted().rank(X, candidates=[9])
+    for candidates in (np.array(1), np.array(1.5), np.empty((3, 0), int), np.empty((0, 3), int), [[]], [[0, 1]]):
+        with pytest.raises(InputError, match=r"the labels are ndarray|labels are names or whole numbers"):
+            fitted().rank(X, candidates=candidates)
     with pytest.raises(InputError, match="exclude has 1 rows"):
         fitted().rank(X, exclude=sp.csr_matrix((1, 4)))

@@ -279,6 +279,8 @@ def test_vectors_of_packed_records_are_read_where_they_lie():
         ((np.ones((1, 2)), np.ones((3, 2)), 1), {"block_rows": 0}, "block_rows is 0"),
         ((np.ones((1, 2)), np.ones((3, 2)), 1), {"candidates": [3]}, "candidate 3 does not exist"),
         ((np.ones((1, 2)), np.ones((3, 2)), 1), {"candidates": [-1]}, "candidate -1 does not exist"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"candidates": 1}, "the candidates have 0 dimensions"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"candidates": np.empty((2, 0))}, "the candidates have 2 dimensions"),
         ((np.ones((1, 2)), np.ones((3, 2)), 1), {"exclude": np.zeros((2, 3))}, "exclude has 2 rows"),
         ((np.ones((1, 2)), np.ones((3, 2)), 1), {"exclude": np.zeros((1, 2))}, "exclude has 2 columns"),
         ((np.ones((1, 2)), np.ones((3, 2)), 1), {"bias": [1.0]}, "1 biases for 3 labels"),

@@ -111,6 +111,8 @@ def test_links_are_followed_only_to_files_inside_and_pipes_are_not_opened(folder
     (folder / "dog" / "in.png").symlink_to(inside)
     (folder / "dog" / "out.png").symlink_to(outside)
     (folder / "dog" / "broken.png").symlink_to(folder / "gone.png")
+    (folder / "dog" / "loop.png").symlink_to("pool.png")
+    (folder / "dog" / "pool.png").symlink_to("loop.png")
     (folder / "cat").symlink_to(outside.parent)
     os.mkfifo(folder / "dog" / "pipe.png")
     rejects = Rejects()
@@ -119,8 +121,10 @@ def test_links_are_followed_only_to_files_inside_and_pipes_are_not_opened(folder
     assert sorted(rejects.listed) == [
         ("cat", "link to a folder, not followed", ""),
         ("dog/broken.png", "link to a missing file", ""),
+        ("dog/loop.png", "link that leads to itself", ""),
         ("dog/out.png", "link that leads out of the folder", ""),
         ("dog/pipe.png", "not a regular file", ""),
+        ("dog/pool.png", "link that leads to itself", ""),
     ]
 
 

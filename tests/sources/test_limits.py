@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -64,7 +65,7 @@ def test_small_files_take_little_memory(tmp_path: Path) -> None:
     *said, megabytes = run.stdout.splitlines()
     for kind, line in zip(files, said, strict=True):
         limit = kind.partition(" ")[0]
-        assert (f'{VARIABLE}="{limit}=..."' in line) or (limit == "ok" and line.endswith(" 1 rows")), line
+        assert (re.search(f'{VARIABLE}="{limit}=[0-9]+"$', line)) or (limit == "ok" and line.endswith(" 1 rows")), line
     assert int(megabytes) < 1000
 
 

@@ -19,6 +19,18 @@ class WsabieError(Exception):
         self.served = served
 
 
+def bracket_detail(error: BaseException) -> str:
+    """Return the text of an error in brackets behind a blank; nothing where it has none, as a bare MemoryError.
+
+    Examples
+    --------
+    >>> bracket_detail(MemoryError("64 GiB")), bracket_detail(MemoryError())
+    (' (64 GiB)', '')
+    """
+    text = str(error).strip()
+    return f" ({text})" if text else ""
+
+
 class InputError(WsabieError, ValueError):
     """Data or parameters that cannot be used as given."""
 

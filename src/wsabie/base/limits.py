@@ -4,7 +4,9 @@ The variable WSABIE_LIMITS changes them: `WSABIE_LIMITS="columns=2e9 ratio=5000"
 """
 
 import os
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
 from functools import cache
 
 from wsabie.base.errors import InputError
@@ -77,29 +79,53 @@ def current_limits() -> Limits:
     return _parse_limits(os.environ.get(VARIABLE, ""))
 
 
-def limit_error(name: str, excess: str) -> InputError:
-    """Return the refusal of input that costs more than the limit `name`; `excess` says where and how much.
+def limit_error(name: str, excess: str, needed: int) -> InputError:
+    """Return the refusal of input that costs more than a limit, with the setting that lets it pass.
+
+    Parameters
+    ----------
+    name : str
+        The limit.
+    excess : str
+        Where the input exceeds it, and by how much.
+    needed : int
+        Value to set; other limits that are changed already stay in the setting.
 
     Examples
     --------
-    >>> print(limit_error("depth", "a.json:3 nests 5,000 lists"))
-    a.json:3 nests 5,000 lists, and at most 100 are allowed; if the file is right, set WSABIE_LIMITS="depth=..." higher
+    >>> print(limit_error("depth", "a.json:3 nests 5,000 lists", 5000))
+    a.json:3 nests 5,000 lists, and at most 100 are allowed; if the file is right, set WSABIE_LIMITS="depth=5000"
     """
-    most = getattr(current_limits(), name)
-    remedy = f'if the file is right, set {VARIABLE}="{name}=..." higher'
-    return InputError(f"{excess}, and at most {most:,} are allowed; {remedy}")
+    limits, usual = asdict(current_limits()), asdict(Limits())
+    setting = {other: value for other, value in limits.items() if value != usual[other]} | {name: needed}
+    words = " ".join(f"{limit}={value}" for limit, value in setting.items())
+    remedy = f'if the file is right, set {VARIABLE}="{words}"'
+    return InputError(f"{excess}, and at most {limits[name]:,} are allowed; {remedy}")
 
 
 @cache
 def _parse_limits(text: str) -> Limits:
-    names = {field.name for field in fields(Limits)}
+    names = sorted(field.name for field in fields(Limits))
     values = {}
     for word in text.replace(",", " ").split():
-        name, _, number = word.partition("=")
-        try:
-            values[name] = int(float(number))
-        except (ValueError, OverflowError):
-            values[name] = 0
-        if name not in names or values[name] < 1:
-            raise InputError(f"{VARIABLE} holds {word!r}; write name=number, with a name of {', '.join(sorted(names))}")
+        name, equals, number = word.partition("=")
+        where = f"{VARIABLE} holds {word!r}"
+        if not equals:
+            raise InputError(f'{where}, and no number for it; write name=number without blanks, such as "columns=4e9"')
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            remedy = f"write {near[0]}={number}" if near else f"the limits are {', '.join(names)}"
+            raise InputError(f"{where}, and there is no limit {name!r}; {remedy}")
+        if (value := _parse_number(number)) < 1:
+            fault = f"{number!r} is no number from 1 on" if number else "there is no number behind the ="
+            raise InputError(f'{where}, and {fault}; write digits, such as "{name}={getattr(Limits, name)}"')
+        values[name] = value
     return Limits(**values)
+
+
+def _parse_number(text: str) -> int:
+    """Return a whole number, as digits or as 4e9; 0 where it is none."""
+    for parse in (int, float):
+        with suppress(ValueError, OverflowError):
+            return int(parse(text))
+    return 0

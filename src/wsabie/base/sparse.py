@@ -4,15 +4,17 @@ scipy follows them unchecked in compiled code, which would read, and write, outs
 thread changes meanwhile is not covered.
 """
 
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wsabie.base.arrays import Matrix
-from wsabie.base.errors import InputError, InputTypeError
+from wsabie.base.errors import InputError, InputTypeError, bracket_detail
 from wsabie.base.mapped import parts
 
 _REMEDY = "build the matrix anew, such as by scipy.sparse.csr_matrix((data, (rows, columns)), shape)"
+_LARGEST = np.iinfo(np.int64).max
 
 
 class CsrArrays(NamedTuple):
@@ -43,12 +45,31 @@ def to_csr(matrix: Any, what: str) -> Matrix:
     if hasattr(matrix, "tocsr"):
         arrays = csr_arrays(matrix, what)
         return csr_matrix(arrays[:3], shape=arrays.shape)
+    return csr_matrix(_numbers(dense_array(matrix, what), what))
+
+
+def dense_array(values: Any, what: str, unit: str = "columns") -> Any:
+    """Return what is array-like as an array of two dimensions.
+
+    Raises
+    ------
+    InputError
+        It has not two dimensions, or rows of different lengths.
+    """
+    array = as_array(values, what, unit)
+    if array.ndim == 0:  # None, a generator, rows in shards
+        held = f"{what} is {type(values).__name__}, and neither a sparse matrix nor an array"
+        raise InputError(f"{held}; Expected 2D array, one row per example")
+    _refuse_other_dimensions(array.ndim, what)
+    return array
+
+
+def as_array(values: Any, what: str, unit: str = "columns") -> Any:
+    """Return what is array-like as an array of any dimensions; InputError where its rows have different lengths."""
     try:
-        dense = np.asarray(matrix)
+        return np.asarray(values)
     except ValueError as error:
-        raise InputError(f"{what} has rows of different lengths; give every row the same columns") from error
-    _refuse_other_dimensions(dense.ndim, what)
-    return csr_matrix(_numbers(dense, what))
+        raise InputError(f"{what} has rows of different lengths; give every row the same {unit}") from error
 
 
 def csr_arrays(matrix: Any, what: str) -> CsrArrays:
@@ -59,26 +80,30 @@ def csr_arrays(matrix: Any, what: str) -> CsrArrays:
     InputError
         As `to_csr`.
     """
+    try:
+        return _checked_arrays(matrix, what)
+    except InputError:
+        raise
+    except (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, RuntimeError) as error:
+        raise InputError(f"{what} is no whole sparse matrix{bracket_detail(error)}; {_REMEDY}") from error
+
+
+def _checked_arrays(matrix: Any, what: str) -> CsrArrays:
+    """As `csr_arrays`; any error where the matrix is broken, or no matrix."""
     from scipy.sparse import issparse
 
     if not issparse(matrix):
         matrix = matrix.tocsr()
         if not issparse(matrix):
             raise InputTypeError(f"{what} is {type(matrix).__name__}, and no sparse matrix; {_REMEDY}")
-    try:
-        _refuse_other_dimensions(len(matrix.shape), what)
-        n_rows, n_columns = (int(n) for n in matrix.shape)
-        if matrix.format not in ("csr", "csc"):
-            matrix = _CHECKS[matrix.format](matrix, what).tocsr()
-        by_row = matrix.format == "csr"
-        lines, width = (n_rows, n_columns) if by_row else (n_columns, n_rows)
-        indptr = _integers(matrix.indptr, f"indptr of {what}")
-        indices = _integers(matrix.indices, f"indices of {what}")
-        data = _numbers(matrix.data, what)
-    except (AttributeError, TypeError, ValueError, KeyError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{what} is no whole sparse matrix ({error}); {_REMEDY}") from error
+    n_rows, n_columns = _checked_shape(matrix.shape, what)
+    if matrix.format not in ("csr", "csc"):
+        matrix = _CHECKS[matrix.format](matrix, what).tocsr()
+    by_row = matrix.format == "csr"
+    lines, width = (n_rows, n_columns) if by_row else (n_columns, n_rows)
+    indptr = _integers(matrix.indptr, f"indptr of {what}")
+    indices = _integers(matrix.indices, f"indices of {what}")
+    data = _numbers(matrix.data, what)
     arrays = _compressed(data, indices, indptr, lines, what)
     _refuse_outside(arrays[1], width, what, "column" if by_row else "row")
     if not by_row:
@@ -132,6 +157,14 @@ def _refuse_outside(indices: Any, width: int, what: str, name: str) -> None:
             f"{what} holds the {name} number {low if low < 0 else high}, but its {width:,} {name}s are numbered "
             "from 0; build the matrix with the right shape"
         )
+
+
+def _checked_shape(shape: Any, what: str) -> tuple[int, int]:
+    _refuse_other_dimensions(len(shape), what)
+    n_rows, n_columns = map(index, shape)
+    if not (0 <= n_rows <= _LARGEST and 0 <= n_columns <= _LARGEST):
+        raise InputError(f"{what} has the shape {tuple(shape)}, which no matrix can have; {_REMEDY}")
+    return n_rows, n_columns
 
 
 def _refuse_other_dimensions(n: int, what: str) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from wsabie.base.arrays import Csr, Float32
 from wsabie.base.errors import InputError, InputTypeError
 from wsabie.base.mapped import parts
-from wsabie.base.sparse import CsrArrays, csr_arrays, is_ordered
+from wsabie.base.sparse import CsrArrays, csr_arrays, dense_array, is_ordered
 
 
 def check_features(X: Any, *, n_features: int | None = None, what: str = "X", who: str = "this model") -> Csr | Float32:
@@ -38,15 +38,7 @@ def check_features(X: Any, *, n_features: int | None = None, what: str = "X", wh
 
 
 def _dense(given: Any, what: str) -> Float32:
-    try:
-        X = np.asarray(given)
-    except ValueError as error:
-        raise InputError(f"{what} has rows of different lengths; give every row the same features") from error
-    if X.ndim == 0:  # None, a generator, rows in shards
-        held = f"{what} is {type(given).__name__}, and neither a sparse matrix nor an array"
-        raise InputError(f"{held}; Expected 2D array, one row per example")
-    if X.ndim != 2:
-        raise InputError(f"{what} has {X.ndim} dimension(s); Expected 2D array. Reshape your data: one row per example")
+    X = dense_array(given, what, "features")
     if X.dtype.kind == "c":
         raise InputError(f"Complex data not supported: {what} has dtype {X.dtype}; give real numbers")
     try:

@@ -23,6 +23,7 @@ from wsabie.catalogue.judging import (
     verdict,
     with_rows,
 )
+from wsabie.catalogue.looking import rescan_error
 from wsabie.catalogue.rows import describe_missing
 from wsabie.catalogue.shelf import OpenModel, open_model
 from wsabie.evaluation.bootstrap import Difference
@@ -124,9 +125,11 @@ def compare(
         now = [model.labels_now(connection) for model in models]
     whole = exam_of(examples, models, now)
     exam, rows = _rows(collection, models, whole, executor, progress)
+    lost = len(whole.hashes) - len(exam.hashes)
+    if not len(exam.items) and lost:
+        raise rescan_error(collection.folder, f"none of the {lost:,} held-out items can be read as it was scanned")
     if not len(exam.items):
         raise InputError("no item with a tag was held out from all of these models; tag some more items")
-    lost = len(whole.hashes) - len(exam.hashes)
     seen = int((examples.held_out & ~examples.unjudged).sum()) - len(whole.hashes)
     found = []
     with progress.stage("judging", len(models), "models") as stage:

@@ -1,6 +1,7 @@
 """What a model learns from: decisions about whole items that are there, by the content of the items."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from sqlalchemy import Connection, case, func, select
 from wsabie.base.arrays import Bool, Float32, Float64, Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.catalogue.journal import last_entry
+from wsabie.catalogue.looking import rescan_error
 from wsabie.catalogue.tables import annotations, changes, items, labels
 
 HELD_OUT = 0.15
@@ -42,6 +44,8 @@ class Examples(NamedTuple):
         Decisions about regions, which are not learnt from.
     learnt_to : int
         The last entry of the journal that is known here.
+    n_absent : int
+        Items with a tag whose file is missing or cannot be read, which are left out.
     """
 
     hashes: list[str]
@@ -54,6 +58,7 @@ class Examples(NamedTuple):
     unjudged: Bool
     regions: int
     learnt_to: int
+    n_absent: int = 0
 
     def take(self, rows: Any) -> "Examples":
         """Some of the items."""
@@ -73,9 +78,11 @@ def read_examples(connection: Connection, person_weight: float = PERSON_WEIGHT) 
     for name, label, accepted, who in connection.execute(query.order_by(rank, a.at, a.id)):
         found[name, label] = bool(accepted), who
     regions = connection.execute(select(func.count()).where(a.region != "")).scalar() or 0
+    absent = (a.state == "accepted") & (a.region == "") & (i.state != "present")
+    n_absent = connection.execute(select(func.count(i.id.distinct())).select_from(kept).where(absent)).scalar() or 0
     last = last_entry(connection)
     named = {n: name for n, name in connection.execute(select(labels.c.id, labels.c.name))}  # noqa: C416
-    return _examples(found, named, person_weight)._replace(regions=regions, learnt_to=last)
+    return _examples(found, named, person_weight)._replace(regions=regions, learnt_to=last, n_absent=n_absent)
 
 
 def _examples(found: dict[tuple[str, int], tuple[bool, int]], named: dict[int, str], person_weight: float) -> Examples:
@@ -114,8 +121,16 @@ def _held_to(tagged: Float64) -> float:
     return max(HELD_OUT, float(lowest[-1]) if len(lowest) else 0.0)
 
 
-def require_enough(examples: Examples, folder: object) -> None:
+def require_enough(examples: Examples, folder: Path, n_changed: int = 0) -> None:
     """Refuse to learn from next to nothing.
+
+    Parameters
+    ----------
+    examples : Examples
+    folder : Path
+        The collection's, for the sentence.
+    n_changed : int
+        Files that are left out, as they are gone or not what was scanned.
 
     Raises
     ------
@@ -125,11 +140,16 @@ def require_enough(examples: Examples, folder: object) -> None:
     tagged = (examples.Y > 0).tocsr()
     n_items = int((np.diff(tagged.indptr) > 0).sum())
     n_labels = len(np.unique(tagged.indices))
-    if n_items < FEWEST_ITEMS or n_labels < FEWEST_LABELS:
-        raise InputError(
-            f"{folder} has {n_items:,} items with tags, of {n_labels:,} labels; learning needs at least "
-            f"{FEWEST_ITEMS} such items and {FEWEST_LABELS} labels: tag some more, or import tags"
-        )
+    if n_items >= FEWEST_ITEMS and n_labels >= FEWEST_LABELS:
+        return
+    has = f"{n_items:,} items with tags, of {n_labels:,} labels"
+    needs = f"; learning needs at least {FEWEST_ITEMS} such items and {FEWEST_LABELS} labels"
+    if n_changed:
+        changed = f"{n_changed:,} file{'s' * (n_changed > 1)} changed since the last scan, or went away"
+        raise rescan_error(folder, f"{changed}, which leaves {has}{needs}")
+    if examples.n_absent:
+        has += f", besides {examples.n_absent:,} whose files are missing or cannot be read"
+    raise InputError(f"{folder} has {has}{needs}: tag some more, or import tags")
 
 
 def decisions_since(connection: Connection, entry: int) -> int:

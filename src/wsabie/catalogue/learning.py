@@ -146,7 +146,8 @@ def train(
             return Learnt(parent.number, True, "nothing", how.why, parent.about.facts, parent.about.figures, None)
         missed = describe_missing(collection, store, examples.hashes, executor=executor, progress=progress)
         examples = examples.take([i for i, name in enumerate(examples.hashes) if name in store.places])
-        require_enough(examples, collection.folder)
+        examples = examples._replace(n_absent=examples.n_absent + len(missed.unreadable))
+        require_enough(examples, collection.folder, len(missed.changed))
         base = parent if how.how == "corrections" else None
         done = fitted(examples, store, dim, run) if base is None else corrected(base, examples, store, how.changed, run)
         _refuse_no_wrong_label(done, collection)

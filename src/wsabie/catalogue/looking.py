@@ -7,8 +7,10 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import IO, NamedTuple
 
+from wsabie.base.errors import InputError
 from wsabie.base.input_files import fault_text
 from wsabie.features.decode import RejectedItem, header, opened
 from wsabie.sources.build import BadRow
@@ -126,6 +128,13 @@ def look_at(task: Task) -> Looked:
         if found.reason != CHANGING and stat_of(task.path) == before:
             return found
     return Looked(reason=CHANGING)
+
+
+def rescan_error(folder: Path, reason: str) -> InputError:
+    """Return the refusal of work on files that are not what the last scan saw."""
+    return InputError(
+        f"{reason}; run: wsabie collection scan {quote(str(folder))}", served=f"{reason}; press Scan on the page Status"
+    )
 
 
 def stat_of(path: Path) -> Stat | None:

@@ -16,15 +16,15 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, select, update
 
 from wsabie.base.arrays import Bool, Matrix
 from wsabie.base.errors import InputError, WsabieError
 from wsabie.base.executor import Executor, Serial
-from wsabie.base.progress import Progress, Stage
+from wsabie.base.progress import SILENT, Progress, Stage
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading, writing
-from wsabie.catalogue.looking import stat_of
+from wsabie.catalogue.looking import rescan_error, stat_of
 from wsabie.catalogue.tables import items
 from wsabie.features.describer import Describer
 from wsabie.features.extract import learn
@@ -130,11 +130,17 @@ def describer_for(
     wanted = describer(asked, seed=seed)
     if kept is not None and (asked is None or kept.name == wanted.name):
         return kept
-    source = ItemList(collection.folder, list(_sample(collection)))
-    if not len(source):
+    hashes, missed = _sample(collection), Missed([], [])
+    if not hashes:
         raise InputError(
             f"{collection.folder} has no items yet; run: wsabie collection scan {quote(str(collection.folder))}",
             served="the collection has no items yet; put files into its folder, and press Scan on the page Status",
+        )
+    with SILENT.stage("", None, "") as stage:
+        source = ItemList(collection.folder, list(_to_describe(collection, hashes, missed, stage)))
+    if not len(source):
+        raise rescan_error(
+            collection.folder, f"of {len(hashes):,} items all files changed since the last scan, or went away"
         )
     learnt = learn(wanted, source, executor, progress, Rejects())
     keep_describer(collection, learnt)
@@ -238,15 +244,12 @@ def _mark(collection: Collection, unreadable: list[str]) -> None:
             connection.execute(query.values(state="unreadable"))
 
 
-def _sample(collection: Collection) -> Iterator[Item]:
+def _sample(collection: Collection) -> list[str]:
     """Contents in the order of their hashes: as good as drawn at random, and the same ones again."""
     c = items.c
-    query = select(func.min(c.id)).where(c.state == "present", c.hash.is_not(None)).group_by(c.hash)
-    query = query.order_by(c.hash).limit(SAMPLE)
-    roots = collection.roots()
+    query = select(c.hash).where(c.state == "present", c.hash.is_not(None)).distinct().order_by(c.hash).limit(SAMPLE)
     with reading(collection.engine) as connection:
-        rows = connection.execute(select(c.hash, c.root_id, c.path).where(c.id.in_(query)).order_by(c.hash)).all()
-    return (Item(name, roots[root] / path, ()) for name, root, path in rows if root in roots)
+        return list(connection.execute(query).scalars())
 
 
 def _kept(collection: Collection) -> Describer | None:

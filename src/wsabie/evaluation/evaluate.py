@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from wsabie.base.arrays import Bool, Float64, Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.lists import Lists, excluded_lists
 from wsabie.base.plain import plain
+from wsabie.base.sparse import as_array
 from wsabie.evaluation import metrics
 from wsabie.evaluation.hierarchical import hierarchical_precision
 from wsabie.evaluation.hierarchical_error import hierarchical_error
@@ -22,6 +24,7 @@ from wsabie.labels.heights import Heights
 from wsabie.labels.hops import Hops
 from wsabie.labels.similar import as_similar
 
+_LARGEST_K = np.iinfo(np.int32).max
 _Named = dict[str, Float64]
 
 
@@ -161,14 +164,15 @@ def evaluate_scores(
     >>> found.means["p@1"], found.means["MAP"], found.tied_at_cut
     (0.75, 0.875, {1: 1})
     """
-    if hasattr(score_blocks, "shape"):
-        raise InputError("the scores are one array where blocks are expected; give [(0, scores)]")
+    if hasattr(score_blocks, "shape") or not isinstance(score_blocks, Iterable):
+        held = "one array" if hasattr(score_blocks, "shape") else type(score_blocks).__name__
+        raise InputError(f"the scores are {held} where blocks are expected; give [(0, scores)]")
     running: Running | None = None
-    for lo, scores in score_blocks:
-        block = _as_scores(scores)
-        running = running or Running(Y, block.shape[1], ks, exclude, similar, hops, heights)
-        running.take(running.measured(lo, block))
-        del scores, block  # or the next one is made while this one is held
+    for block in score_blocks:
+        lo, scores = _checked_block(block)
+        running = running or Running(Y, scores.shape[1], ks, exclude, similar, hops, heights)
+        running.take(running.measured(lo, scores))
+        del block, scores  # or the next one is made while this one is held
     if running is None:
         raise InputError("there are no scores to evaluate; give at least one block of rows")
     return running.result()
@@ -332,8 +336,19 @@ def _best(scores: Any, excluded: Lists, k: int, lo: int) -> Heap:
     return heap
 
 
+def _checked_block(block: Any) -> tuple[int, Any]:
+    """The first row and the scores of a block."""
+    try:
+        lo, scores = block
+        return index(lo), _as_scores(scores)
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(f"a block of scores is no pair of a row's number and an array ({error})") from error
+
+
 def _as_scores(scores: Any) -> Any:
-    scores = np.asarray(scores)
+    scores = as_array(scores, "a block of scores")
     if scores.ndim != 2 or scores.dtype.kind not in "fiub":
         raise InputError(f"scores of shape {scores.shape} and type {scores.dtype} are no block; give (rows, labels)")
     dtype = scores.dtype if scores.dtype in (np.float32, np.float64) else np.float64
@@ -343,9 +358,12 @@ def _as_scores(scores: Any) -> Any:
 def _checked_ks(ks: Sequence[int]) -> tuple[int, ...]:
     if not isinstance(ks, Iterable):
         raise InputError(f"ks is {ks!r}; give a list of numbers, such as ({ks!r},)")
-    checked = tuple(sorted({int(k) for k in ks}))
-    if not checked or checked[0] < 1:
-        raise InputError(f"ks = {tuple(ks)} but every k must be 1 or more, and one is needed")
+    try:
+        checked = tuple(sorted({int(k) for k in ks}))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"ks = {ks!r} holds something that is not a number ({error}); give whole numbers") from error
+    if not checked or checked[0] < 1 or checked[-1] > _LARGEST_K:
+        raise InputError(f"ks = {tuple(ks)} but every k must be 1 or more, {_LARGEST_K:,} at most, and one is needed")
     return checked
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from wsabie.base.arrays import Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.lists import Lists, lists_of
+from wsabie.base.sparse import as_array
 
 
 def positive_lists(Y: Matrix, n_labels: int) -> Lists:
@@ -34,8 +35,10 @@ def positive_lists(Y: Matrix, n_labels: int) -> Lists:
     >>> lists.indptr.tolist(), lists.labels.tolist()
     ([0, 2, 2], [0, 2])
     """
-    if np.ndim(Y) == 1 and not hasattr(Y, "tocsr"):
-        return _one_each(np.asarray(Y), n_labels)
+    if not hasattr(Y, "tocsr"):
+        Y = as_array(Y, "Y")
+        if Y.ndim == 1:
+            return _one_each(Y, n_labels)
     return lists_of(Y, n_labels, "Y", lambda data: data > 0)
 
 

@@ -219,7 +219,7 @@ def _share(n_bytes: int) -> Iterator[None]:
         yield
         return
     if n_bytes > current_limits().picture_bytes:
-        raise RejectedItem(TOO_LARGE, str(limit_error("picture_bytes", f"decoding takes {n_bytes:,} bytes")))
+        raise RejectedItem(TOO_LARGE, str(limit_error("picture_bytes", f"decoding takes {n_bytes:,} bytes", n_bytes)))
     with ITEM_MEMORY.share(n_bytes):
         yield
 

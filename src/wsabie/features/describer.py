@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from wsabie.base.arrays import Float32, Int32
-from wsabie.base.errors import InputError, ModelFolderError
+from wsabie.base.errors import InputError, ModelFolderError, bracket_detail
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.collect import rows_of
@@ -319,7 +319,9 @@ def refuse_damaged(what: str) -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
-        raise ModelFolderError(f"{what} is damaged ({error}); restore it from a copy or learn it again") from error
+        raise ModelFolderError(
+            f"{what} is damaged{bracket_detail(error)}; restore it from a copy or learn it again"
+        ) from error
 
 
 def _tupled(value: Any) -> Any:

@@ -269,7 +269,8 @@ def _wanted(inputs: list[Any], side: int | None) -> Wanted:
     batch = known[0] or 1
     n_bytes = batch * height * width * _CHANNELS * 4
     if n_bytes > current_limits().network_bytes:
-        raise limit_error("network_bytes", f"the input of the ONNX model, {shape}, has {n_bytes:,} bytes")
+        excess = f"the input of the ONNX model, {shape}, has {n_bytes:,} bytes"
+        raise limit_error("network_bytes", excess, 2 * n_bytes)
     return Wanted(one.name, batch, height, width, channels_last, dtype)
 
 

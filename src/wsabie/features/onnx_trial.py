@@ -59,7 +59,7 @@ def try_network(model: Model, side: int | None, output: str | None) -> Trial:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise limit_error("network_seconds", f"{model.name} takes too many seconds for its first picture") from error
+        raise _refusal(model, "network_seconds") from error
     answer: dict[str, Any] = (
         json.loads(done.stdout) if done.returncode == 0 else {"exceeds": _ended_by(done.returncode)}
     )
@@ -75,10 +75,10 @@ def _ended_by(code: int) -> str:
 
 
 def _refusal(model: Model, exceeds: str) -> InputError:
-    if exceeds == "network_seconds":
-        return limit_error(exceeds, f"{model.name} takes too many seconds for its first picture")
-    if exceeds == "network_bytes":
-        return limit_error(exceeds, f"{model.name} takes too many bytes of memory for its first picture")
+    units = {"network_seconds": "seconds", "network_bytes": "bytes of memory"}
+    if exceeds in units:
+        excess = f"{model.name} takes too many {units[exceeds]} for its first picture"
+        return limit_error(exceeds, excess, 2 * getattr(current_limits(), exceeds))
     return InputError(f"{model.name} ends the process that runs it; give another export of the encoder")
 
 

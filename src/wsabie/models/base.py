@@ -243,7 +243,7 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         """Label numbers from names or numbers."""
         if isinstance(labels, str):
             raise InputError(f"the labels are the text {labels!r}; give a list of names")
-        listed = hasattr(labels, "__len__") and not hasattr(labels, "tocsr")
+        listed = hasattr(labels, "__len__") and not hasattr(labels, "tocsr") and getattr(labels, "ndim", 1) != 0
         require(listed, f"the labels are {type(labels).__name__}; give a list of names or of numbers")
         named = [label for label in labels if isinstance(label, str)]
         if named and len(named) < len(labels):
@@ -255,7 +255,7 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         except ValueError:  # lists of different lengths
             given = np.asarray(labels, object)
         require(
-            not given.size or (given.ndim == 1 and np.issubdtype(given.dtype, np.integer)),
+            given.ndim == 1 and (not given.size or np.issubdtype(given.dtype, np.integer)),
             f"labels are names or whole numbers, not {given.dtype}; give the numbers of a mask by numpy.flatnonzero",
         )
         ids = given.astype(np.int64)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from wsabie.base.errors import ModelFolderError
+from wsabie.base.errors import ModelFolderError, bracket_detail
 from wsabie.storage.folder import Parts, load_folder
 
 
@@ -28,7 +28,8 @@ def load_one_of(
         return kinds[parts.kind](parts)
     except MemoryError as error:
         raise ModelFolderError(
-            f"{path} needs more memory than there is ({error}); free some, or restore it from a copy if it is damaged"
+            f"{path} needs more memory than there is{bracket_detail(error)}; free some, or restore it from a copy if "
+            "it is damaged"
         ) from error
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ModelFolderError(f"{path} lacks a part ({error}); restore it from a copy or make it again") from error

@@ -92,9 +92,11 @@ def candidates_of(candidates: Any, n_labels: int) -> Int64:
         given = np.asarray(candidates)
     except ValueError as error:
         raise InputError(f"the candidates are lists of different lengths ({error}); give label numbers") from error
+    if given.ndim != 1:
+        raise InputError(f"the candidates have {given.ndim} dimensions; give one list of label numbers")
     if given.size and not np.issubdtype(given.dtype, np.integer):
         raise InputError(f"the candidates are of type {given.dtype}; give label numbers")
-    ids: Int64 = given.astype(np.int64).ravel()
+    ids: Int64 = given.astype(np.int64)
     if not (ids[1:] > ids[:-1]).all():
         ids = np.unique(ids)
     if len(ids) and not (ids[0] >= 0 and ids[-1] < n_labels):

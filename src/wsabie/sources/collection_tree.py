@@ -72,7 +72,8 @@ def of_pictures(placed: Iterable[tuple[Sequence[str], Sequence[str]]], found: Hi
     counts, chains = Counter[tuple[str, str]](), dict[str, list[str]]()
     for labels, levels in placed:
         if len(levels) > current_limits().depth:
-            raise limit_error("depth", f"{shown('/'.join(levels))[:100]}... has {len(levels):,} levels")
+            excess = f"{shown('/'.join(levels))[:100]}... has {len(levels):,} levels"
+            raise limit_error("depth", excess, len(levels))
         place = "/".join(levels)
         if place not in chains:
             chains[place] = ["/".join(levels[: depth + 1]) for depth in range(len(levels))]

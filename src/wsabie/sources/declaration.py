@@ -17,9 +17,11 @@ pairs = "covers.tsv"              # the pairs: id TAB id
 dim = 50                          # parameters of `Space`
 """
 
+import hashlib
+import json
 import logging
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -147,6 +149,16 @@ def read_declaration(path: Path) -> Declared:
         _check_names(relation, kinds, path)
     parameters = {name: None if value == "none" else value for name, value in _table(said, "space", path).items()}
     return Declared(path, kinds, relations, parameters)
+
+
+def declaration_digest(declared: Declared, relations: Sequence[DeclaredRelation]) -> str:
+    """Return 16 hex digits of what a file declares of some relations and their kinds, whatever its paths are."""
+    names = {name for one in relations for name in (one.query, one.target)}
+    parts: list[Any] = [*(kind for name, kind in declared.kinds.items() if name in names), *relations]
+    facts = [
+        {key: value for key, value in part._asdict().items() if key not in ("data", "ids", "pairs")} for part in parts
+    ]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def read_tables(path: Path) -> dict[str, Any]:

@@ -189,7 +189,9 @@ def _add_file(path: Path, folder: Path, root: str, found: dict[str, Path], rejec
         try:
             regular = stat.S_ISREG(path.stat().st_mode)
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            if error.errno == errno.ELOOP:
+                rejects.add(name, "link that leads to itself")
+            elif error.errno in (errno.ENOENT, errno.ENOTDIR):
                 rejects.add(name, "link to a missing file")
             else:
                 rejects.add(name, "unreadable file", error.strerror or "")

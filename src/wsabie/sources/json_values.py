@@ -52,4 +52,4 @@ def check_depth(text: str) -> None:
     brackets = np.frombuffer(_STRING.sub("", text).encode("utf-8", "replace"), np.uint8)
     depth = int(np.cumsum(_STEPS[brackets], dtype=np.int32).max(initial=0))
     if depth > most:
-        raise limit_error("depth", f"the JSON nests {depth:,} values")
+        raise limit_error("depth", f"the JSON nests {depth:,} values", depth)

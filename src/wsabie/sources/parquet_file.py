@@ -149,7 +149,7 @@ def decoding(file: Path) -> Iterator[None]:
         except (FileNotFoundError, PermissionError, IsADirectoryError):
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, OverflowError) as error:
-            text = " ".join(str(error).split())[:120]
+            text = " ".join(str(error).split())[:120] or type(error).__name__
             raise InputError(f"{shown(file)} is damaged or no Parquet ({text}); write or fetch it again") from error
 
 

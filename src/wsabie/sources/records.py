@@ -9,7 +9,8 @@ import numpy as np
 
 from wsabie.base import mapped
 from wsabie.base.arrays import Int64, Matrix
-from wsabie.base.sparse import csr_arrays, to_csr
+from wsabie.base.errors import InputError
+from wsabie.base.sparse import csr_arrays, dense_array, to_csr
 from wsabie.sources.regions import Content, Cutout
 
 _ROWS_AT_ONCE = 1 << 14
@@ -66,8 +67,19 @@ class Rows:
         for name in ("X", "Y"):
             if hasattr(matrix := getattr(self, name), "tocsr"):
                 arrays = csr_arrays(matrix, name)  # refuses indices that point outside
-                if matrix.format != "csr" or matrix.dtype != arrays.data.dtype:
+                if getattr(matrix, "format", "") != "csr" or matrix.dtype != arrays.data.dtype:
                     object.__setattr__(self, name, to_csr(matrix, name))
+            else:
+                object.__setattr__(self, name, to_csr(matrix, name) if name == "Y" else dense_array(matrix, name))
+        for name in ("label_names", "ids"):
+            if not hasattr(names := getattr(self, name), "__len__"):
+                raise InputError(f"{name} is {type(names).__name__}; give a list of texts")
+        n_rows, sizes = len(self.ids), (*self.X.shape[:1], *self.Y.shape)
+        if sizes != (n_rows, n_rows, len(self.label_names)):
+            raise InputError(
+                f"rows have {n_rows:,} ids and {len(self.label_names):,} label names, but X has {sizes[0]:,} rows and "
+                f"Y {sizes[1]:,} rows of {sizes[2]:,} labels; give one of each"
+            )
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -10,6 +10,8 @@ from wsabie.base.limits import Limits, current_limits, limit_error
 RATIO_FROM = 32 << 20
 """Expanded bytes from which the ratio counts."""
 _BLOCK = 1 << 17
+_STEEPEST = 1032
+"""Expanded bytes for each compressed byte that gzip reaches at most."""
 
 
 class _Counter:
@@ -80,14 +82,15 @@ def check_expansion(shown: str, compressed: int, expanded: int, limits: Limits |
     >>> check_expansion("a.gz", 10, 1 << 26)
     Traceback (most recent call last):
     wsabie.base.errors.InputError: a.gz expands 10 bytes to 67,108,864, 6,710,886 bytes for each, and at most 200 are
-    allowed; if the file is right, set WSABIE_LIMITS="ratio=..." higher
+    allowed; if the file is right, set WSABIE_LIMITS="ratio=13421772"
     """
     limits = limits or current_limits()
     if expanded > limits.expanded_bytes:
-        raise limit_error("expanded_bytes", f"{shown} expands to {expanded:,} bytes or more")
+        raise limit_error("expanded_bytes", f"{shown} expands to {expanded:,} bytes or more", 2 * expanded)
     if expanded > max(RATIO_FROM, limits.ratio * compressed):
         ratio = expanded // max(compressed, 1)
-        raise limit_error("ratio", f"{shown} expands {compressed:,} bytes to {expanded:,}, {ratio:,} bytes for each")
+        excess = f"{shown} expands {compressed:,} bytes to {expanded:,}, {ratio:,} bytes for each"
+        raise limit_error("ratio", excess, max(2 * ratio, _STEEPEST))
 
 
 def check_rows(shown: str, stored_bytes: int, n_rows: int, what: str = "rows", limits: Limits | None = None) -> None:
@@ -99,10 +102,10 @@ def check_rows(shown: str, stored_bytes: int, n_rows: int, what: str = "rows", l
     """
     limits = limits or current_limits()
     if n_rows > limits.rows:
-        raise limit_error("rows", f"{shown} has {n_rows:,} {what} or more")
+        raise limit_error("rows", f"{shown} has {n_rows:,} {what} or more", 2 * n_rows)
     if (empty := n_rows - 10 * stored_bytes) > limits.empty_rows:
         excess = f"{shown} has {n_rows:,} {what} in {stored_bytes:,} bytes, {empty:,} beyond ten for each byte"
-        raise limit_error("empty_rows", excess)
+        raise limit_error("empty_rows", excess, 2 * empty)
 
 
 def check_table_columns(shown: str, n_columns: int) -> None:
@@ -113,4 +116,4 @@ def check_table_columns(shown: str, n_columns: int) -> None:
     InputError
     """
     if n_columns > current_limits().table_columns:
-        raise limit_error("table_columns", f"{shown} has {n_columns:,} columns")
+        raise limit_error("table_columns", f"{shown} has {n_columns:,} columns", n_columns)

@@ -23,7 +23,7 @@ def check_columns(path: Path, n_features: int, n_values: int) -> None:
     >>> check_columns(Path("a.txt"), 2_000_000, 1)
     Traceback (most recent call last):
     wsabie.base.errors.InputError: a.txt has 2,000,000 features for at most 1 values, 1,999,990 beyond 10 for each, and
-    at most 1,048,576 are allowed; if the file is right, set WSABIE_LIMITS="empty_columns=..." higher
+    at most 1,048,576 are allowed; if the file is right, set WSABIE_LIMITS="empty_columns=1999990"
     """
     _check(path, n_features, n_values, "columns", "features", "values")
 
@@ -43,6 +43,6 @@ def _check(path: Path, n: int, content: int, limit: str, what: str, of: str) -> 
     limits = current_limits()
     if (empty := n - PER_VALUE * content) > getattr(limits, f"empty_{limit}"):
         excess = f"{shown(path)} has {n:,} {what} for at most {content:,} {of}, {empty:,} beyond {PER_VALUE} for each"
-        raise limit_error(f"empty_{limit}", excess)
+        raise limit_error(f"empty_{limit}", excess, empty)
     if n > getattr(limits, limit):
-        raise limit_error(limit, f"{shown(path)} has {n:,} {what}")
+        raise limit_error(limit, f"{shown(path)} has {n:,} {what}", n)

@@ -104,7 +104,8 @@ def _check_depth(said: Mapping[str, Sequence[str]]) -> None:
     for name, separator in _SEPARATORS.items():
         levels = 1 + max((text.count(separator) for text in said.get(name, ())), default=0)
         if levels > current_limits().depth:
-            raise BadRow("unreadable XMP packet", str(limit_error("depth", f"a keyword has {levels:,} levels")))
+            excess = f"a keyword has {levels:,} levels"
+            raise BadRow("unreadable XMP packet", str(limit_error("depth", excess, levels)))
 
 
 def as_utf8(content: bytes) -> bytes:

@@ -16,7 +16,7 @@ from wsabie.labels.hierarchy import Hierarchy
 from wsabie.models.relations import Kind, Relation, known_pairs
 from wsabie.models.space import Space
 from wsabie.models.space_annotator import SpaceAnnotator
-from wsabie.sources.declaration import KNOWN, Declared, DeclaredKind, DeclaredRelation
+from wsabie.sources.declaration import KNOWN, Declared, DeclaredKind, DeclaredRelation, declaration_digest
 from wsabie.sources.fingerprint import fingerprint_or_none
 from wsabie.sources.records import Rows, Source
 from wsabie.sources.text import shown
@@ -116,6 +116,7 @@ def facts_of(
     """What a space remembers of its training."""
     return {
         "source": shown(recipe.declared.path),
+        "declaration": declaration_digest(recipe.declared, relations),
         "pairs": {one.name: one.n_pairs for one in dealt.learnt},
         "held_out_pairs": {one.name: one.n_pairs for one in dealt.held_out},
         "fingerprints": things.fingerprints,
@@ -198,7 +199,7 @@ class Seen:
     fingerprints : mapping of str to str or None
         Of the data of each kind.
     pair_marks : mapping of str to int
-        Of the pairs that are lists.
+        Of the pairs of each relation.
     allowed : bool
         Nothing is refused.
     """
@@ -275,8 +276,8 @@ def _tell_unknown(relation: Relation, space: Space) -> None:
 
 
 def marks_of(relations: list[DeclaredRelation], data: Collected) -> dict[str, int]:
-    """The marks of the pairs that are lists."""
-    return {one.name: mark_of(data.couples[one.name]) for one in relations if one.pairs is not None}
+    """The marks of the pairs of relations."""
+    return {one.name: mark_of(data.couples[one.name]) for one in relations}
 
 
 def mark_of(couples: Iterable[tuple[str, str]]) -> int:

@@ -14,9 +14,21 @@ from typing import Any
 import pytest
 
 import wsabie
+from wsabie.faces.cli.error_sentences import explain_error
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "0.1.0" / "estimator"
 COMMANDS = ("train", "evaluate", "annotate", "neighbours", "compare", "features", "split", "demo", "info")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (MemoryError(), "there is not enough memory; use fewer rows"),
+        (MemoryError("8 GiB"), "there is not enough memory (8 GiB); use fewer rows"),
+    ],
+)
+def test_too_little_memory_is_explained(error: MemoryError, sentence: str) -> None:
+    assert explain_error(error).startswith(sentence)
 
 
 def test_help_lists_every_command(cli: Callable[..., Any]) -> None:
@@ -129,7 +141,7 @@ def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
         process.kill()
     assert process.returncode == 130, err
     kept = tmp_path / "m.training"
-    assert f"stopped; finished epochs are kept in {kept}, and the same command with --resume goes on from that" in err
+    assert f"stopped; finished epochs are kept in {kept}; go on with: wsabie train --resume " in err
     assert "Traceback" not in err
     assert not (tmp_path / "m").exists()
 

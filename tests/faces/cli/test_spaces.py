@@ -185,6 +185,59 @@ def test_a_stopped_run_goes_on(cli: Cli, lists: Path, tmp_path: Path, every_epoc
     assert tensors[0] == tensors[1]
 
 
+SONGS = """
+[kinds.song]
+data = "songs.txt"
+
+[relations.styles]
+query = "song"
+target = "style"
+names = "labels"
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "words", "other"),
+    [
+        ("lists.toml", "dim = 8", "dim = 8  # small", [], None),
+        ("lists.toml", "weight = 2", "weight = 3", [], "kinds or relations in its declaration"),
+        ("lists.toml", 'target = "genre"', 'target = "style"', [], "kinds or relations in its declaration"),
+        ("lists.toml", "epochs = 1", "epochs = 2", [], "epochs"),
+        ("lists.toml", "", "", ["--only", "near"], "relations"),
+        ("near.tsv", "Ann\tBob\n", "Ann\tLeo\n", [], "pairs"),
+        ("genres.tsv", "Leo\tjazz\n", "", [], "pairs"),
+        ("songs.txt", "1 0:1", "1 0:2", [], "data"),
+        ("songs.txt", "0,1 ", "0 ", [], "data"),
+    ],
+)
+def test_resume_of_a_finished_space_keeps_that_of_the_same_content(
+    cli: Cli, lists: Path, file: str, old: str, new: str, words: list[str], other: str | None
+) -> None:
+    (lists / "songs.txt").write_text("0 0:1\n1 0:1 1:1\n0,1 1:1\n")
+    (lists / "lists.toml").write_text(PAIRS.replace("epochs = 40", "epochs = 1").replace("[space]", f"{SONGS}[space]"))
+    asked = ("train", lists / "lists.toml", "--model", lists / "m", "--hold-out", 0, "--resume")
+    assert cli(*asked).code == 0
+    text = (lists / file).read_text()
+    assert old in text
+    (lists / file).write_text(text.replace(old, new, 1))
+    again = cli(*asked, *words)
+    if other is None:
+        assert (again.code, "m is finished and stays as it is" in again.err) == (0, True)
+    else:
+        assert (again.code, f"m is a finished model with other {other}, and no training" in again.err) == (1, True)
+
+
+def test_resume_of_a_finished_space_of_recordings(cli: Cli, music: Path, space: Path, tmp_path: Path) -> None:
+    """What the table beside the data names is compared too."""
+    shutil.copytree(music, tmp_path / "music")
+    asked = ("train", tmp_path / "music" / "train.toml", "--model", space, "--hold-out", 0, "--resume")
+    said = cli(*asked)
+    assert (said.code, "is finished and stays" in said.err) == (0, True), said.err
+    recordings = tmp_path / "music" / "digits" / "recordings"
+    (recordings / "0_theo_6.wav").rename(recordings / "0_nicolas_9.wav")
+    assert "a finished model with other data" in cli(*asked).err
+
+
 @pytest.mark.parametrize(
     ("text", "words", "sentence"),
     [

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -158,12 +159,12 @@ def test_a_finished_model_of_another_command_is_not_gone_on_with(cli: Cli, rows:
 def test_unfinished_training_is_not_thrown_away_unasked(
     cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = ("train", pictures, "--model", tmp_path / "m", *SMALL)
-    work = tmp_path / "m.training"
+    asked = ("train", "--model", tmp_path / "my m", *SMALL, "--", pictures)
+    work = tmp_path / "my m.training"
     with monkeypatch.context() as patch:
         patch.setattr(Annotator, "save", stopped)
         first = cli(*asked)
-    assert f"stopped; finished epochs are kept in {work}, and the same command with --resume goes on" in first.err
+    assert f"stopped; finished epochs are kept in {work}; go on with: wsabie train --resume " in first.err
     there = {path: path.stat().st_mtime_ns for path in work.rglob("*")}
     for words, said in (
         ((), f"{work} holds unfinished training; give --resume to go on from it, or --anew to begin anew"),
@@ -177,13 +178,14 @@ def test_unfinished_training_is_not_thrown_away_unasked(
         (("--resume", "--terms", "30"), "begin anew (--anew)"),
         (("--resume", "--min-rows", "1000"), "no label has 1000 training rows"),
     ):
-        refused = cli(*asked, *words)
+        refused = cli(*asked[:-2], *words, pictures)
         assert (refused.code, said in refused.err) == (1, True), refused.err
         assert "goes on from that" not in refused.err
         assert {path: path.stat().st_mtime_ns for path in work.rglob("*")} == there, words
     with monkeypatch.context() as patch:
         patch.setattr(VisualTerms, "fit", None)  # the dictionary is there
-        assert cli(*asked, "--resume").code == 0
+        line = first.err.strip().splitlines()[-1].partition("go on with: wsabie ")[2]
+        assert cli(*shlex.split(line)).code == 0
     assert not work.exists()
 
 

@@ -4,7 +4,7 @@ import errno
 import os
 from pathlib import Path
 
-from wsabie.base.errors import InputError, WsabieError
+from wsabie.base.errors import InputError, WsabieError, bracket_detail
 from wsabie.base.input_files import fault_text
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -41,7 +41,7 @@ def check_path(path: Path) -> None:
 def explain_error(error: BaseException) -> str:
     """Return the sentence for an error that is the input's or the machine's fault."""
     if isinstance(error, MemoryError):
-        return f"there is not enough memory ({error}); use fewer rows, features or dimensions"
+        return f"there is not enough memory{bracket_detail(error)}; use fewer rows, features or dimensions"
     if isinstance(error, UnicodeEncodeError):
         part = error.object[max(error.start - _AROUND, 0) : error.end + _AROUND]
         return f"{part!r} is no Unicode text, which is needed here; give the file or the label another name"

@@ -4,15 +4,21 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+
 from wsabie.base.errors import InputError
 from wsabie.base.plain import plain
 from wsabie.faces.cli.terminal import note
+from wsabie.sources.declaration import DeclaredKind, declaration_digest
 from wsabie.sources.fingerprint import fingerprint_or_none
-from wsabie.sources.records import Source
+from wsabie.sources.records import Rows, Source
 from wsabie.sources.sharded import ShardedRows
+from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
     from wsabie.models.annotator import Annotator
+    from wsabie.models.space_annotator import SpaceAnnotator
+    from wsabie.studies.relating import SpaceRecipe
     from wsabie.studies.training import Recipe
 
 _FREE = ("threads", "init", "init_labels", "vectors", "knowledge")
@@ -34,15 +40,49 @@ def load_finished(recipe: "Recipe", source: Source | ShardedRows) -> "Annotator"
     facts = annotator.facts
     if facts.get("system") != recipe.system:
         refuse_other_model(recipe.model, "kind")
-    if data is None:  # a picture cannot be read
-        raise InputError(
-            f"{recipe.model} is a finished model, perhaps of other data; leave --resume out to train it again"
-        )
+    if data is None:
+        _refuse_unreadable(recipe.model)
     if data not in (facts.get("fingerprint"), facts.get("source_fingerprint")):
         refuse_other_model(recipe.model, "data")
     refuse_other_parameters(recipe.model, annotator.model, recipe.estimator)
     tell_finished(recipe.model)
     return annotator
+
+
+def refuse_other_space(recipe: "SpaceRecipe", finished: "SpaceAnnotator", rejects: Rejects) -> None:
+    """Refuse a finished space of another declaration, or of other data, pairs or parameters.
+
+    Raises
+    ------
+    InputError
+        Also where the data cannot be read.
+    """
+    from wsabie.features.collect import outline
+    from wsabie.studies.dealing import collect
+    from wsabie.studies.relating import chosen, marks_of
+
+    facts, model, relations = finished.facts, recipe.model, chosen(recipe.declared, recipe.only)
+    digest, fingerprints = declaration_digest(recipe.declared, relations), dict[str, str | None]()
+    if sorted(facts["pairs"]) != sorted(one.name for one in relations):
+        refuse_other_model(model, "relations")
+    if facts.get("declaration", digest) != digest:
+        refuse_other_model(model, "kinds or relations in its declaration")
+
+    def known_rows(kind: DeclaredKind, source: Source) -> Rows:
+        """Rows of the things that could be described."""
+        fingerprints[kind.name] = fingerprint_or_none(source)
+        rows, things = source if isinstance(source, Rows) else outline(source), set(finished.space.things(kind.name))
+        return rows.take(np.flatnonzero([name in things for name in rows.ids]))
+
+    data = collect(recipe.declared, relations, known_rows, rejects)
+    if None in fingerprints.values():
+        _refuse_unreadable(model)
+    if fingerprints != facts["fingerprints"]:
+        refuse_other_model(model, "data")
+    marks = marks_of(relations, data)
+    if any(marks[name] != mark for name, mark in facts["pair_marks"].items()):
+        refuse_other_model(model, "pairs")
+    refuse_other_parameters(model, finished.space, recipe.space)
 
 
 def tell_finished(model: Path) -> None:
@@ -64,6 +104,11 @@ def refuse_other_model(model: Path, what: str) -> NoReturn:
         f"{model} is a finished model with other {what}, and no training of it is unfinished; leave --resume out to "
         "replace it, or name another folder"
     )
+
+
+def _refuse_unreadable(model: Path) -> NoReturn:
+    """Raise the refusal of a model whose data have an item that cannot be read, so that they cannot be compared."""
+    raise InputError(f"{model} is a finished model, perhaps of other data; leave --resume out to train it again")
 
 
 def _parameters(model: Any) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 import hashlib
 import os
 import re
-import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.base.errors import InputError, WsabieError
-from wsabie.faces.cli.terminal import NARROW, NOTHING_KEPT, Stopped, note, plural
+from wsabie.faces.cli.terminal import NARROW, NOTHING_KEPT, Stopped, note, plural, resume_line
 from wsabie.storage.atomic import held, try_writing
 from wsabie.storage.scratch import refuse_strangers
 from wsabie.studies.unfinished import unfinished
@@ -119,12 +117,6 @@ def tell_result(result: "Entry | Method | Skipped", relation: str = "") -> None:
     means = result.evaluation.means
     figures = ", ".join(f"{name} {means[name]:.3f}" for name in NARROW if name in means)
     note(f"{title}: {figures}" + (f", trained in {result.fit_seconds:.1f} s" if isinstance(result, Entry) else ""))
-
-
-def resume_line() -> str:
-    """Return the command that goes on from this one."""
-    words = [word for word in sys.argv[1:] if word not in ("--resume", "--anew")]
-    return shlex.join(["wsabie", *words, "--resume"])
 
 
 def _store_phrase(store: "ResultStore") -> str:

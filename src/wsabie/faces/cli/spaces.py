@@ -12,13 +12,14 @@ from wsabie.base.validation import require
 from wsabie.faces.cli.common import executor, listing, opened, tell_unknown_features
 from wsabie.faces.cli.epochs import show_epochs
 from wsabie.faces.cli.evaluating import SHOWN
-from wsabie.faces.cli.finished_model import refuse_other_model, refuse_other_parameters, tell_finished
+from wsabie.faces.cli.finished_model import refuse_other_model, refuse_other_space, tell_finished
 from wsabie.faces.cli.hierarchies import kinds_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json, show_table
 from wsabie.faces.cli.training import logging_to, refuse_unasked, resumable
 from wsabie.labels.names import unknown_label
 from wsabie.sources.declaration import ENDING, read_declaration
 from wsabie.storage.outputs import refuse_unwritable
+from wsabie.storage.rejects import Rejects
 from wsabie.storage.scratch import refuse_strangers
 
 if TYPE_CHECKING:
@@ -83,10 +84,11 @@ def train_space_command(
     refuse_strangers(recipe.work, KEPT)
     inputs = [kind.data for kind in declared.kinds.values()] + [one.pairs for one in declared.relations]
     refuse_unwritable(("rejects", rejects_file), ("log", log), inputs=(data, *inputs, model, recipe.work), folder=model)
-    if refuse_unasked(model, recipe.work, resume=resume, anew=anew):
-        _tell_finished(recipe, json)
-        return
+    finished = refuse_unasked(model, recipe.work, resume=resume, anew=anew)
     with resumable(recipe.work, resume), listing(rejects_file, strict=strict) as rejects:
+        if finished:
+            _tell_finished(recipe, rejects, json)
+            return
         trained = train_space(
             recipe,
             executor=executor(space.threads),
@@ -97,15 +99,14 @@ def train_space_command(
     _tell_trained(recipe, trained, json)
 
 
-def _tell_finished(recipe: Any, json: bool) -> None:
+def _tell_finished(recipe: Any, rejects: Rejects, json: bool) -> None:
     """Keep the finished space of this declaration."""
-    from wsabie.sources.text import shown
     from wsabie.studies.relating import TrainedSpace
 
     made = space_in(recipe.model)
-    if made is None or made.facts.get("source") != shown(recipe.declared.path):
-        refuse_other_model(recipe.model, "data")
-    refuse_other_parameters(recipe.model, made.space, recipe.space)
+    if made is None:
+        refuse_other_model(recipe.model, "kind")
+    refuse_other_space(recipe, made, rejects)
     tell_finished(recipe.model)
     _tell_trained(replace(recipe, space=made.space), TrainedSpace(made.facts, made.space.history_), json)
 

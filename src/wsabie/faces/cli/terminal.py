@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -173,6 +174,12 @@ def log_as_notes() -> Iterator[None]:
 
 
 NOTHING_KEPT = "stopped before anything was finished, so that the same command begins at the beginning"
+
+
+def resume_line() -> str:
+    """Return the command line that goes on from this one, whose first word is the command."""
+    command, *words = (word for word in sys.argv[1:] if word not in ("--resume", "--anew"))
+    return shlex.join(["wsabie", command, "--resume", *words])  # in front of a "--"
 
 
 class Stopped(SystemExit):

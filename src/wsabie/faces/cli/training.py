@@ -25,7 +25,7 @@ from wsabie.faces.cli.epochs import epochs_run
 from wsabie.faces.cli.finished_model import load_finished
 from wsabie.faces.cli.meanings import meaning_parameters
 from wsabie.faces.cli.settings_file import read_parameters
-from wsabie.faces.cli.terminal import NOTHING_KEPT, Stopped, TerminalProgress, note, out, plural, show_json
+from wsabie.faces.cli.terminal import NOTHING_KEPT, Stopped, TerminalProgress, note, out, plural, resume_line, show_json
 from wsabie.sources.records import Source
 from wsabie.sources.sharded import ShardedRows, open_shards
 from wsabie.storage.atomic import UnwritableError, explained, held
@@ -204,8 +204,9 @@ def resumable(work: Path, resume: bool) -> Iterator[None]:
         raise UnwritableError(sentence) from error
     except KeyboardInterrupt:
         kept = kept_in(work)
-        goes_on = f"{kept} kept in {work}, and the same command with --resume goes on from that"
-        raise Stopped(f"stopped; {goes_on}" if kept else NOTHING_KEPT) from None
+        raise Stopped(
+            f"stopped; {kept} kept in {work}; go on with: {resume_line()}" if kept else NOTHING_KEPT
+        ) from None
     except WsabieError:
         if (kept := kept_in(work)) and not resume:  # who went on from that knows of it
             note(f"{kept} kept in {work}; --resume goes on from that")

@@ -105,7 +105,7 @@ def apply(
     if json:
         show_json({"schema": 1, **as_plain(applied)})
         return
-    _tell_applied(applied)
+    _tell_applied(applied, folder)
 
 
 def models(
@@ -157,15 +157,15 @@ def _tell_learnt(learnt: "Learnt", folder: Path) -> None:
         out.print(f"not put into use: {facts['kept_back']}")
         note(f"to use it all the same: wsabie collection models {quote(str(folder))} --use {learnt.model}")
     show_figures(figures)
-    _tell_left_out(learnt.unreadable, learnt.changed)
+    _tell_left_out(learnt.unreadable, learnt.changed, folder)
     if facts["regions_left_out"]:
         note(f"{plural(facts['regions_left_out'], 'tag')} of regions not learnt from")
     if learnt.looked is not None:
-        _tell_looked(learnt.looked)
+        _tell_looked(learnt.looked, folder)
 
 
-def _tell_applied(applied: "Applied") -> None:
-    _tell_looked(applied.looked)
+def _tell_applied(applied: "Applied", folder: Path) -> None:
+    _tell_looked(applied.looked, folder)
     if applied.fitting is not None:
         fitting = applied.fitting
         if fitting.probability is None:
@@ -183,16 +183,19 @@ def _tell_applied(applied: "Applied") -> None:
         out.print(f"{plural(applied.accepted.added, 'suggestion')} accepted")
 
 
-def _tell_looked(looked: "Looked") -> None:
+def _tell_looked(looked: "Looked", folder: Path) -> None:
     out.print(f"{plural(looked.suggestions, 'suggestion')} for {plural(looked.items, 'item')}")
-    _tell_left_out(looked.unreadable, looked.changed)
+    _tell_left_out(looked.unreadable, looked.changed, folder)
 
 
-def _tell_left_out(unreadable: int, changed: int) -> None:
+def _tell_left_out(unreadable: int, changed: int, folder: Path) -> None:
     if unreadable:
         note(f"{plural(unreadable, 'item')} cannot be read; such items are left out from now on")
     if changed:
-        note(f"{plural(changed, 'file')} gone or changed since the last scan; scan again")
+        note(
+            f"{plural(changed, 'file')} changed since the last scan, or went away; run: wsabie collection scan "
+            f"{quote(str(folder))}"
+        )
 
 
 def index(
