@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PAGES := src/wsabie/faces/serve/static/index.html
+PAGES := src/wsabie/server/static/index.html
 SEEDS ?= 1,2,3
 MODULES := web/node_modules/.package-lock.json
 # Nothing is installed but what locks/ names, and only with the content that it had then. No build looks for more.
@@ -51,11 +51,12 @@ $(PAGES): $(MODULES) $(wildcard web/*.html web/*.ts web/*.json) $(shell find web
 demo: $(STAMP)  ## train on the bundled pictures, compare with baselines, write a report
 	@$(BIN)/wsabie demo
 
-lint: setup  ## style, types and import rules
+lint: setup  ## style, types, import rules, names and sizes
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python scripts/check_code.py
 	@cd web && npm run --silent lint
 
 test: lint  ## lint and the whole test suite
@@ -66,7 +67,7 @@ soak: setup  ## kill a service 50 times on each database, and see that nothing i
 	@WSABIE_SOAK_KILLS=$(or $(KILLS),50) scripts/with-postgres $(BIN)/python -m pytest -s tests/faults/test_kills.py
 
 fuzz: setup  ## 100 made-up requests to each route of a service, by three seeds, on each database (EXAMPLES=100 SEEDS=1,2,3)
-	@WSABIE_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) WSABIE_FUZZ_SEEDS=$(SEEDS) scripts/with-postgres $(BIN)/python -m pytest -s tests/faces/serve/test_fuzz.py
+	@WSABIE_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) WSABIE_FUZZ_SEEDS=$(SEEDS) scripts/with-postgres $(BIN)/python -m pytest -s tests/server/test_fuzz.py
 
 faults: setup  ## kill, fill, change and slow down all that writes and reads, and see that nothing is lost (half an hour; SEED=0)
 	@$(BIN)/python -m benchmarks.faults --seed $(or $(SEED),0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-STATIC = Path("src/wsabie/faces/serve/static")
+STATIC = Path("src/wsabie/server/static")
 
 
 class BuildPages(BuildHookInterface[Any]):

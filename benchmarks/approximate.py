@@ -20,10 +20,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.machine import machine, told, verdict
-from wsabie.search.approximate import ApproximateIndex
-from wsabie.search.exact import ExactIndex
+from wsabie.search.approximate_index import ApproximateIndex
+from wsabie.search.exact_index import ExactIndex
 from wsabie.search.label_tree import LabelTree
-from wsabie.search.screened import ScreenedIndex
+from wsabie.search.screening_index import ScreeningIndex
 
 K, ROUNDS, CALLS, HELD = 10, 10, 20, 8000
 ANSWERED, EPOCHS = 15_000, 3
@@ -100,7 +100,7 @@ def by_index(task: Task, kind: Any, true: Any, recall: float) -> Any:
     begun = time.perf_counter()
     index: Any
     if kind == "int8":
-        index = ScreenedIndex.build(task.exact, queries=task.aside)
+        index = ScreeningIndex.build(task.exact, queries=task.aside)
     else:
         index = ApproximateIndex.build(task.exact, kind=kind, recall=recall, queries=task.aside)
     yield measured(task, kind, index, true, time.perf_counter() - begun, index.n_bytes)
@@ -216,20 +216,20 @@ def million() -> Task:
 
 
 def glosses(folder: Path, epochs: int) -> Task:
-    from wsabie.features.bag_of_words import BagOfWords
-    from wsabie.models.wsabie import Wsabie
-    from wsabie.sources.open import open_source
-    from wsabie.sources.records import ItemPart
-    from wsabie.sources.wordnet import is_a_pairs
+    from wsabie.features.text.bag_of_words import BagOfWords
+    from wsabie.io.formats.wordnet import iterate_is_a_pairs
+    from wsabie.io.recognition import open_source
+    from wsabie.io.records import ItemSubset
+    from wsabie.models.wsabie.estimator import Wsabie
 
     source: Any = open_source(folder, labels_from="none")
     ids = [item.id for item in source]
     number = {name: i for i, name in enumerate(ids)}
-    pairs = np.array([(number[a], number[b]) for a, b in is_a_pairs(folder) if a in number and b in number])
+    pairs = np.array([(number[a], number[b]) for a, b in iterate_is_a_pairs(folder) if a in number and b in number])
     leaves = np.setdiff1d(pairs[:, 0], pairs[:, 1])
     held = np.sort(np.random.default_rng(0).permutation(leaves)[:HELD])
     kept = np.setdiff1d(np.arange(len(ids)), held)
-    X = BagOfWords().fit(ItemPart(source, kept)).transform(source).X
+    X = BagOfWords().fit(ItemSubset(source, kept)).transform(source).X
     own = np.arange(len(ids))
     at = np.r_[own, pairs[:, 0]], np.r_[own, pairs[:, 1]]
     Y = csr_matrix((np.ones(len(at[0]), np.float32), at), (len(ids), len(ids))).tocsc()[:, kept].tocsr()

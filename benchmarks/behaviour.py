@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from tests.faults.bad_names import LINES, Workbench, call, list_commands
 
 import wsabie
-from wsabie.base.plain import plain
+from wsabie.core.json_conversion import to_json_value
 
 SIMILARITIES = ("dot", "euclidean", "cosine")
 _CLOCK = re.compile("second|_ms|rate|_at$|^at$|made|date|started|ended|bytes|hash|machine|version|speed|^token$")
@@ -67,7 +67,7 @@ def record_models() -> Iterator[tuple[str, str]]:
             model = kind(**{key: value for key, value in known.items() if key in kind().get_params()})
             yield name, _bits_of(model.fit(rows, labels), rows)
     pairs = [(f"{i}", f"{j}") for i in range(_LABELS) for j in range(i)]
-    parts = wsabie.Parts(pairs, dim=8, epochs=3, threads=1, seed=3)
+    parts = wsabie.ObjectParts(pairs, dim=8, epochs=3, threads=1, seed=3)
     yield "parts", _bits_of(parts.fit(rows, labels, label_names=[f"{i}" for i in range(_LABELS)]), rows)
     space = wsabie.Space(dim=8, epochs=3, threads=1, seed=3).fit([wsabie.Relation("one", "other", pairs)])
     yield "space", _digest(np.concatenate([np.ravel(part) for part in space.rank("one", "other", None, 3)]))
@@ -121,30 +121,30 @@ def _without_times(value: Any) -> Any:
         }
     if isinstance(value, list):
         return [_without_times(one) for one in value]
-    return f"{value:.6g}" if isinstance(value, float) else plain(value)
+    return f"{value:.6g}" if isinstance(value, float) else to_json_value(value)
 
 
 def record_api() -> dict[str, Any]:
     """Return the OpenAPI documents of a collection's service and of a model's."""
-    from wsabie.catalogue.collection import create, open_collection
-    from wsabie.faces.serve.context import Context
-    from wsabie.faces.serve.limits import Limits
-    from wsabie.faces.serve.served import CollectionModel, ServedModel
+    from wsabie.collection.folder.collection import create_collection, open_collection
+    from wsabie.server.dependencies import ServiceContext
+    from wsabie.server.limits.request_limits import ServiceLimits
+    from wsabie.server.model_holder import CollectionModelHolder, FolderModelHolder
 
     with tempfile.TemporaryDirectory() as place:
-        create(Path(place)).close()
+        create_collection(Path(place)).close()
         with open_collection(Path(place)) as collection:
-            of_collection = Context(Limits(), None, CollectionModel(collection), collection)
+            of_collection = ServiceContext(ServiceLimits(), None, CollectionModelHolder(collection), collection)
             model = wsabie.Wsabie(dim=2, epochs=1).fit(np.eye(2, dtype=np.float32), ["0", "1"])
             wsabie.Annotator(model).save(Path(place, "model"))
-            of_model = Context(Limits(), None, ServedModel(Path(place, "model")))
+            of_model = ServiceContext(ServiceLimits(), None, FolderModelHolder(Path(place, "model")))
             return {"collection": _document_of(of_collection), "model": _document_of(of_model)}
 
 
 def _document_of(context: Any) -> Any:
     from starlette.testclient import TestClient
 
-    from wsabie.faces.serve.app import make_app
+    from wsabie.server.app import make_app
 
     with TestClient(make_app(context), base_url="http://localhost") as client:
         return client.get("/openapi.json").json()

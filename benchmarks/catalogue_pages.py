@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from sqlalchemy import insert, text
 
-from wsabie.catalogue import tables
-from wsabie.catalogue.collection import Collection, create
-from wsabie.catalogue.database import writing
-from wsabie.catalogue.facets import facets, one
-from wsabie.catalogue.items import Filter, page
-from wsabie.catalogue.journal import now
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_write
+from wsabie.collection.db.journal import format_current_time
+from wsabie.collection.folder.collection import Collection, create_collection
+from wsabie.collection.items.item_pages import ItemFilter, read_item_page
+from wsabie.collection.overview.facets import read_facets, read_item_details
 
 N_ITEMS, N_LABELS, N_FOLDERS = 100_000, 5_000, 1_000
 
@@ -31,13 +31,13 @@ def fill(
     collection: Collection, n: int = N_ITEMS, annotations: int = 3 * N_ITEMS, suggestions: int = 5 * N_ITEMS
 ) -> None:
     """Rows of all tables that pages are made from."""
-    draw, time_, n = np.random.default_rng(0), now(), N_ITEMS
+    draw, time_, n = np.random.default_rng(0), format_current_time(), N_ITEMS
     chance = 1 / np.arange(1, N_LABELS + 1)
     pairs = {kind: _pairs(draw, n, m, chance / chance.sum()) for kind, m in (("a", 3 * n), ("s", 5 * n))}
     p = draw.random(len(pairs["s"]))
     places = draw.integers(0, N_FOLDERS, n)
     best = draw.random(n)
-    with writing(collection.engine) as c:
+    with begin_write(collection.engine) as c:
         c.execute(insert(tables.items), [_item(i, int(places[i]), time_) for i in range(n)])
         c.execute(insert(tables.labels), [{"id": i + 1, "name": f"label {i}"} for i in range(N_LABELS)])
         c.execute(insert(tables.models), [{"id": 1, "folder": "m1", "made": time_, "how": "full", "learnt_to": 0,
@@ -69,31 +69,31 @@ def _item(i: int, place: int, at: str) -> dict[str, Any]:
             "width": 4000, "height": 3000}  # fmt: skip
 
 
-def cases() -> list[tuple[str, Filter, str, bool]]:
+def cases() -> list[tuple[str, ItemFilter, str, bool]]:
     """Filters and orders."""
     rare, common, most = "label 2000", "label 5", "label 0"
     orders = [(sort, down) for sort in ("path", "taken", "added", "best", "doubt") for down in (False, True)]
-    found = [("everything", Filter(), sort, down) for sort, down in orders]
+    found = [("everything", ItemFilter(), sort, down) for sort, down in orders]
     for name, wanted in [
-        ("rare label", Filter(label=rare)),
-        ("common label", Filter(label=common)),
-        ("label of a tenth", Filter(label="label 1")),
-        ("commonest label", Filter(label=most)),
-        ("rejected", Filter(label=common, label_state="rejected")),
-        ("suggested", Filter(label=common, label_state="suggested")),
-        ("commonest suggested", Filter(label=most, label_state="suggested")),
-        ("suggested, p > .9", Filter(label=most, label_state="suggested", min_probability=0.9)),
-        ("no label", Filter(unlabelled=True)),
-        ("missing", Filter(state="missing")),
-        ("folder", Filter(folder="2003/trip 3")),
-        ("folder of a year", Filter(folder="2003")),
-        ("month", Filter(taken_from="2003-05", taken_to="2003-05")),
-        ("years", Filter(taken_from="2003", taken_to="2012")),
-        ("a word in all", Filter(words="img")),
-        ("rare words", Filter(words="trip 777 img_0")),
-        ("a word in none", Filter(words="zebra")),
-        ("label and year", Filter(label=most, folder="2019")),
-        ("no label, year, word", Filter(unlabelled=True, folder="2019", words="trip")),
+        ("rare label", ItemFilter(label=rare)),
+        ("common label", ItemFilter(label=common)),
+        ("label of a tenth", ItemFilter(label="label 1")),
+        ("commonest label", ItemFilter(label=most)),
+        ("rejected", ItemFilter(label=common, label_state="rejected")),
+        ("suggested", ItemFilter(label=common, label_state="suggested")),
+        ("commonest suggested", ItemFilter(label=most, label_state="suggested")),
+        ("suggested, p > .9", ItemFilter(label=most, label_state="suggested", min_probability=0.9)),
+        ("no label", ItemFilter(unlabelled=True)),
+        ("missing", ItemFilter(state="missing")),
+        ("folder", ItemFilter(folder="2003/trip 3")),
+        ("folder of a year", ItemFilter(folder="2003")),
+        ("month", ItemFilter(taken_from="2003-05", taken_to="2003-05")),
+        ("years", ItemFilter(taken_from="2003", taken_to="2012")),
+        ("a word in all", ItemFilter(words="img")),
+        ("rare words", ItemFilter(words="trip 777 img_0")),
+        ("a word in none", ItemFilter(words="zebra")),
+        ("label and year", ItemFilter(label=most, folder="2019")),
+        ("no label, year, word", ItemFilter(unlabelled=True, folder="2019", words="trip")),
     ]:
         sorts = ["path", "taken", "doubt"] + (["probability"] if wanted.label_state == "suggested" else [])
         found += [(name, wanted, sort, sort != "path") for sort in sorts]
@@ -112,27 +112,29 @@ def milliseconds(work: Callable[[], Any], times: int = 5) -> float:
 
 def main(folder: Path | None) -> None:
     """Print a table."""
-    with tempfile.TemporaryDirectory() as scratch, create(folder or Path(scratch)) as collection:
+    with tempfile.TemporaryDirectory() as scratch, create_collection(folder or Path(scratch)) as collection:
         with collection.engine.connect() as c:
             empty = not c.execute(text("SELECT COUNT(*) FROM items")).scalar()
         if empty:
             fill(collection)
         print("| filter | sorted by | first page, ms | a later page, ms | total |\n|---|---|---|---|---|")
         for name, wanted, sort, down in cases():
-            first = page(collection, wanted, sort=sort, descending=down)
+            first = read_item_page(collection, wanted, sort=sort, descending=down)
             middle = first
             for _ in range(20):
                 if middle.next_cursor is None:
                     break
-                middle = page(collection, wanted, sort=sort, descending=down, cursor=middle.next_cursor, limit=1000)
+                middle = read_item_page(
+                    collection, wanted, sort=sort, descending=down, cursor=middle.next_cursor, limit=1000
+                )
             cursor = middle.next_cursor or first.next_cursor
-            ms = milliseconds(lambda: page(collection, wanted, sort=sort, descending=down))  # noqa: B023
-            later = milliseconds(lambda: page(collection, wanted, sort=sort, descending=down, cursor=cursor))  # noqa: B023
+            ms = milliseconds(lambda: read_item_page(collection, wanted, sort=sort, descending=down))  # noqa: B023
+            later = milliseconds(lambda: read_item_page(collection, wanted, sort=sort, descending=down, cursor=cursor))  # noqa: B023
             total = "" if first.total is None else f"{first.total:,}"
             print(f"| {name} | {'-' if down else ''}{sort} | {ms:.1f} | {later:.1f} | {total} |")
             sys.stdout.flush()
-        print(f"\none item: {milliseconds(lambda: one(collection, 77)):.1f} ms; "
-              f"facets: {milliseconds(lambda: facets(collection)):.0f} ms")  # fmt: skip
+        print(f"\none item: {milliseconds(lambda: read_item_details(collection, 77)):.1f} ms; "
+              f"facets: {milliseconds(lambda: read_facets(collection)):.0f} ms")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -21,17 +21,19 @@ import numpy as np
 from sqlalchemy import insert, select
 
 from benchmarks.machine import machine, told
-from wsabie.catalogue import book, planning, tables
-from wsabie.catalogue.collection import Collection, create, open_collection
-from wsabie.catalogue.database import reading, writing
-from wsabie.catalogue.deciding import Decision, decide
-from wsabie.catalogue.journal import entry, now
-from wsabie.catalogue.judging import by_label
-from wsabie.catalogue.learning import train
-from wsabie.catalogue.shelf import open_model
-from wsabie.evaluation.evaluate import evaluate_scores
-from wsabie.samples import sample_path
-from wsabie.sources.records import Item, ItemList
+from wsabie.collection.annotations.decisions import Decision, write_decisions
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.journal import begin_entry, format_current_time
+from wsabie.collection.folder.collection import Collection, create_collection, open_collection
+from wsabie.collection.labels import label_store
+from wsabie.collection.learning import retrain_policy
+from wsabie.collection.learning.evaluation import pool_scores_by_label
+from wsabie.collection.learning.training import train_model
+from wsabie.collection.registry.model_registry import load_model
+from wsabie.evaluation.score_evaluation import evaluate_scores
+from wsabie.io.records import Item, ItemList
+from wsabie.samples import get_sample_path
 
 ORDERS = ("doubt", "best", "random")
 GOING_ON = "random, going on"
@@ -69,16 +71,16 @@ def prepared(folder: Path, n: int) -> tuple[Path, list[dict[str, Any]]]:
     """A collection of drawings that nobody has tagged, and the test; whole groups are on one side."""
     import pyarrow.parquet as pq
 
-    rows = pq.read_table(sample_path("drawings"), columns=["id", "image", "labels", "group"]).to_pylist()
+    rows = pq.read_table(get_sample_path("drawings"), columns=["id", "image", "labels", "group"]).to_pylist()
     groups = sorted({row["group"] for row in rows})
     place = dict(zip(groups, np.random.default_rng(7).permutation(len(groups)), strict=True))
     rows.sort(key=lambda row: (place[row["group"]], row["id"]))
     pool, rest = rows[:n], [row for row in rows[n:] if row["group"] != rows[n - 1]["group"]]
-    with create(folder) as collection:
+    with create_collection(folder) as collection:
         for number, row in enumerate(pool):
             (folder / f"{number}.webp").write_bytes(row["image"])
         (folder / "truth.json").write_text(json.dumps([row["labels"] for row in pool]))
-        with writing(collection.engine) as connection:
+        with begin_write(collection.engine) as connection:
             connection.execute(insert(tables.items), [_item(folder / f"{i}.webp", i + 1) for i in range(len(pool))])
     return folder, rest[: n // 3]
 
@@ -88,29 +90,29 @@ def _item(path: Path, number: int) -> dict[str, Any]:
 
     stat, name = path.stat(), blake2b(path.read_bytes(), digest_size=16).hexdigest()
     own = {"id": number, "root_id": 1, "path": path.name, "folder": "", "hash": name, "size": stat.st_size}
-    return own | {"modified": stat.st_mtime_ns, "state": "present", "added": now()}
+    return own | {"modified": stat.st_mtime_ns, "state": "present", "added": format_current_time()}
 
 
 def run(base: Path, test: list[dict[str, Any]], line: str, seed: int, asked: Any) -> dict[str, Any]:
     """Average precision of every test picture after each training, and how many suggestions were reviewed by then."""
-    order, most = (line, planning.SMALL) if line != GOING_ON else ("random", 1e6)
+    order, most = (line, retrain_policy.SMALL) if line != GOING_ON else ("random", 1e6)
     rng = np.random.default_rng([seed, 1])
     truth = [set(labels) for labels in json.loads((base / "truth.json").read_text())]
     names = [name for name, n in _counts(truth).items() if n >= AT_LEAST]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "copy"
         shutil.copytree(base, folder)  # times of change are kept
-        with open_collection(folder) as collection, patch.object(planning, "SMALL", most):
+        with open_collection(folder) as collection, patch.object(retrain_policy, "SMALL", most):
             numbers = _first_tags(collection, truth, names, rng)
             options = {"by": "oracle", "describe": asked.describe, "threads": asked.threads, "seed": seed}
             options["even_if_worse"] = True  # what each training brings is measured
-            how = [train(collection, **options).how]
+            how = [train_model(collection, **options).how]
             shutil.copytree(collection.features, base / ".wsabie/features", dirs_exist_ok=True)
             per_row, right, reviewed = [judged(collection, test, numbers)], [], [0]
             at_once = int(SHARE * len(_suggestions(collection)))
             for _ in range(ROUNDS):
                 right.append(review(collection, truth, numbers, order, at_once, rng))
-                how.append(train(collection, **options).how)
+                how.append(train_model(collection, **options).how)
                 per_row.append(judged(collection, test, numbers))
                 reviewed.append(reviewed[-1] + at_once)
     print(line, seed, reviewed[-1], [round(float(p.mean()), 4) for p in per_row], how, [round(r, 2) for r in right])
@@ -125,12 +127,12 @@ def _counts(truth: list[set[str]]) -> dict[str, int]:
 
 
 def _first_tags(collection: Collection, truth: list[set[str]], names: list[str], rng: Any) -> dict[str, int]:
-    with entry(collection.engine, "oracle", "tag", "a few tags of every label") as change:
-        numbers = book.ensure(change, names)
+    with begin_entry(collection.engine, "oracle", "tag", "a few tags of every label") as change:
+        numbers = label_store.ensure_labels(change, names)
         for name in names:
             have = [place for place, own in enumerate(truth) if name in own]
             chosen = rng.choice(have, FIRST, replace=False)
-            decide(change, [Decision(int(place) + 1, numbers[name], "accepted") for place in chosen])
+            write_decisions(change, [Decision(int(place) + 1, numbers[name], "accepted") for place in chosen])
     return numbers
 
 
@@ -139,7 +141,7 @@ def _suggestions(collection: Collection) -> list[tuple[int, int, float]]:
     s, a, m = tables.suggestions.c, tables.annotations.c, tables.models.c
     decided = select(a.id).where(a.item_id == s.item_id, a.label_id == s.label_id).exists()
     query = select(s.item_id, s.label_id, s.probability).join(tables.models, m.id == s.model_id)
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         rows = connection.execute(query.where(m.in_use, ~decided).order_by(s.item_id, s.label_id))
         return [(item, label, p) for item, label, p in rows]
 
@@ -158,8 +160,8 @@ def review(
         Decision(item, label, "accepted" if yes else "rejected")
         for (item, label, _), yes in zip(chosen, right, strict=True)
     ]
-    with entry(collection.engine, "oracle", "review", f"{n} suggestions") as change:
-        decide(change, decisions)
+    with begin_entry(collection.engine, "oracle", "review", f"{n} suggestions") as change:
+        write_decisions(change, decisions)
     return float(np.mean(right))
 
 
@@ -170,7 +172,7 @@ def judged(collection: Collection, test: list[dict[str, Any]], numbers: dict[str
     """Average precision of each test picture that has one of the labels."""
     from scipy.sparse import csr_matrix
 
-    opened = open_model(collection)
+    opened = load_model(collection)
     name = opened.annotator.dictionary
     if name not in _described:
         source = ItemList(Path("test"), [Item(str(i), row["image"], ()) for i, row in enumerate(test)])
@@ -181,9 +183,9 @@ def judged(collection: Collection, test: list[dict[str, Any]], numbers: dict[str
         (i, column[numbers[label]]) for i, row in enumerate(test) for label in set(row["labels"]) if label in numbers
     ]
     truth = csr_matrix((np.ones(len(pairs), np.int8), tuple(zip(*pairs, strict=True))), (len(test), len(wanted)))
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         now_called = opened.labels_now(connection)
-    scores = by_label(opened.model.scores(_described[name]), now_called, wanted)
+    scores = pool_scores_by_label(opened.model.scores(_described[name]), now_called, wanted)
     return evaluate_scores([(0, scores)], truth).per_row["MAP"]
 
 

@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import machine, told
-from wsabie.base.executor import Processes, Serial
-from wsabie.base.machine import available_cores
+from wsabie.cli.data.kernel_pca import summarize_map
+from wsabie.core.executors import ProcessExecutor, SerialExecutor
+from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.splits import split
-from wsabie.faces.cli.mapping import map_facts
-from wsabie.features.components import Components
-from wsabie.features.registry import describer
-from wsabie.sources.records import Rows
-from wsabie.studies.compare import compare
-from wsabie.studies.demo import MIN_PICTURES, N_TERMS, SIZE, sample_pictures
-from wsabie.studies.entrants import entrants
-from wsabie.studies.pictures import describe_split
+from wsabie.features.composite_extractors import KernelPcaExtractor
+from wsabie.features.extractor_registry import create_extractor
+from wsabie.io.records import FeatureTable
+from wsabie.workflows.compare.comparison_run import compare_models
+from wsabie.workflows.compare.entrants import build_entrants
+from wsabie.workflows.demo.image_demo import MIN_PICTURES, N_TERMS, SIZE, open_sample_images
+from wsabie.workflows.report.image_examples import extract_split
 
 NAMES = ("terms", "colour", "textons", "hog", "colour,textons,hog", "terms,colour,textons,hog")
 SHOWN = ("p@1", "p@10", "MAP")
 
 
-def by_group(rows: Rows) -> Any:
+def by_group(rows: FeatureTable) -> Any:
     return split(len(rows), by="group", ids=rows.ids, groups=rows.groups, seed=0)
 
 
@@ -37,17 +37,19 @@ def measured(names: str, part: str, balance: str | None, threads: int, component
     """Held-out figures of one description, what a row of it is, and what a map to components loses."""
     options: dict[str, Any] = {"size": SIZE, **({"n_terms": N_TERMS} if "terms" in names.split(",") else {})}
     options |= {"n_components": components} if components else {}
-    chosen = describer(names, **options, **({"balance": balance} if balance and "," in names else {}))
-    run = Serial() if threads == 1 else Processes(threads)
-    rows, sides = describe_split(sample_pictures(part), chosen, by_group, executor=run)
+    chosen = create_extractor(names, **options, **({"balance": balance} if balance and "," in names else {}))
+    run = SerialExecutor() if threads == 1 else ProcessExecutor(threads)
+    rows, sides = extract_split(open_sample_images(part), chosen, by_group, executor=run)
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
-    (entry,) = compare(train, valid, test, entrants(["wsabie"], threads=threads), min_rows=MIN_PICTURES).entries
+    (entry,) = compare_models(
+        train, valid, test, build_entrants(["wsabie"], threads=threads), min_rows=MIN_PICTURES
+    ).entries
     means = entry.evaluation.means
     return {
         "features": rows.X.shape[1],
         "non_zeros": float(np.count_nonzero(rows.X) if isinstance(rows.X, np.ndarray) else rows.X.nnz) / len(rows),
         **{name: means[name] for name in SHOWN},
-        **(map_facts(chosen.pca) if isinstance(chosen, Components) else {}),
+        **(summarize_map(chosen.pca) if isinstance(chosen, KernelPcaExtractor) else {}),
     }
 
 
@@ -57,7 +59,7 @@ def main() -> None:
     parser.add_argument("--part", default="all", choices=("emoji", "drawings", "all"))
     parser.add_argument("--balance", choices=("length", "mass"))
     parser.add_argument("--components", type=int, help="of kernel PCA, in place of the rows themselves")
-    parser.add_argument("--threads", type=int, default=available_cores())
+    parser.add_argument("--threads", type=int, default=count_available_cores())
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
     asked = parser.parse_args()
     print(told())

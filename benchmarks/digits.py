@@ -28,15 +28,15 @@ import numpy as np
 from scipy.sparse import csr_matrix, hstack, load_npz, save_npz
 
 from benchmarks.machine import machine, told
-from wsabie.base.arrays import Csr
-from wsabie.features.sound_words import MfccWords, SaiWords
-from wsabie.models.one_vs_rest import OneVsRest
-from wsabie.models.relations import Kind, Relation
-from wsabie.models.scaling import RowScaling
-from wsabie.models.space import Space
-from wsabie.models.wsabie import Wsabie
-from wsabie.sources.records import Item, ItemList
-from wsabie.sources.spoken_digits import relations_in_spoken_digits
+from wsabie.core.arrays import Csr
+from wsabie.features.audio.audio_words import MfccWords, SaiWords
+from wsabie.io.datasets.spoken_digits import read_spoken_digits_attributes
+from wsabie.io.records import Item, ItemList
+from wsabie.models.base.row_scaling import RowScaling
+from wsabie.models.entity_space.relations import EntityKind, Relation
+from wsabie.models.entity_space.space import Space
+from wsabie.models.linear.one_vs_rest import OneVsRest
+from wsabie.models.wsabie.estimator import Wsabie
 
 FEATURES = ("mfcc", "sai", "mfcc,sai")
 FEW = (2, 5, 45)
@@ -107,7 +107,7 @@ def wsabie(value: float, seed: int, scale: Scale = None) -> Any:
 def together(part: Part, tasks: tuple[str, ...], value: float, seed: int, scale: Scale = None) -> Predict:
     """One space of recordings and all kinds of names."""
     ids = [str(i) for i in range(part.X.shape[0])]
-    recordings = Kind("recording", part.X, ids, rows=None)
+    recordings = EntityKind("recording", part.X, ids, rows=None)
     relations = [Relation(recordings, kind, list(zip(ids, part.said[kind].tolist(), strict=True))) for kind in KINDS]
     space = Space(epochs=int(value), init_scale=scale, seed=seed, threads=THREADS).fit(relations)
     names = {name: np.array(space.things(name)) for name in tasks}
@@ -156,7 +156,7 @@ class Digits:
     """The recordings, and what is said of them."""
 
     def __init__(self, folder: Path, keep: Path | None) -> None:
-        related = relations_in_spoken_digits(folder)
+        related = read_spoken_digits_attributes(folder)
         self.folder, self.keep = folder, keep
         self.ids = np.array(related.ids)
         self.test = np.array([related.splits[name] == "test" for name in related.ids])

@@ -22,9 +22,9 @@ from scipy.sparse import csr_matrix
 from benchmarks.machine import machine, told, verdict
 from benchmarks.memory import grown_by
 from benchmarks.training_rate import machine_terms
-from wsabie.base import mapped
-from wsabie.models.relations import Kind, Relation
-from wsabie.models.space import Space
+from wsabie.core import file_backed_arrays
+from wsabie.models.entity_space.relations import EntityKind, Relation
+from wsabie.models.entity_space.space import Space
 from wsabie.training.samplers import PAIRS_PER_BLOCK
 
 WORDS, IN_A_DOCUMENT, DIM, DOCUMENTS, THREADS = 1_000_000, 100, 100, 120_000, 2
@@ -48,7 +48,7 @@ def rate(negatives: int) -> dict[str, Any]:
     """Pairs per second of a first epoch, and the ceiling."""
     rng = np.random.default_rng(0)
     X = corpus(DOCUMENTS, rng)
-    documents = Kind("document", X)
+    documents = EntityKind("document", X)
     pairs = np.stack([np.arange(DOCUMENTS), rng.permutation(DOCUMENTS)], 1)[: DOCUMENTS // 2]
     rounds = []
     for _ in range(ROUNDS):
@@ -80,17 +80,17 @@ def rate(negatives: int) -> dict[str, Any]:
 def memory(n: int) -> dict[str, Any]:
     """Bytes that a space of n documents takes while it is trained."""
     rng = np.random.default_rng(0)
-    indices, data = (mapped.empty(n * IN_A_DOCUMENT, dtype) for dtype in (np.int32, np.float32))
+    indices, data = (file_backed_arrays.allocate_array(n * IN_A_DOCUMENT, dtype) for dtype in (np.int32, np.float32))
     data[:] = 1
-    for part in mapped.parts(n, 20_000):
+    for part in file_backed_arrays.iterate_slices(n, 20_000):
         some = corpus(part.stop - part.start, rng).indices
         indices[part.start * IN_A_DOCUMENT : part.stop * IN_A_DOCUMENT] = some
     X = csr_matrix((n, WORDS), dtype=np.float32)
     X.indptr, X.indices, X.data = np.arange(n + 1, dtype=np.int64) * IN_A_DOCUMENT, indices, data
     X.has_canonical_format = True
-    few = Kind("document", X[:300])
+    few = EntityKind("document", X[:300])
     Space(dim=DIM, epochs=1, threads=THREADS).fit([Relation(few, few, [(0, 1)])])  # imports and compilation
-    documents, pairs = Kind("document", X), np.stack([np.arange(n), rng.permutation(n)], 1)
+    documents, pairs = EntityKind("document", X), np.stack([np.arange(n), rng.permutation(n)], 1)
     grown, names = grown_by(lambda: documents.names(), "RssAnon")
     del names
     peak, space = grown_by(
@@ -103,7 +103,7 @@ def memory(n: int) -> dict[str, Any]:
 def relations() -> dict[str, Any]:
     """Seconds per encoded non-zero: five relations together, and each alone."""
     rng, n = np.random.default_rng(0), 60_000
-    tracks = Kind("track", corpus(n, rng, 4_000, 60))
+    tracks = EntityKind("track", corpus(n, rng, 4_000, 60))
     track, artist = np.arange(n), rng.integers(0, 3_000, n)
     told_ = [
         Relation(tracks, "artist", np.stack([track, artist], 1), name="artist"),
@@ -113,8 +113,8 @@ def relations() -> dict[str, Any]:
         Relation("artist", "artist", np.stack([artist, rng.integers(0, 3_000, n)], 1)[:30_000], name="near"),
     ]
     encoded = {"artist": 1, "genre": 1, "song": 2, "similar": 3, "near": 0}  # tracks a pair: query, positive, its draw
-    known = {"artist": Kind("artist", ids=[str(i) for i in range(3_000)]),
-             "genre": Kind("genre", ids=[str(i) for i in range(40)])}  # fmt: skip
+    known = {"artist": EntityKind("artist", ids=[str(i) for i in range(3_000)]),
+             "genre": EntityKind("genre", ids=[str(i) for i in range(40)])}  # fmt: skip
     told_ = [
         Relation(known.get(r.query_kind, tracks), known.get(r.target_kind, tracks), r.pairs, r.name) for r in told_
     ]

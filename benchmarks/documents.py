@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.machine import told
-from wsabie.features.bag_of_words import BagOfWords
-from wsabie.features.learning import batches
-from wsabie.sources.open import open_source
-from wsabie.sources.records import Item, ItemList, Rows
+from wsabie.features.base.sampling import iterate_batches
+from wsabie.features.text.bag_of_words import BagOfWords
+from wsabie.io.recognition import open_source
+from wsabie.io.records import FeatureTable, Item, ItemList
 
 LONG, ROUNDS = 500_000, 3  # bytes
 
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--terms", type=int, default=1_000_000)
     asked = parser.parse_args()
     source = open_source(asked.source)
-    if isinstance(source, Rows) or source.things != "documents":
+    if isinstance(source, FeatureTable) or source.things != "documents":
         raise SystemExit(f"{asked.source} holds no documents; give a collection of them")
     started = time.process_time()
     items = [item for item in source if isinstance(item.content, bytes)]
@@ -79,8 +79,8 @@ def main() -> None:
     times = {
         "reading a pass": reading,
         "counting words": seconds(lambda: bag.fit(short)),
-        "describing": seconds(lambda: deque(bag.describe(batches(short, bag.together)), 0)),
-        "describing long documents": seconds(lambda: deque(bag.describe(batches(long, bag.together)), 0)),
+        "describing": seconds(lambda: deque(bag.describe(iterate_batches(short, bag.together)), 0)),
+        "describing long documents": seconds(lambda: deque(bag.describe(iterate_batches(long, bag.together)), 0)),
     }
     for what, took in times.items():
         n = len(long) if "long" in what else len(items)

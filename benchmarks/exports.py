@@ -19,13 +19,13 @@ import numpy as np
 
 from benchmarks.machine import machine, told
 from benchmarks.tasks import Side, Sides, described, sides
-from wsabie.base.executor import Serial
-from wsabie.evaluation.evaluate import evaluate_scores
-from wsabie.models.export import export
-from wsabie.models.one_vs_rest import OneVsRest, TooLargeError
-from wsabie.models.wsabie import Wsabie
-from wsabie.studies.demo import MIN_PICTURES
-from wsabie.studies.task import make_task
+from wsabie.core.executors import SerialExecutor
+from wsabie.evaluation.score_evaluation import evaluate_scores
+from wsabie.models.exporters.export_formats import export
+from wsabie.models.linear.one_vs_rest import ModelTooLargeError, OneVsRest
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.workflows.compare.comparison_task import build_comparison_task
+from wsabie.workflows.demo.image_demo import MIN_PICTURES
 
 TASKS = ("corel5k", "dense", "drawings", "sample", "S", "M")
 MINUTES = 2.0  # by the estimate: the classifiers are a second example, not the point
@@ -34,7 +34,7 @@ _BLOCK = 256
 
 def task_of(name: str, data: Path | None) -> Sides:
     if name == "drawings":
-        task = make_task(*described("drawings", Serial()), min_rows=MIN_PICTURES)
+        task = build_comparison_task(*described("drawings", SerialExecutor()), min_rows=MIN_PICTURES)
         assert task.valid is not None
         return Sides(*(Side(rows.X, rows.Y) for rows in (task.train, task.valid, task.test)))
     found = sides("corel5k" if name == "dense" else name, data)
@@ -122,7 +122,7 @@ def main() -> None:
         more = {"validation": tuple(given.valid)} if name == "wsabie" else {}
         try:
             model.fit(given.fit.X, given.fit.Y, **more)
-        except TooLargeError as error:
+        except ModelTooLargeError as error:
             print(f"{name}: {error}")
             continue
         found[name] = measured(model, given.test)

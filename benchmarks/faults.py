@@ -18,7 +18,7 @@ from tests.faults.lab import open_lab
 from tests.faults.report import Summary, run_attack, table_of
 
 from benchmarks.machine import machine, told
-from wsabie.base.machine import available_cores
+from wsabie.core.machine import count_available_cores
 
 ATTACKS = {
     one.NAME: one
@@ -34,7 +34,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="draws other moments, levels and changes")
     parser.add_argument("--try", type=int, dest="number", help="only the case of this number, with --only")
     parser.add_argument("--short", action="store_true", help="a few quick tries of each attack, as in the test suite")
-    parser.add_argument("--jobs", type=int, default=available_cores(), help="cases at a time (default: all cores)")
+    parser.add_argument(
+        "--jobs", type=int, default=count_available_cores(), help="cases at a time (default: all cores)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
     options = parser.parse_args()

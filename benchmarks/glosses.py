@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import told, verdict
-from wsabie.features.bag_of_words import BagOfWords
-from wsabie.models.relations import Kind, Relation
-from wsabie.models.space import Space
-from wsabie.sources.is_a import read_hierarchy
-from wsabie.sources.open import open_source
-from wsabie.sources.records import ItemPart
-from wsabie.sources.wordnet import is_a_pairs
-from wsabie.studies.relation_methods import cosines
+from wsabie.features.text.bag_of_words import BagOfWords
+from wsabie.io.formats.wordnet import iterate_is_a_pairs
+from wsabie.io.recognition import open_source
+from wsabie.io.records import ItemSubset
+from wsabie.io.vocabulary.hierarchies import read_hierarchy
+from wsabie.models.entity_space.relations import EntityKind, Relation
+from wsabie.models.entity_space.space import Space
+from wsabie.workflows.spaces.relation_methods import evaluate_cosine
 
 KS, BAR = (1, 10), 2.0
 
@@ -35,26 +35,28 @@ def main() -> int:
     glosses: Any = open_source(asked.folder, labels_from="none")
     ids = [item.id for item in glosses]
     number = {name: i for i, name in enumerate(ids)}
-    pairs = np.array([(number[a], number[b]) for a, b in is_a_pairs(asked.folder) if a in number and b in number])
+    pairs = np.array(
+        [(number[a], number[b]) for a, b in iterate_is_a_pairs(asked.folder) if a in number and b in number]
+    )
     leaves = np.setdiff1d(pairs[:, 0], pairs[:, 1])
     held = np.random.default_rng(asked.seed).permutation(leaves)[: len(np.unique(pairs[:, 0])) // 10]
     kept = np.setdiff1d(np.arange(len(ids)), held)
-    sides = [ItemPart(glosses, np.sort(side)) for side in (kept, held)]
+    sides = [ItemSubset(glosses, np.sort(side)) for side in (kept, held)]
     words = BagOfWords().fit(sides[0])
     known, asking = map(words.transform, sides)
     by_name = [(ids[a], ids[b]) for a, b in pairs]
     aside = set(asking.ids)
     learnt, wanted = ([pair for pair in by_name if (pair[0] in aside) == side] for side in (False, True))
     print(f"{len(known):,} synsets, {len(learnt):,} pairs; {len(asking):,} held out; {known.X.shape[1]:,} words")
-    truth = Relation(Kind("gloss", asking.X, asking.ids), "gloss", wanted, "is-a")
+    truth = Relation(EntityKind("gloss", asking.X, asking.ids), "gloss", wanted, "is-a")
     hierarchy, base = read_hierarchy(asked.folder / "data.noun", asked.folder / "data.verb"), None
     for scaling, negatives in (("auto", 256), ("tfidf", 256), ("auto", 0)):
-        documents = Kind("gloss", known.X, known.ids, scaling)  # type: ignore[arg-type]
+        documents = EntityKind("gloss", known.X, known.ids, scaling)  # type: ignore[arg-type]
         space = Space(negatives=negatives, seed=asked.seed).fit([Relation(documents, documents, learnt, "is-a")])
         found = space.evaluate([truth], ks=KS, hierarchy=hierarchy)["is-a"].means
         if base is None:
             Y = _matrix(wanted, asking.ids, known.ids)
-            base = cosines(known.X, asking.X, known.X, Y, KS, hops=hierarchy.hops(known.ids)).means
+            base = evaluate_cosine(known.X, asking.X, known.X, Y, KS, hops=hierarchy.hops(known.ids)).means
             print(f"tf-idf cosine: {_shown(base)}")
         ratio = found["recall@10"] / base["recall@10"]
         named = f"space, scaling {scaling}, {f'{negatives} sampled' if negatives else 'in-batch'} negatives"

@@ -1,7 +1,7 @@
 """Members of group pictures labelled together: `python -m benchmarks.group_pictures [--seeds 3] [--out FILE]`.
 
 Half of the figures of the bundled emoji of people train a model of objects and parts, with the list of who is married
-to whom as its relation; group pictures are made of the other half (`wsabie.studies.group_pictures`).
+to whom as its relation; group pictures are made of the other half (`papers.runs.object_parts.group_images`).
 """
 
 import argparse
@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.machine import machine, told
-from wsabie.base.executor import Processes, Serial
-from wsabie.base.machine import available_cores
-from wsabie.studies.group_pictures import study
+from papers.runs.object_parts.group_images import run_study
+from wsabie.core.executors import ProcessExecutor, SerialExecutor
+from wsabie.core.machine import count_available_cores
 
 COLUMNS = ("both", "each", "all four", "married")
 
@@ -23,13 +23,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--pictures", type=int, default=200, help="with one couple, and as many with two")
     parser.add_argument("--null", action="store_true", help="training is told of wrong couples")
-    parser.add_argument("--threads", type=int, default=available_cores())
+    parser.add_argument("--threads", type=int, default=count_available_cores())
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
     asked = parser.parse_args()
     print(told())
-    run = Serial() if asked.threads == 1 else Processes(asked.threads)
+    run = SerialExecutor() if asked.threads == 1 else ProcessExecutor(asked.threads)
     options = {"n": asked.pictures, "null": asked.null, "executor": run, "threads": asked.threads}
-    runs = [study(seed, **options) for seed in range(asked.seeds)]
+    runs = [run_study(seed, **options) for seed in range(asked.seeds)]
     print("| |", " | ".join(COLUMNS), "|\n|---|" + "---|" * len(COLUMNS))
     for name in runs[0]:
         figures = np.array([[one[name][column] for column in COLUMNS] for one in runs])

@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.machine import machine, told, verdict
 from benchmarks.tasks import sides
-from wsabie.models.wsabie import Wsabie
-from wsabie.search.label_pairs import LabelPairs
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.search.label_pairs import LabelPairIndex
 
 DIM, K, QUERIES, RANKED = 100, 10, 50, 50_000
 MODELS = {"S": [(1.0, 5)], "M": [(1.0, 3), (1.5, 3)]}
@@ -73,19 +73,19 @@ def measured(name: str, max_norm: float, epochs: int) -> list[dict[str, Any]]:
 
 def searched(W: Any, weight: float, a: Any, b: Any, *, same: bool = True) -> dict[str, Any]:
     """Time, memory and pairs scored, query by query; and brute force once."""
-    pairs = LabelPairs(W, weight, same=same)
+    pairs = LabelPairIndex(W, weight, same=same)
     times, looked = [], []
     pairs.top(a[:1], b[:1], K, threads=1)
     for q in range(len(a)):
         _, seconds = timed(lambda q=q: pairs.top(a[q : q + 1], b[q : q + 1], K, threads=1))  # type: ignore[misc]
         times.append(1e3 * seconds)
-        looked.append(int(pairs.looked_[0]))
+        looked.append(int(pairs.n_scored_[0]))
     best, seconds = timed(lambda: brute(W, weight, a[0], b[0], same))
     scores = pairs.top(a[:1], b[:1], K, threads=1)[2][0]
     if not np.allclose(scores, best, atol=1e-4):
         raise SystemExit(f"brute force finds {best}, the search {scores}")
     tracemalloc.start()
-    LabelPairs(W, weight, same=same).top(a[:1], b[:1], K, threads=1)
+    LabelPairIndex(W, weight, same=same).top(a[:1], b[:1], K, threads=1)
     peak = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
     return {
@@ -116,7 +116,7 @@ def brute(W: Any, weight: float, a: Any, b: Any, same: bool) -> Any:
 
 def ranked(W: Any, points: Any, y: Any, rng: np.random.Generator) -> dict[str, Any]:
     """Seconds for the ranks of RANKED true pairs, in batches as a validation would."""
-    pairs, seconds, cpu, total = LabelPairs(W, 0.1), 0.0, 0.0, 0
+    pairs, seconds, cpu, total = LabelPairIndex(W, 0.1), 0.0, 0.0, 0
     for _ in range(RANKED // 5000):
         x, z = rng.integers(len(points), size=(2, 5000))
         a, b = points[x] @ W.T, points[z] @ W.T

@@ -25,15 +25,16 @@ import pyarrow.parquet as pq
 from sqlalchemy import insert, select
 
 from benchmarks.machine import told
-from wsabie.catalogue import map_fit, map_labels, maps, tables
-from wsabie.catalogue.collection import Collection, create
-from wsabie.catalogue.database import reading, writing
-from wsabie.catalogue.journal import now
-from wsabie.catalogue.learning import train
-from wsabie.catalogue.plane import principal
-from wsabie.catalogue.points import load_points, opened_model, save_points
-from wsabie.catalogue.scanning import scan
-from wsabie.samples import sample_path
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.journal import format_current_time
+from wsabie.collection.folder.collection import Collection, create_collection
+from wsabie.collection.learning.training import train_model
+from wsabie.collection.maps import item_map, label_overlay
+from wsabie.collection.maps.projection import compute_principal_components
+from wsabie.collection.registry.item_embeddings import load_item_embeddings, load_model_in_use, save_item_embeddings
+from wsabie.collection.scan.scanner import scan_collection
+from wsabie.samples import get_sample_path
 
 REAL = 300
 WEB = Path(__file__).parents[1] / "web"
@@ -48,7 +49,7 @@ def main() -> None:
     print(told())
     with tempfile.TemporaryDirectory() as scratch:
         folder = asked.folder or Path(scratch) / "collection"
-        with create(folder) as collection:
+        with create_collection(folder) as collection:
             if not load_some(collection):
                 fill(collection, asked.items)
             in_process(collection, asked.umap)
@@ -57,22 +58,22 @@ def main() -> None:
 
 def fill(collection: Collection, n: int) -> None:
     """Real items and a model of them, then items near them."""
-    rows = pq.read_table(sample_path("emoji"), columns=["image", "labels"]).to_pylist()[:: 3635 // REAL][:REAL]
+    rows = pq.read_table(get_sample_path("emoji"), columns=["image", "labels"]).to_pylist()[:: 3635 // REAL][:REAL]
     with (collection.folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file)
         lines.writerow(["file_name", "labels"])
         for number, row in enumerate(rows):
             (collection.folder / f"{number:03d}.webp").write_bytes(row["image"])
             lines.writerow([f"{number:03d}.webp", ";".join(label.replace(";", " ") for label in row["labels"][:6])])
-    scan(collection, by="benchmark")
-    train(collection, by="benchmark", describe="colour", epochs=10)
-    opened = opened_model(collection)
-    there = load_points(opened.path, opened.model.dim)
+    scan_collection(collection, by="benchmark")
+    train_model(collection, by="benchmark", describe="colour", epochs=10)
+    opened = load_model_in_use(collection)
+    there = load_item_embeddings(opened.path, opened.model.dim)
     draw = np.random.default_rng(0)
     parents = draw.integers(0, len(there.items), n - len(there.items))
     noise = draw.normal(scale=0.35, size=(len(parents), opened.model.dim)) * there.points.std()
     numbers = np.arange(len(parents)) + 1 + there.items[-1]
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         known = [row._asdict() for row in connection.execute(select(tables.items).order_by(tables.items.c.id))]
         s, a = tables.suggestions.c, tables.annotations.c
         thought: dict[int, list[dict[str, Any]]] = {}
@@ -83,7 +84,7 @@ def fill(collection: Collection, n: int) -> None:
             decided.setdefault(item, []).append(label)
     copies = list(zip(numbers.tolist(), (there.items[parents]).tolist(), strict=True))
     rows = {row["id"]: row for row in known}
-    with writing(collection.engine) as connection:
+    with begin_write(collection.engine) as connection:
         connection.execute(
             insert(tables.items), [rows[of] | {"id": i, "path": f"made up/{i}.webp"} for i, of in copies]
         )
@@ -92,27 +93,38 @@ def fill(collection: Collection, n: int) -> None:
         )
         connection.execute(
             insert(tables.annotations),
-            [{"item_id": i, "label_id": label, "state": "accepted", "origin": "import", "by": "x", "at": now()}
-             for i, of in copies if i % 3 == 0 for label in decided.get(of, ())],
-        )  # fmt: skip
+            [
+                {
+                    "item_id": i,
+                    "label_id": label,
+                    "state": "accepted",
+                    "origin": "import",
+                    "by": "x",
+                    "at": format_current_time(),
+                }
+                for i, of in copies
+                if i % 3 == 0
+                for label in decided.get(of, ())
+            ],
+        )
     moved = there._replace(
         items=numbers, marks=there.marks[parents], points=(there.points[parents] + noise).astype(np.float32)
     )
-    save_points(opened.path, there.with_others(moved))
+    save_item_embeddings(opened.path, there.merge(moved))
 
 
 def load_some(collection: Collection) -> bool:
     """Whether it was filled before."""
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         return connection.execute(select(tables.items.c.id).limit(1)).first() is not None
 
 
 def in_process(collection: Collection, umap: bool) -> None:
     """The projection and what it is asked for."""
-    opened = opened_model(collection)
-    points = load_points(opened.path, opened.model.dim).points
+    opened = load_model_in_use(collection)
+    points = load_item_embeddings(opened.path, opened.model.dim).points
     begun = time.perf_counter()
-    found = principal(points)
+    found = compute_principal_components(points)
     found.places(points)
     shape = f"{points.shape[0]:,} x {points.shape[1]}"
     print(
@@ -120,17 +132,20 @@ def in_process(collection: Collection, umap: bool) -> None:
     )
     for name in ("first", "again"):
         begun = time.perf_counter()
-        drawn = maps.whole(collection)
+        drawn = item_map.build_map(collection)
         between = time.perf_counter()
-        n = len(map_labels.labels_at(collection, drawn))
+        n = len(label_overlay.place_labels(collection, drawn))
         print(
             f"{name}: map {1000 * (between - begun):.0f} ms, {n} labels {1000 * (time.perf_counter() - between):.0f} ms"
         )
-    print(map_fit.fit_of(collection, drawn))
+    print(label_overlay.measure_map_quality(collection, drawn))
     if umap:
         begun = time.perf_counter()
-        maps.project(collection)
-        print(f"UMAP: {time.perf_counter() - begun:.0f} s", map_fit.fit_of(collection, maps.whole(collection, "umap")))
+        item_map.compute_projection(collection)
+        print(
+            f"UMAP: {time.perf_counter() - begun:.0f} s",
+            label_overlay.measure_map_quality(collection, item_map.build_map(collection, "umap")),
+        )
 
 
 def served(folder: Path) -> None:

@@ -16,15 +16,15 @@ import numpy as np
 
 from benchmarks.machine import told, verdict
 from benchmarks.visterm_task import load
-from wsabie.base.executor import Serial
-from wsabie.base.progress import SILENT
-from wsabie.models.wsabie import Wsabie
+from papers.datasets import open_data
+from wsabie.core.executors import SerialExecutor
+from wsabie.core.progress import SILENT
+from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
-from wsabie.studies.reproduce.data import open_data
-from wsabie.studies.search_spaces import search
-from wsabie.studies.training import Recipe
-from wsabie.studies.tuned import Plan
-from wsabie.studies.tuning import tune
+from wsabie.workflows.train.model_training import TrainingRecipe
+from wsabie.workflows.tune.model_tuning import tune_model
+from wsabie.workflows.tune.search_spaces import build_search_space
+from wsabie.workflows.tune.tuning_results import TuningPlan
 
 
 def resident(what: str = "VmRSS") -> int:
@@ -60,11 +60,18 @@ def searched(name: str, trials: int) -> None:
     data = open_data(f"visterm:{name}")
 
     def work(n: int) -> Any:
-        plan = Plan(search({"dim": 100, "epochs": 2}), trials=n, halving=False)
+        plan = TuningPlan(build_search_space({"dim": 100, "epochs": 2}), trials=n, halving=False)
         with tempfile.TemporaryDirectory() as folder:
-            recipe = Recipe(name, Path(folder) / "model", Wsabie(), {})
-            return tune(
-                data.train, data.valid, None, plan, recipe, executor=Serial(), progress=SILENT, rejects=Rejects()
+            recipe = TrainingRecipe(name, Path(folder) / "model", Wsabie(), {})
+            return tune_model(
+                data.train,
+                data.valid,
+                None,
+                plan,
+                recipe,
+                executor=SerialExecutor(),
+                progress=SILENT,
+                rejects=Rejects(),
             )
 
     work(trials)  # compilation and imports are not training

@@ -12,9 +12,10 @@ import numpy as np
 from sqlalchemy import insert
 
 from benchmarks.machine import told
-from wsabie.catalogue import points, tables
-from wsabie.catalogue.collection import Collection, create
-from wsabie.catalogue.database import writing
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_write
+from wsabie.collection.folder.collection import Collection, create_collection
+from wsabie.collection.registry import item_embeddings
 
 
 def main() -> None:
@@ -24,16 +25,16 @@ def main() -> None:
     asked = parser.parse_args()
     print(told())
     rng = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory() as place, create(Path(place) / "collection") as collection:
+    with tempfile.TemporaryDirectory() as place, create_collection(Path(place) / "collection") as collection:
         filled(collection, asked.items, rng.normal(size=(asked.items, asked.dim)).astype(np.float32))
         begun = time.perf_counter()
-        points.similar(collection, 5)
+        item_embeddings.find_similar_items(collection, 5)
         print(f"the first search, which opens the table: {1000 * (time.perf_counter() - begun):.0f} ms")
         for similarity in ("cosine", "dot"):
             taken = []
             for query in rng.normal(size=(100, asked.dim)):
                 begun = time.perf_counter()
-                points.nearest_items(collection, query, similarity=similarity)
+                item_embeddings.find_nearest_items(collection, query, similarity=similarity)
                 taken.append(1000 * (time.perf_counter() - begun))
             print(f"{similarity}: median {np.median(taken):.1f} ms, least {min(taken):.1f} ms")
 
@@ -45,11 +46,11 @@ def filled(collection: Collection, n: int, table: np.ndarray) -> None:
         for i in range(1, n + 1)
     ]
     model = {"id": 1, "folder": "m", "made": "", "how": "full", "learnt_to": 0, "in_use": True, "removed": False}
-    with writing(collection.engine) as connection:
+    with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.items), items)
         connection.execute(insert(tables.models), [model | {"facts": {}, "figures": {}}])
-    kept = points.Points(np.arange(1, n + 1), np.arange(n, dtype=np.uint64), table)
-    points.save_points(collection.models / "m", kept)
+    kept = item_embeddings.ItemEmbeddings(np.arange(1, n + 1), np.arange(n, dtype=np.uint64), table)
+    item_embeddings.save_item_embeddings(collection.models / "m", kept)
 
 
 if __name__ == "__main__":

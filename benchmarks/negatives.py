@@ -11,13 +11,13 @@ from scipy.sparse import csr_matrix, identity
 from benchmarks.ledger import Ledger
 from benchmarks.quality import read_tags
 from benchmarks.visterm_task import load
-from wsabie.base.errors import DivergenceError
-from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.core.errors import DivergenceError
+from wsabie.embedding.protocols import EmbeddingSpace
 from wsabie.evaluation.leave_one_out import hold_out_labels
 from wsabie.evaluation.metrics import average_precision
-from wsabie.evaluation.ranking import ranks_of_points
-from wsabie.models.wsabie import Wsabie
-from wsabie.space.protocol import Space
+from wsabie.evaluation.positive_ranks import rank_embeddings
+from wsabie.evaluation.score_evaluation import evaluate_scores
+from wsabie.models.wsabie.estimator import Wsabie
 
 
 class Judged(NamedTuple):
@@ -71,19 +71,19 @@ class Watch:
         self.seconds: list[float] = []
         self.left = time.process_time()
 
-    def figures(self, space: Space) -> Mapping[str, float]:
+    def figures(self, space: EmbeddingSpace) -> Mapping[str, float]:
         """MAP of the judged rows; without rows nothing but the time."""
         self.seconds.append(time.process_time() - self.left)
         found = {"MAP": 0.0 if self.judged is None else self._map(space)}
         self.left = time.process_time()
         return found
 
-    def rehearse(self, space: Space) -> None:
+    def rehearse(self, space: EmbeddingSpace) -> None:
         """What was compiled until now does not count."""
         self.left = time.process_time()
 
     def _map(self, space: Any) -> float:
-        ranks = ranks_of_points(
+        ranks = rank_embeddings(
             space.label_arrays(), space.points(self.scaled), self.judged.Y, exclude=self.judged.exclude, threads=1
         )
         return float(average_precision(ranks).mean())

@@ -1,6 +1,6 @@
 """The sizes of the first paper for real: `python -m benchmarks.papers_size imagenet|web [--rows N ...] --out DIR`.
 
-Writes shards with the statistics of the paper's collections (the law of `wsabie.studies.reproduce.visterms`), prints
+Writes shards with the statistics of the paper's collections (the law of `papers.synthetic_images`), prints
 how fast, trains on them, and prints the time of an epoch, the peak of memory and the figures on further rows of the
 same law, beside those of scorers that know the truth:
 
@@ -26,14 +26,14 @@ import numpy as np
 
 from benchmarks.machine import machine
 from benchmarks.memory import grown_by, resident
-from wsabie.base.machine import available_cores, one_blas_thread
-from wsabie.models.wsabie import Wsabie
-from wsabie.sources.sharded import open_shards
-from wsabie.storage.columns import Columns, Lists, starts_of
-from wsabie.storage.shard_statistics import Statistics
-from wsabie.storage.shards import MANIFEST, open_shard_folder, write_manifest, write_shard
-from wsabie.studies.reproduce.visterms import BACKGROUND, LATENT, NOISE, TOKENS, Size, World, world_of
-from wsabie.training.ahead import ahead
+from papers.synthetic_images import BACKGROUND, LATENT, NOISE, TOKENS, ImageTaskSize, ImageTaskTruth, build_truth
+from wsabie.core.machine import count_available_cores, limit_blas_threads
+from wsabie.io.shards.shard_folder import MANIFEST, open_shard_folder, write_manifest, write_shard
+from wsabie.io.shards.shard_statistics import ShardStatistics
+from wsabie.io.shards.sharded_table import open_shards
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.storage.column_files import ColumnTable, ListColumn, compute_offsets
+from wsabie.training.prefetch import prefetch
 
 ROWS = {"imagenet": 2_518_604, "web": 9_861_293}
 LABELS = {"imagenet": 15_952, "web": 109_444}
@@ -48,7 +48,7 @@ TEST_FROM = 1 << 40
 class Law(NamedTuple):
     """What rows are drawn from."""
 
-    world: World
+    world: ImageTaskTruth
     n_rows: int
     words: Any  # (LATENT + 1, n_words) float32: the points of words, and their log frequency
     common: tuple[Any, Any]  # alias table of the background
@@ -57,7 +57,7 @@ class Law(NamedTuple):
 
 
 def law_of(name: str, n_rows: int) -> Law:
-    world = world_of(Size(n_rows, 0, LABELS[name]))
+    world = build_truth(ImageTaskSize(n_rows, 0, LABELS[name]))
     step = int(n_rows * 0.6180339887) | 1
     while gcd(step, n_rows) > 1:
         step += 2
@@ -179,27 +179,27 @@ def block(law: Law, first: int, n: int) -> tuple[Any, ...]:
     return y, at, counts, found[:filled], times[:filled]
 
 
-def made(law: Law, first: int, end: int, threads: int) -> tuple[Columns, Any]:
+def made(law: Law, first: int, end: int, threads: int) -> tuple[ColumnTable, Any]:
     """The rows first..end - 1 as columns, and the points that they were drawn at."""
     starts = range(first, end, TOGETHER)
-    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+    with limit_blas_threads(), ThreadPoolExecutor(threads) as pool:
         parts = list(pool.map(lambda lo: block(law, lo, min(TOGETHER, end - lo)), starts))
     y, at, counts, found, times = (np.concatenate(column) for column in zip(*parts, strict=True))
-    x = Lists(starts_of(counts).astype(np.uint32), {"indices": found, "values": times})
+    x = ListColumn(compute_offsets(counts).astype(np.uint32), {"indices": found, "values": times})
     small = np.uint16 if len(law.popular) <= 1 << 16 else np.uint32
-    labels = Lists(np.arange(len(y) + 1, dtype=np.uint32), {"labels": y.astype(small)})
-    return Columns({"id": np.arange(first, end, dtype=np.uint64)}, {"x": x, "y": labels}), at
+    labels = ListColumn(np.arange(len(y) + 1, dtype=np.uint32), {"labels": y.astype(small)})
+    return ColumnTable({"id": np.arange(first, end, dtype=np.uint64)}, {"x": x, "y": labels}), at
 
 
 def write(law: Law, out: Path, threads: int) -> dict[str, int]:
     """Write all rows, which lie in a random order as they are; how many a second, and a second of processor time."""
     out.mkdir(parents=True, exist_ok=True)
-    seen = Statistics(len(law.world.words), len(law.popular), dense=False)
+    seen = ShardStatistics(len(law.world.words), len(law.popular), dense=False)
     firsts = range(0, law.n_rows, SHARD)
     made(law, 0, TOGETHER, threads)  # compiles
     files, done, started, used = [], 0, time.perf_counter(), time.process_time()
-    with one_blas_thread():  # from here: entered first by another thread, the limit would not be one
-        for columns, _ in ahead(made(law, first, min(first + SHARD, law.n_rows), threads) for first in firsts):
+    with limit_blas_threads():  # from here: entered first by another thread, the limit would not be one
+        for columns, _ in prefetch(made(law, first, min(first + SHARD, law.n_rows), threads) for first in firsts):
             files.append(write_shard(out, len(files), len(firsts), columns))
             seen.add(columns)
             done += len(columns)
@@ -331,7 +331,7 @@ def main() -> None:
     parser.add_argument("--max-trials", type=int, help="negatives drawn for a pair at most (default: the model's)")
     parser.add_argument("--sample", type=int, default=2000, help="rows that are judged (0: none)")
     parser.add_argument("--no-training", action="store_true")
-    parser.add_argument("--threads", type=int, default=available_cores())
+    parser.add_argument("--threads", type=int, default=count_available_cores())
     parser.add_argument("--draw", type=Path, help="draw the time of an epoch by rows to this SVG file")
     parser.add_argument("--json", type=Path, help="add what was measured to this file")
     asked = parser.parse_args()

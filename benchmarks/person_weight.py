@@ -17,11 +17,11 @@ import numpy as np
 
 from benchmarks.corrections import AT_LEAST, _counts, interval, judged, prepared
 from benchmarks.machine import told
-from wsabie.catalogue import book
-from wsabie.catalogue.collection import Collection, open_collection
-from wsabie.catalogue.deciding import Decision, decide
-from wsabie.catalogue.journal import entry
-from wsabie.catalogue.learning import train
+from wsabie.collection.annotations.decisions import Decision, write_decisions
+from wsabie.collection.db.journal import begin_entry
+from wsabie.collection.folder.collection import Collection, open_collection
+from wsabie.collection.labels import label_store
+from wsabie.collection.learning.training import train_model
 
 WEIGHTS = (1.0, 2.0, 4.0, 8.0)
 
@@ -57,7 +57,7 @@ def run(base: Path, test: list[dict[str, Any]], seed: int, asked: SimpleNamespac
             per_row = []
             for weight in WEIGHTS:
                 options = {"describe": asked.describe, "threads": asked.threads, "seed": seed}
-                train(collection, by="oracle", full=True, person_weight=weight, **options)
+                train_model(collection, by="oracle", full=True, person_weight=weight, **options)
                 per_row.append(judged(collection, test, numbers))
             shutil.copytree(collection.features, base / ".wsabie/features", dirs_exist_ok=True)
     return np.array(per_row)
@@ -74,10 +74,10 @@ def tagged(collection: Collection, truth: list[set[str]], wrong: float, rng: Any
         if rng.random() < 0.1:
             by_hand += [(item, name, "accepted") for name in right]
             by_hand += [(item, name, "rejected") for name in sorted(given - set(right))]
-    with entry(collection.engine, "oracle", "tag") as change:
-        numbers = book.ensure(change, names)
+    with begin_entry(collection.engine, "oracle", "tag") as change:
+        numbers = label_store.ensure_labels(change, names)
         for decisions, origin in ((imported, "import"), (by_hand, "person")):
-            decide(change, [Decision(item, numbers[n], state) for item, n, state in decisions], origin=origin)
+            write_decisions(change, [Decision(item, numbers[n], state) for item, n, state in decisions], origin=origin)
     return numbers
 
 

@@ -1,9 +1,9 @@
 """Training on quadruplets beside training on pairs, in one run: `python -m benchmarks.quadruplet_rate [COLLECTION]`.
 
 A pair encodes a picture. A quadruplet ranks one of its two labels, and the picture of the other one falls out of the
-step (`wsabie.kernels.beside`), so that it encodes one picture too, and a label beside it. Both see the same rows, as
-often, and differ by what a step costs: with tables of their own a draw reads two rows in place of one. What an
-epoch takes to draw its quadruplets counts. Bar: 80 % of the rate of pairs per non-zero that is encoded.
+step (`wsabie.kernels.embedding.composed_queries`), so that it encodes one picture too, and a label beside it. Both see
+the same rows, as often, and differ by what a step costs: with tables of their own a draw reads two rows in place of
+one. What an epoch takes to draw its quadruplets counts. Bar: 80 % of the rate of pairs per non-zero that is encoded.
 """
 
 import argparse
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import machine, told, verdict
-from wsabie.models.parts import Parts
-from wsabie.models.wsabie import Wsabie
-from wsabie.studies.reproduce.planted_parts import generate
+from papers.data.planted_parts import generate_planted_parts
+from wsabie.models.object_parts.object_parts import ObjectParts
+from wsabie.models.wsabie.estimator import Wsabie
 
 DIM, THREADS, EPOCHS, ROUNDS = 100, 2, 4, 3
 BAR = 0.8
@@ -24,7 +24,7 @@ BAR = 0.8
 
 def rates(name: str, threads: int) -> dict[str, Any]:
     """Non-zeros encoded a second, by model: the median of the epochs of all rounds, the first epoch left out."""
-    task = generate(name)
+    task = generate_planted_parts(name)
     train = task.split.train
     X, y = task.pictures.X[train], task.pictures.y[train]
     told_of = task.told.tolist()
@@ -33,8 +33,8 @@ def rates(name: str, threads: int) -> dict[str, Any]:
     for _ in range(ROUNDS):
         models = {
             "pairs": Wsabie(dim=DIM, epochs=EPOCHS, threads=threads),
-            "quadruplets, shared": Parts(told_of, dim=DIM, tables="shared", epochs=EPOCHS, threads=threads),
-            "quadruplets, unshared": Parts(told_of, dim=DIM, epochs=EPOCHS, threads=threads),
+            "quadruplets, shared": ObjectParts(told_of, dim=DIM, tables="shared", epochs=EPOCHS, threads=threads),
+            "quadruplets, unshared": ObjectParts(told_of, dim=DIM, epochs=EPOCHS, threads=threads),
         }
         for name_of, model in models.items():
             model.fit(X, y)

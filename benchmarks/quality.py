@@ -23,18 +23,18 @@ from scipy.sparse import csr_matrix, identity
 from benchmarks.machine import machine, told, verdict
 from benchmarks.tasks import described
 from benchmarks.visterm_task import load
-from wsabie.base.executor import Processes
-from wsabie.base.machine import available_cores
+from wsabie.core.executors import ProcessExecutor
+from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.bootstrap import paired_bootstrap
-from wsabie.evaluation.evaluate import Evaluation, evaluate_scores
-from wsabie.models.nearest import NearestNeighbours
-from wsabie.models.one_vs_rest import OneVsRest
+from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
+from wsabie.io.recognition import open_source
+from wsabie.models.linear.one_vs_rest import OneVsRest
+from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
 from wsabie.models.popularity import Popularity
-from wsabie.models.wsabie import Wsabie
-from wsabie.sources.open import open_source
-from wsabie.studies.compare import compare
-from wsabie.studies.comparison import text_table
-from wsabie.studies.entrants import entrants
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.workflows.compare.comparison import format_text_table
+from wsabie.workflows.compare.comparison_run import compare_models
+from wsabie.workflows.compare.entrants import build_entrants
 
 BARS = {"S": {"MRR": 0.44}, "M": {"MRR": 0.23, "p@1": 0.175}}
 PLAIN = {"rows": "tfidf", "learning_rate": 0.02, "max_norm": 1.5, "max_trials": 1000, "deterministic": False}
@@ -50,9 +50,9 @@ SHOWN = ("p@1", "p@10", "recall@50", "MAP")
 
 def emoji(_: Path | None) -> dict[str, Any]:
     """The product's defaults against cosine k-NN (k chosen on validation) and popularity."""
-    train, valid, test = described("emoji", Processes(available_cores()))
-    found = compare(train, valid, test, entrants(["wsabie", "nearest", "popularity"]), min_rows=2)
-    print(text_table(found.table()))
+    train, valid, test = described("emoji", ProcessExecutor(count_available_cores()))
+    found = compare_models(train, valid, test, build_entrants(["wsabie", "nearest", "popularity"]), min_rows=2)
+    print(format_text_table(found.table()))
     ours, best = found["wsabie"].evaluation.means, found["nearest"].evaluation.means
     for name in ("p@10", "recall@50"):
         ratio = ours[name] / best[name]

@@ -23,14 +23,14 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from benchmarks.machine import machine
-from wsabie.base.executor import Serial
-from wsabie.distributed import cluster
-from wsabie.distributed.executor import Ray
-from wsabie.features.describer import Describer
-from wsabie.features.registry import describer
-from wsabie.samples import sample_path
-from wsabie.sources.open import open_source
-from wsabie.sources.records import ItemList
+from wsabie.core.executors import SerialExecutor
+from wsabie.distributed import ray_cluster
+from wsabie.distributed.ray_executor import RayExecutor
+from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.extractor_registry import create_extractor
+from wsabie.io.recognition import open_source
+from wsabie.io.records import ItemList
+from wsabie.samples import get_sample_path
 
 BAR = 1.5  # two nodes against one
 OWN = ("gcs_server", "raylet", "dashboard", "monitor", "Agent")  # Ray's processes, as their command lines name them
@@ -39,7 +39,7 @@ OWN = ("gcs_server", "raylet", "dashboard", "monitor", "Agent")  # Ray's process
 def main() -> int:
     """Print one table, or JSON; exit 1 when the bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=sample_path("emoji"))
+    parser.add_argument("folder", nargs="?", type=Path, default=get_sample_path("emoji"))
     parser.add_argument("--pictures", type=int, default=600)
     parser.add_argument("--describe", default="terms")
     parser.add_argument("--data", action="store_true")
@@ -52,24 +52,24 @@ def main() -> int:
     source = open_source(options.folder)
     pictures = ItemList(source.path, list(islice(source, options.pictures)))
     with_terms = {"n_terms": 1000} if "terms" in options.describe.split(",") else {}
-    wanted = describer(options.describe, **with_terms).fit(pictures)
+    wanted = create_extractor(options.describe, **with_terms).fit(pictures)
     told = {"schema": 1, "machine": machine(), "pictures": len(pictures), "describe": options.describe}
     report = told | measured(wanted, pictures, cores, options.data)
     print(json.dumps(report, indent=1) if options.json else shown(report))
     return 0 if report["two_to_one"] >= BAR else 1
 
 
-def measured(wanted: Describer, pictures: ItemList, cores: list[int], data: bool) -> dict[str, Any]:
+def measured(wanted: FeatureExtractor, pictures: ItemList, cores: list[int], data: bool) -> dict[str, Any]:
     """Rates of each way, and their ratios."""
     os.sched_setaffinity(0, cores[:1])  # threads and processes that begin from here on stay there
-    os.environ.update(cluster.QUIET | cluster.LOOPBACK)
+    os.environ.update(ray_cluster.QUIET | ray_cluster.LOOPBACK)
     from ray.cluster_utils import Cluster
 
     found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
-        run = Ray(found.address)
+        run = RayExecutor(found.address)
         with threadpool_limits(1):  # as in a worker; two on one core would wait for each other
-            here = rate(wanted, pictures, Serial())
+            here = rate(wanted, pictures, SerialExecutor())
         first = rate(wanted, pictures, run)
         os.sched_setaffinity(0, cores[1:2])
         second = found.add_node(num_cpus=1)
@@ -79,7 +79,7 @@ def measured(wanted: Describer, pictures: ItemList, cores: list[int], data: bool
         found.remove_node(second)
         again = rate(wanted, pictures, run)
     finally:
-        cluster.disconnect()
+        ray_cluster.disconnect()
         found.shutdown()
     one = (first["rate"] + again["rate"]) / 2
     report = {"process": here, "one_node": first, "two_nodes": two, "one_node_again": again}
@@ -90,7 +90,7 @@ def measured(wanted: Describer, pictures: ItemList, cores: list[int], data: bool
     return report | ratios
 
 
-def rate(wanted: Describer, pictures: ItemList, run: Any) -> dict[str, Any]:
+def rate(wanted: FeatureExtractor, pictures: ItemList, run: Any) -> dict[str, Any]:
     """Pictures a second, what was taken before the first result, and who took processor time."""
     list(wanted.iterate(ItemList(pictures.path, list(islice(pictures, 1024))), executor=run))  # all workers are up
     taken = 0

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.distributed.averaging_rounds import Answer, Interval, Round, Rounds
-from wsabie.distributed.averaging_steps import Parts
-from wsabie.distributed.averaging_worker import Report
+from wsabie.distributed.averaging_rounds import AveragingRounds, RoundInterval, RoundReport, WorkerMessage
+from wsabie.distributed.averaging_worker import PartReport
+from wsabie.distributed.table_deltas import TableDeltas
 
-REPORT = Report(np.zeros(1, np.int64), np.zeros(1), 1, 0.0, 0)
+REPORT = PartReport(np.zeros(1, np.int64), np.zeros(1), 1, 0.0, 0)
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Cluster:
     now: float = 0.0
     received: float = 0.0
     _nodes: dict[str, _Node] = field(default_factory=dict)
-    _events: list[tuple[float, int, Answer]] = field(default_factory=list)
+    _events: list[tuple[float, int, WorkerMessage]] = field(default_factory=list)
     _in: float = 0.0  # when the coordinator's network is free
     _given: float = 0.0  # bytes that have not been joined
     _count: int = 0
@@ -163,7 +163,7 @@ class Cluster:
         usual = node.pace * self.task.part / machine.rate
         node.free = max(node.free, self.now) + usual * max(0.1, self._rng.normal(1, machine.spread))
         node.pairs += self.task.part
-        self._answer(node.free + machine.answer, Answer(worker, "trained", REPORT))
+        self._answer(node.free + machine.answer, WorkerMessage(worker, "trained", REPORT))
 
     def give(self, worker: str) -> None:
         """Tables are compared, and the rows that moved travel, one worker's after the other's."""
@@ -174,9 +174,9 @@ class Cluster:
         self._in = max(self._in, node.free) + size / (machine.network * machine.joiners)
         self.received += size
         self._given += size
-        self._answer(self._in + machine.answer, Answer(worker, "gave", {}))
+        self._answer(self._in + machine.answer, WorkerMessage(worker, "gave", {}))
 
-    def take(self, workers: Iterable[str], news: Parts) -> None:
+    def take(self, workers: Iterable[str], news: TableDeltas) -> None:
         """Steps have been joined; the rows that moved travel to all."""
         workers = list(workers)
         task, machine = self.task, self.machine
@@ -191,7 +191,7 @@ class Cluster:
             node = self._nodes[worker]
             node.free = max(node.free, there)
 
-    def answers(self, seconds: float) -> Iterator[Answer]:
+    def answers(self, seconds: float) -> Iterator[WorkerMessage]:
         """Time goes on to the next answer."""
         until = self.now + seconds
         if not self._events or self._events[0][0] > until:
@@ -204,27 +204,27 @@ class Cluster:
     def dismiss(self, worker: str) -> None:
         """Nobody is lost here."""
 
-    def _answer(self, when: float, answer: Answer) -> None:
+    def _answer(self, when: float, answer: WorkerMessage) -> None:
         self._count += 1
         heapq.heappush(self._events, (when, self._count, answer))
 
 
 @dataclass
-class Fixed(Interval):
+class Fixed(RoundInterval):
     """So many parts of a worker between two rounds, whatever the drift."""
 
     def begin(self) -> None:
         """The same."""
 
-    def after(self, drift: float, workers: int, most: float, left: float = 1.0) -> float:
+    def compute_parts(self, drift: float, workers: int, max_parts: float, rate_share: float = 1.0) -> float:
         """The same."""
         return self.parts
 
 
 def simulated(task: Task, machine: Machine, n: int, parts: float, epochs: int = 1, **nodes: Any) -> dict[str, float]:
     """Seconds, how many times as fast as one node that needs no rounds, rounds, bytes of steps in one."""
-    cluster, rounds = Cluster(task, machine, n, **nodes), list[Round]()
-    work = Rounds(cluster, {}, interval=Fixed(parts), told=rounds.append, clock=lambda: cluster.now)
+    cluster, rounds = Cluster(task, machine, n, **nodes), list[RoundReport]()
+    work = AveragingRounds(cluster, {}, interval=Fixed(parts), on_round=rounds.append, clock=lambda: cluster.now)
     n_parts = -(-task.pairs // task.part)
     for epoch in range(epochs):
         work.epoch(epoch, n_parts)

@@ -27,11 +27,11 @@ import numpy as np
 
 from benchmarks import papers_size
 from benchmarks.machine import machine, told, verdict
-from wsabie.distributed.averaging import averaging
-from wsabie.distributed.averaging_rounds import Round
-from wsabie.models.wsabie import Wsabie
-from wsabie.sources.sharded import open_shards
-from wsabie.storage.shards import is_shard_folder
+from wsabie.distributed.averaging_rounds import RoundReport
+from wsabie.distributed.averaging_trainer import make_averaging_trainer
+from wsabie.io.shards.shard_folder import is_shard_folder
+from wsabie.io.shards.sharded_table import open_shards
+from wsabie.models.wsabie.estimator import Wsabie
 
 SEEDS = 3
 """Of the trainings that are compared: what one seed comes to is chance, by some thousandths of the MAP."""
@@ -67,20 +67,20 @@ def fit(asked: argparse.Namespace, **options: Any) -> dict[str, Any]:
 
 
 def fit_on_ray(asked: argparse.Namespace) -> dict[str, Any]:
-    rounds: list[Round] = []
+    rounds: list[RoundReport] = []
 
-    def told(one: Round) -> None:
+    def told(one: RoundReport) -> None:
         rounds.append(one)
         if asked.note is not None:
             asked.note.write_text(f"{one.epoch} {one.came}")
 
-    found = fit(asked, trainer=averaging(asked.address, told=told))
+    found = fit(asked, trainer=make_averaging_trainer(asked.address, on_round=told))
     return found | {"rounds": about(rounds)}
 
 
-def about(rounds: list[Round]) -> dict[str, Any]:
+def about(rounds: list[RoundReport]) -> dict[str, Any]:
     """What rounds are like, and how they change with the epochs."""
-    of_epoch: dict[int, list[Round]] = defaultdict(list)
+    of_epoch: dict[int, list[RoundReport]] = defaultdict(list)
     for one in rounds:
         of_epoch[one.epoch].append(one)
     return {

@@ -1,7 +1,7 @@
 """What is learnt with more workers than there are machines: `python -m benchmarks.ray_turns --out DIR [--nodes 1 2 8]`.
 
-The workers of `wsabie.distributed.averaging` without Ray, one after the other in this process, so that an epoch takes
-as long with any number of them: what counts is the MAP. `--parts` keeps the interval at so many parts of a worker
+The workers of `wsabie.distributed.averaging_trainer` without Ray, one after the other in this process, so that an epoch
+takes as long with any number of them: what counts is the MAP. `--parts` keeps the interval at so many parts of a worker
 between two rounds; without it the interval follows the drift. Data are those of `benchmarks.ray_training`.
 """
 
@@ -15,18 +15,18 @@ from benchmarks.machine import told
 from benchmarks.ray_plan import Fixed
 from benchmarks.ray_training import about, fit
 from wsabie.distributed import averaging_rounds
-from wsabie.distributed.averaging import AveragingTrainer
-from wsabie.distributed.averaging_rounds import Absence, Answer, Round
-from wsabie.distributed.averaging_steps import Parts
-from wsabie.distributed.averaging_worker import Worker
-from wsabie.training.settings import Settings
+from wsabie.distributed.averaging_rounds import RoundReport, WorkerLoss, WorkerMessage
+from wsabie.distributed.averaging_trainer import AveragingTrainer
+from wsabie.distributed.averaging_worker import AveragingWorker
+from wsabie.distributed.table_deltas import TableDeltas
+from wsabie.training.settings import TrainingSettings
 
 
 class Here:
     """The fleet in this process: what a worker is asked it does when answers are asked for."""
 
-    def __init__(self, settings: Settings, space: Any, blocks: Any, n: int) -> None:
-        self.workers = {str(i): Worker(settings, space, blocks) for i in range(n)}
+    def __init__(self, settings: TrainingSettings, space: Any, blocks: Any, n: int) -> None:
+        self.workers = {str(i): AveragingWorker(settings, space, blocks) for i in range(n)}
         for worker in self.workers.values():
             worker.begin()
         self.new = list(self.workers)
@@ -45,23 +45,23 @@ class Here:
         """See `Fleet`."""
         self.asked.append((worker, "gave", self.workers[worker].give))
 
-    def take(self, workers: Iterable[str], news: Parts) -> None:
+    def take(self, workers: Iterable[str], news: TableDeltas) -> None:
         """See `Fleet`."""
         for worker in workers:
             self.workers[worker].take(news)
 
-    def answers(self, seconds: float) -> Iterator[Answer]:
+    def answers(self, seconds: float) -> Iterator[WorkerMessage]:
         """See `Fleet`."""
         asked, self.asked = self.asked, []
         for worker, what, do in asked:
-            yield Answer(worker, what, do())
+            yield WorkerMessage(worker, what, do())
 
     def dismiss(self, worker: str) -> None:
         """Nobody is."""
 
-    def absence(self) -> Absence:
+    def absence(self) -> WorkerLoss:
         """Of nobody."""
-        return Absence()
+        return WorkerLoss()
 
     def end(self) -> None:
         """Nothing to end."""
@@ -70,11 +70,11 @@ class Here:
 class Turns(AveragingTrainer):
     """Trains with so many workers in turns."""
 
-    def __init__(self, settings: Settings, *, nodes: int, **options: Any) -> None:
+    def __init__(self, settings: TrainingSettings, *, nodes: int, **options: Any) -> None:
         super().__init__(settings, address="", nodes=nodes, **options)
         self.n = nodes
 
-    def _crew(self, settings: Settings, space: Any, blocks: Any) -> Here:
+    def _crew(self, settings: TrainingSettings, space: Any, blocks: Any) -> Here:
         return Here(settings, space, blocks, self.n)
 
 
@@ -93,10 +93,10 @@ def main() -> None:
     print(told())
     averaging_rounds.LATE = 1e9  # workers wait for each other here
     if asked.parts:
-        averaging_rounds.Interval = partial(Fixed, parts=asked.parts)  # type: ignore[assignment,misc]
+        averaging_rounds.RoundInterval = partial(Fixed, parts=asked.parts)  # type: ignore[assignment,misc]
     for n in asked.nodes:
-        rounds: list[Round] = []
-        found = fit(asked, trainer=partial(Turns, nodes=n, told=rounds.append))
+        rounds: list[RoundReport] = []
+        found = fit(asked, trainer=partial(Turns, nodes=n, on_round=rounds.append))
         of_epochs = about(rounds)["of_epochs"].values()
         more = [[one[name] for one in of_epochs] for name in ("drift", "parts")]
         print(f"{n} workers: MAP {found['MAP']}, drift {more[0]}, parts {more[1]}", flush=True)

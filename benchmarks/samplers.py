@@ -28,14 +28,14 @@ import numpy as np
 
 from benchmarks import negatives, sampler_study
 from benchmarks.machine import machine, told, verdict
-from wsabie.kernels import samplers as kernels
-from wsabie.models.inputs import n_rows
-from wsabie.models.trained import shape_of
-from wsabie.models.wsabie import Wsabie
-from wsabie.space.joint import JointSpace
-from wsabie.training.samplers import Sampler, sampling_of
-from wsabie.training.targets import row_blocks
-from wsabie.training.threads import Threads
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.kernels.training import negative_samplers as kernels
+from wsabie.models.base.feature_matrix import count_rows
+from wsabie.models.base.trained_model import measure_training_shape
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.samplers import SamplerConfig, create_sampler
+from wsabie.training.targets import iterate_row_blocks
 from wsabie.training.trainer import Trainer
 
 DIM = 100
@@ -58,7 +58,7 @@ def draws(sampler: Any, labels: Any, queries: Any, n: int, width: Any) -> int:
     total = 0
     for t in range(n):
         q = queries[t % len(queries)]
-        total += kernels.draw(sampler, labels, q, np.uint64(t) * np.uint64(0x9E3779B97F4A7C15), width)
+        total += kernels.draw_label(sampler, labels, q, np.uint64(t) * np.uint64(0x9E3779B97F4A7C15), width)
     return total
 
 
@@ -71,7 +71,7 @@ def draw(_: Path | None) -> dict[str, Any]:
         counts = rng.integers(1, 1000, n_labels)
         found = {name: [] for name in SAMPLERS}
         for name, options in SAMPLERS.items():
-            found[name] = [_drawn(Sampler.given(options), space, counts) for _ in range(ROUNDS)]
+            found[name] = [_drawn(SamplerConfig.given(options), space, counts) for _ in range(ROUNDS)]
         for name, rounds in found.items():
             at = {key: float(np.median([r[key] for r in rounds])) for key in rounds[0]}
             figures.setdefault(str(n_labels), {})[name] = at
@@ -81,9 +81,9 @@ def draw(_: Path | None) -> dict[str, Any]:
     return figures
 
 
-def _drawn(sampler: Sampler, space: JointSpace, counts: Any) -> dict[str, float]:
-    sampling = sampling_of(sampler, space, counts, 1)
-    with Threads(1) as threads:
+def _drawn(sampler: SamplerConfig, space: JointSpace, counts: Any) -> dict[str, float]:
+    sampling = create_sampler(sampler, space, counts, 1)
+    with KernelThreads(1) as threads:
         sampling.refresh(space, threads)
         started = time.process_time()
         sampling.refresh(space, threads)
@@ -149,13 +149,13 @@ def _epoch(base: Wsabie, task: Any, changes: dict[str, Any], seed: int) -> dict[
     """CPU time per pair of the second of two epochs from the space of `base`, at the rate of its last epochs."""
     model = Wsabie(**{**base.get_params(), **changes, "epochs": 2, "schedule": "constant", "seed": seed})
     inputs, targets = model._opened(task.X, task.Y, None)
-    settings = model._resolved(shape_of(targets))
+    settings = model._resolved(measure_training_shape(targets))
     settings = replace(settings, learning_rate=settings.learning_rate * 0.1, feature_rate=settings.feature_rate * 0.1)
     watch = negatives.Watch(None)
     rows = base.scaling_(inputs)
     trainer = Trainer(settings, monitor=watch)
-    blocks = list(row_blocks(rows, targets, None, model.positives))
-    assert n_rows(rows) == task.X.shape[0]
+    blocks = list(iterate_row_blocks(rows, targets, None, model.positives))
+    assert count_rows(rows) == task.X.shape[0]
     history = trainer.train(base.space_.copy(), lambda epoch: blocks, targets.nnz)
     return {
         "us_per_pair": watch.seconds[1] / targets.nnz * 1e6,

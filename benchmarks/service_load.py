@@ -26,11 +26,11 @@ from PIL import Image
 
 from benchmarks.machine import told
 from benchmarks.service_pages import pictures
-from wsabie.features.visual_terms import VisualTerms
-from wsabie.models.annotator import Annotator
-from wsabie.models.wsabie import Wsabie
-from wsabie.samples import sample_path
-from wsabie.sources.open import open_source
+from wsabie.features.images.visual_words import VisualWords
+from wsabie.io.recognition import open_source
+from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.samples import get_sample_path
 
 MIX = {
     "gallery page": 30,
@@ -82,9 +82,9 @@ def collected(place: Path) -> Path:
 
 def trained(place: Path) -> Path:
     """A model of 300 emoji by 2,000 visual terms."""
-    pq.write_table(pq.read_table(sample_path("emoji")).slice(0, 300), place / "emoji.parquet")
+    pq.write_table(pq.read_table(get_sample_path("emoji")).slice(0, 300), place / "emoji.parquet")
     source = open_source(place / "emoji.parquet")
-    terms = VisualTerms(n_terms=2000).fit(source)
+    terms = VisualWords(n_terms=2000).fit(source)
     rows = terms.transform(source)
     model = Wsabie(dim=100, epochs=5).fit(rows.X, rows.Y, label_names=rows.label_names)
     Annotator(model, terms).save(place / "model")

@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.machine import told
-from wsabie.catalogue.collection import open_collection
-from wsabie.catalogue.points import load_points, opened_model, save_points
-from wsabie.samples import sample_path
+from wsabie.collection.folder.collection import open_collection
+from wsabie.collection.registry.item_embeddings import load_item_embeddings, load_model_in_use, save_item_embeddings
+from wsabie.samples import get_sample_path
 
 N_PICTURES, N_COPIES = 1000, 100
 FIRST = "copy 00"
@@ -48,7 +48,7 @@ def main() -> None:
 
 def pictures(folder: Path) -> None:
     """1,000 emoji, two thirds of them with tags."""
-    rows = pq.read_table(sample_path("emoji"), columns=["image", "labels"]).slice(0, N_PICTURES).to_pylist()
+    rows = pq.read_table(get_sample_path("emoji"), columns=["image", "labels"]).slice(0, N_PICTURES).to_pylist()
     (folder / FIRST).mkdir(parents=True)
     with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file)
@@ -72,10 +72,10 @@ def make(folder: Path) -> None:
     _collection("scan", folder)
     _collection("apply", folder)
     with open_collection(folder) as collection:
-        opened = opened_model(collection)
-        kept = load_points(opened.path, opened.model.dim)
+        opened = load_model_in_use(collection)
+        kept = load_item_embeddings(opened.path, opened.model.dim)
         noise = 0.05 * kept.points.std() * np.random.default_rng(0).normal(size=kept.points.shape)
-        save_points(opened.path, kept._replace(points=(kept.points + noise).astype(np.float32)))
+        save_item_embeddings(opened.path, kept._replace(points=(kept.points + noise).astype(np.float32)))
 
 
 def _collection(command: str, folder: Path) -> None:

@@ -20,20 +20,20 @@ import numpy as np
 
 from benchmarks.machine import told
 from benchmarks.tasks import sides
-from wsabie.base.progress import SILENT
-from wsabie.models.inputs import rows_between
-from wsabie.models.wsabie import Wsabie
-from wsabie.sources.records import Rows
-from wsabie.sources.row_stream import WholeStream
-from wsabie.sources.sharded import ShardedRows, open_shards
-from wsabie.studies.charts import Series
-from wsabie.studies.html.svg import Axis
-from wsabie.studies.reproduce.drawing import Chart, svg_of
-from wsabie.studies.shard_runs import Wanted
-from wsabie.studies.sharding import write_shards
-from wsabie.training import ahead
+from wsabie.core.progress import SILENT
+from wsabie.io.records import FeatureTable
+from wsabie.io.row_streams import InMemoryStream
+from wsabie.io.shards.sharded_table import ShardedFeatureTable, open_shards
+from wsabie.models.base.feature_matrix import slice_rows
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.training import prefetch
 from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.trainer import Blocks
+from wsabie.workflows.charts.chart_files import ChartSpec, render_svg
+from wsabie.workflows.charts.chart_types import ChartSeries
+from wsabie.workflows.charts.svg_elements import ChartAxis
+from wsabie.workflows.shards.shard_writer import write_shards
+from wsabie.workflows.shards.sorted_runs import ShardOptions
 
 BLOCKS, CHUNKS = 75, 64
 TASKS = {"corel5k": 20, "S": 10, "tiny": 20}
@@ -47,12 +47,12 @@ class InOrder(Wsabie):
         blocks, first, size = [], 0, -(-targets.shape[0] // BLOCKS)
         for lo in range(0, targets.shape[0], size):
             hi = min(lo + size, targets.shape[0])
-            blocks.append(RowBlock(rows_between(inputs, lo, hi), build_targets(targets[lo:hi], None, "mean", first)))
+            blocks.append(RowBlock(slice_rows(inputs, lo, hi), build_targets(targets[lo:hi], None, "mean", first)))
             first += len(blocks[-1].targets.labels)
         return lambda epoch: blocks, first
 
 
-def sorted_by_label(X: Any, Y: Any) -> Rows:
+def sorted_by_label(X: Any, Y: Any) -> FeatureTable:
     """Rows in the order of their first label."""
     from scipy.sparse import csr_matrix
 
@@ -61,27 +61,29 @@ def sorted_by_label(X: Any, Y: Any) -> Rows:
     Y = csr_matrix(Y)
     n = X.shape[0]
     first = [int(Y.indices[lo]) if hi > lo else -1 for lo, hi in zip(Y.indptr[:-1], Y.indptr[1:], strict=True)]
-    rows = Rows(X, Y, [str(y) for y in range(Y.shape[1])], [str(i) for i in range(n)])
+    rows = FeatureTable(X, Y, [str(y) for y in range(Y.shape[1])], [str(i) for i in range(n)])
     return rows.take(np.argsort(first, kind="stable"))
 
 
 @contextmanager
 def small_blocks(n: int) -> Iterator[None]:
     """As many blocks as a collection has that is far larger than one."""
-    before = ahead.ROWS_PER_BLOCK, ahead.CHUNK
+    before = prefetch.ROWS_PER_BLOCK, prefetch.CHUNK
     size = -(-n // BLOCKS)
-    ahead.ROWS_PER_BLOCK, ahead.CHUNK = size, max(1, size // CHUNKS)
+    prefetch.ROWS_PER_BLOCK, prefetch.CHUNK = size, max(1, size // CHUNKS)
     try:
         yield
     finally:
-        ahead.ROWS_PER_BLOCK, ahead.CHUNK = before
+        prefetch.ROWS_PER_BLOCK, prefetch.CHUNK = before
 
 
 def curves(
-    rows: Rows, judged: tuple[Any, Any], folder: Path, seeds: int, **options: Any
+    rows: FeatureTable, judged: tuple[Any, Any], folder: Path, seeds: int, **options: Any
 ) -> dict[str, list[list[float]]]:
     """Validation MAP by epoch, of every way and seed; rows are sorted by label."""
-    write_shards(WholeStream(folder, rows), folder / "shards", Wanted(rows=max(1, len(rows) // 9)), progress=SILENT)
+    write_shards(
+        InMemoryStream(folder, rows), folder / "shards", ShardOptions(rows=max(1, len(rows) // 9)), progress=SILENT
+    )
     shards = open_shards(folder / "shards")
     other = rows.take(np.random.default_rng(1).permutation(len(rows)))
     ways: dict[str, Callable[[int], Wsabie]] = {
@@ -93,11 +95,11 @@ def curves(
     return {name: [[s.validation for s in make(seed).history_] for seed in range(seeds)] for name, make in ways.items()}
 
 
-def fitted(kind: type[Wsabie], rows: Rows, judged: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
+def fitted(kind: type[Wsabie], rows: FeatureTable, judged: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
     return kind(seed=seed, **options).fit(rows.X, rows.Y, label_names=rows.label_names, validation=judged)
 
 
-def read(shards: ShardedRows, judged: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
+def read(shards: ShardedFeatureTable, judged: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
     with small_blocks(len(shards.shards)):
         return Wsabie(seed=seed, **options).fit(shards, validation=judged)
 
@@ -128,9 +130,9 @@ def main() -> None:
     means = {name: np.mean(curve, 0) for name, curve in found.items()}
     if asked.draw:
         at = list(range(1, epochs + 1))
-        lines = [Series(name, at, mean.tolist(), style=i) for i, (name, mean) in enumerate(means.items())]
-        chart = Chart(asked.task, lines, Axis("epoch"), Axis("validation MAP"))
-        asked.draw.write_text(svg_of([chart]), encoding="utf-8")
+        lines = [ChartSeries(name, at, mean.tolist(), style=i) for i, (name, mean) in enumerate(means.items())]
+        chart = ChartSpec(asked.task, lines, ChartAxis("epoch"), ChartAxis("validation MAP"))
+        asked.draw.write_text(render_svg([chart]), encoding="utf-8")
     if asked.json:
         print(json.dumps({"task": asked.task, "rows": len(rows), "seeds": asked.seeds, "curves": found}))
         return

@@ -16,14 +16,14 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.machine import machine, told
-from wsabie.kernels import warp
-from wsabie.kernels.rng import stream
-from wsabie.models.trained import shape_of
-from wsabie.models.wsabie import Wsabie
-from wsabie.space.joint import JointSpace
-from wsabie.training.samplers import Sampler, are_sketched, sampling_of
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.kernels.primitives.random_numbers import start_stream
+from wsabie.kernels.training import warp
+from wsabie.models.base.trained_model import measure_training_shape
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.samplers import SamplerConfig, can_use_sketches, create_sampler
 from wsabie.training.targets import build_targets
-from wsabie.training.threads import Threads
 from wsabie.training.trainer import Trainer
 
 LABELS = (4_000, 16_000, 50_000, 109_444)
@@ -37,7 +37,7 @@ def search(targets, labels, rule, sampler, queries, thresholds, first, n, counte
     drawn = 0
     for t in range(first, first + n):
         i = t % len(queries)
-        counter, n_negatives = stream(rule.seed, rule.epoch, t), targets.n_labels - 1
+        counter, n_negatives = start_stream(rule.seed, rule.epoch, t), targets.n_labels - 1
         drawn += warp.find_violator(
             targets, labels, rule, sampler, i, queries[i], thresholds[i], n_negatives, counter, counters, width
         )[1]
@@ -51,14 +51,15 @@ def measured(dim: int, n_labels: int, violate: float) -> dict[str, Any]:
     own = csr_matrix((np.ones(QUERIES, np.int8), (np.arange(QUERIES), rng.integers(0, n_labels, QUERIES))))
     own.resize(QUERIES, n_labels)
     targets = build_targets(own, None, "mean")
-    rule = Trainer(Wsabie(max_trials=TRIALS, threads=1)._resolved(shape_of(own)))._rule(space, 0)
+    settings = Wsabie(max_trials=TRIALS, threads=1)._resolved(measure_training_shape(own))
+    rule = Trainer(settings)._build_step_config(space, 0)
     thresholds = np.quantile(space.features @ space.labels.T, 1 - violate, axis=1).astype(np.float32)
     width, counters = space.width, np.zeros(warp.N_COUNTERS, np.int64)
     best: dict[bool, float] = dict.fromkeys((False, True), float("inf"))
-    with Threads(1) as threads:
+    with KernelThreads(1) as threads:
         for turn in range(ROUNDS + 1):
             for sketched in best:
-                sampling = sampling_of(Sampler(), space, np.ones(n_labels, np.int64), 1, sketched)
+                sampling = create_sampler(SamplerConfig(), space, np.ones(n_labels, np.int64), 1, sketched)
                 sampling.refresh(space, threads)
                 given = targets, sampling.labels(space), rule, sampling.per_thread[0], space.features, thresholds
                 started = time.perf_counter()
@@ -68,7 +69,9 @@ def measured(dim: int, n_labels: int, violate: float) -> dict[str, Any]:
     found = {"ns": best[False], "ns_sketched": best[True], "ratio": best[True] / best[False]}
     size = {"dim": dim, "labels": n_labels, "violate": violate, "table_mb": round(space.labels.nbytes / 1e6, 1)}
     return (
-        size | {name: round(value, 2) for name, value in found.items()} | {"by_default": are_sketched(Sampler(), space)}
+        size
+        | {name: round(value, 2) for name, value in found.items()}
+        | {"by_default": can_use_sketches(SamplerConfig(), space)}
     )
 
 

@@ -15,11 +15,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import told, verdict
-from wsabie.base.arrays import Float32
-from wsabie.features.auditory import SaiPlan, channel_frequencies, images
-from wsabie.features.registry import describer
-from wsabie.features.sound import Sound
-from wsabie.sources.records import Item, ItemList
+from wsabie.core.arrays import Float32
+from wsabie.features.audio.audio_extractor import EncodedAudio
+from wsabie.features.audio.auditory_images import (
+    AuditoryImageConfig,
+    compute_auditory_images,
+    compute_channel_frequencies,
+)
+from wsabie.features.extractor_registry import create_extractor
+from wsabie.io.records import Item, ItemList
 
 BARS = {"mfcc": 60.0, "sai": 8.0}
 SECONDS, RATE, ROUNDS = 600, 44_100, 3
@@ -34,7 +38,7 @@ def track(folder: Path) -> Float32:
     n = 0
     while n < SECONDS * RATE:
         for file in files:
-            found += list(Sound(file, 3600).pieces(RATE))
+            found += list(EncodedAudio(file, 3600).pieces(RATE))
             n += len(found[-1])
             if n >= SECONDS * RATE:
                 break
@@ -58,7 +62,7 @@ def draw(file: Path) -> None:
     mpl.use("agg")
     from matplotlib import pyplot as plt
 
-    rate, plan = 16_000, SaiPlan(16_000)
+    rate, plan = 16_000, AuditoryImageConfig(16_000)
     t = np.arange(rate) / rate
     clicks = np.zeros(rate)
     clicks[:: rate // 100] = 0.5
@@ -68,10 +72,10 @@ def draw(file: Path) -> None:
         "a tone of 440 Hz": 0.3 * np.sin(2 * np.pi * 440 * t),
         "noise": 0.1 * np.random.default_rng(0).standard_normal(rate),
     }
-    hertz = channel_frequencies(plan)
+    hertz = compute_channel_frequencies(plan)
     figure, places = plt.subplots(2, 2, figsize=(9, 5), layout="constrained", sharex=True, sharey=True)
     for axes, (name, samples) in zip(places.flat, sounds.items(), strict=True):
-        *_, last = images(np.asarray(samples, np.float32), plan)
+        *_, last = compute_auditory_images(np.asarray(samples, np.float32), plan)
         lags = 1000 * np.arange(plan.n_lags) / rate
         axes.pcolormesh(lags, np.arange(len(hertz)), np.sqrt(last), cmap="magma", rasterized=True)
         axes.set_title(name, fontsize=10)
@@ -104,10 +108,10 @@ def main() -> None:
         file = Path(place) / "track.mp3"
         soundfile.write(file, np.repeat(track(folder)[:, None], 2, axis=1), RATE)
         source = ItemList(Path(place), [Item("track", file, ())], "sounds")
-        decoding = rate_of(lambda: sum(map(len, Sound(file, 3600).pieces(22_050))))
+        decoding = rate_of(lambda: sum(map(len, EncodedAudio(file, 3600).pieces(22_050))))
         print(f"decoding and rate alone {decoding:8.0f} times real time")
         for named in ("mfcc", "sai", "mfcc,sai"):
-            learnt = describer(named).fit(source)
+            learnt = create_extractor(named).fit(source)
             learnt.transform_one(file)  # compilation
             found = rate_of(lambda learnt=learnt: learnt.transform_one(file))
             bar = f", {verdict(found, least=BARS[named])}" if named in BARS else ""

@@ -24,8 +24,8 @@ from scipy.sparse import csr_matrix, vstack
 
 from benchmarks.machine import machine, told, verdict
 from benchmarks.tasks import Side, sides
-from wsabie.evaluation.evaluate import evaluate_scores
-from wsabie.models.wsabie import Wsabie
+from wsabie.evaluation.score_evaluation import evaluate_scores
+from wsabie.models.wsabie.estimator import Wsabie
 
 STEPS = 10
 SHARE = 0.2
@@ -139,7 +139,7 @@ def without(*names: str) -> Iterator[None]:
     """Parts of what follows the training beside a buffer are left out."""
     with ExitStack() as stack:
         for name in names:
-            stack.enter_context(patch(f"wsabie.models.wsabie.{name}"))
+            stack.enter_context(patch(f"wsabie.models.wsabie.estimator.{name}"))
         yield
 
 

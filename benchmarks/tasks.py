@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.visterm_task import load
-from wsabie.base.executor import Executor, Serial
-from wsabie.sources.open import open_source
-from wsabie.sources.records import Rows
-from wsabie.studies.demo import MIN_PICTURES, described_sample, sample_pictures
-from wsabie.studies.task import make_task
+from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.io.recognition import open_source
+from wsabie.io.records import FeatureTable
+from wsabie.workflows.compare.comparison_task import build_comparison_task
+from wsabie.workflows.demo.image_demo import MIN_PICTURES, extract_sample, open_sample_images
 
 NAMES = ("sample", "corel5k", "S", "M")
 
@@ -35,7 +35,7 @@ class Sides(NamedTuple):
 def sides(name: str, data: Path | None = None) -> Sides:
     """A task by name; "corel5k" needs the folder of Mulan's sparse ARFF files."""
     if name == "sample":
-        task = make_task(*described("all", Serial()), min_rows=MIN_PICTURES)
+        task = build_comparison_task(*described("all", SerialExecutor()), min_rows=MIN_PICTURES)
         assert task.valid is not None
         return Sides(*(Side(rows.X, rows.Y) for rows in (task.train, task.valid, task.test)))
     if name == "corel5k":
@@ -45,9 +45,9 @@ def sides(name: str, data: Path | None = None) -> Sides:
     return Sides(*(Side(task_.X[cut], task_.y[cut]) for cut in cuts))
 
 
-def described(part: str, run: Executor) -> tuple[Rows, Rows, Rows]:
+def described(part: str, run: Executor) -> tuple[FeatureTable, FeatureTable, FeatureTable]:
     """A part of the sample collection, split by group with seed 0, as visual terms learnt from its training side."""
-    _, rows, parts = described_sample(sample_pictures(part), executor=run)
+    _, rows, parts = extract_sample(open_sample_images(part), executor=run)
     return rows.take(parts.train), rows.take(parts.valid), rows.take(parts.test)
 
 
@@ -56,7 +56,7 @@ def _corel5k(folder: Path | None) -> Sides:
     if folder is None or not folder.is_dir():
         raise SystemExit("corel5k needs --data FOLDER with Corel5k-train-sparse.arff and Corel5k-test-sparse.arff")
     train, test = (open_source(folder / f"Corel5k-{side}-sparse.arff") for side in ("train", "test"))
-    assert isinstance(train, Rows)
-    assert isinstance(test, Rows)
+    assert isinstance(train, FeatureTable)
+    assert isinstance(test, FeatureTable)
     tenth = np.arange(len(train)) % 10 == 9
     return Sides(Side(train.X[~tenth], train.Y[~tenth]), Side(train.X[tenth], train.Y[tenth]), Side(test.X, test.Y))

@@ -18,10 +18,10 @@ from scipy.sparse import csr_matrix
 from threadpoolctl import threadpool_limits
 
 from benchmarks.machine import machine, told
-from wsabie.base.machine import available_cores
-from wsabie.models.wsabie import Wsabie
-from wsabie.search.exact import ExactIndex, top_k
-from wsabie.search.screened import ScreenedIndex
+from wsabie.core.machine import count_available_cores
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.search.exact_index import ExactIndex, find_top_k
+from wsabie.search.screening_index import ScreeningIndex
 
 N_LABELS, DIM, ROWS, K = 16_000, 100, 1_000, 10
 ROUNDS, REPEATS, CALLS = 20, 40, 1_000
@@ -36,7 +36,7 @@ def main() -> None:
     rng, n_labels = np.random.default_rng(0), arguments.labels
     table = rng.normal(size=(n_labels, DIM)).astype(np.float32)
     queries = rng.normal(size=(ROWS, DIM)).astype(np.float32)
-    counts = sorted({1, available_cores()})
+    counts = sorted({1, count_available_cores()})
     found = [measure(table, queries, threads) for threads in counts]
     result = {
         "schema": 1,
@@ -58,12 +58,12 @@ def measure(table: Any, queries: Any, threads: int) -> dict[str, Any]:
     rounds, repeats, calls = (LARGE_ROUNDS, LARGE_REPEATS, LARGE_CALLS) if large else (ROUNDS, REPEATS, CALLS)
     out, one_out = np.empty((ROWS, len(table)), np.float32), np.empty(len(table), np.float32)
     index, one, vector = ExactIndex(table), queries[:1], queries[0]
-    screened = ScreenedIndex.build(index, queries=queries)
+    screened = ScreeningIndex.build(index, queries=queries)
     with threadpool_limits(threads, user_api="blas"):
         product, search, by_bytes = alternate(
             [
                 lambda: np.matmul(queries, table.T, out=out),
-                lambda: top_k(queries, table, K, threads=threads),
+                lambda: find_top_k(queries, table, K, threads=threads),
                 lambda: screened.top_k(queries, K, threads=threads),
             ],
             rounds,
@@ -134,7 +134,7 @@ def memory(table: Any, queries: Any) -> dict[str, float]:
     for rows in (1, ROWS, 4 * ROWS):
         many = np.resize(queries, (rows, DIM))
         tracemalloc.start()
-        top_k(many, table, K)
+        find_top_k(many, table, K)
         peaks[f"{rows}_rows_mib"] = tracemalloc.get_traced_memory()[1] / 2**20
         tracemalloc.stop()
     return peaks | {f"all_scores_of_{4 * ROWS}_rows_mib": 4 * ROWS * len(table) * 4 / 2**20}

@@ -20,12 +20,12 @@ import numpy as np
 
 from benchmarks.machine import machine, told, verdict
 from benchmarks.visterm_task import load
-from wsabie.base.validation import check_features
-from wsabie.kernels._jit import FLAGS
-from wsabie.models.wsabie import Wsabie
-from wsabie.space import tables
-from wsabie.training.losses import rank_losses
-from wsabie.training.stats import EpochStats
+from wsabie.core.validation import check_features
+from wsabie.embedding import tables
+from wsabie.kernels.compiler import FLAGS
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.training.epoch_stats import EpochStats
+from wsabie.training.losses import compute_rank_losses
 from wsabie.training.targets import build_targets
 
 DIM = 100
@@ -229,7 +229,7 @@ def model_inputs(X: Any, y: Any) -> Any:
 def machine_terms(inputs: Any, n_labels: int, threads: int) -> dict[str, float]:
     """Seconds per row of the three kinds of access, per thread at work, best of a few."""
     rng = np.random.default_rng(0)
-    V, W = (tables.gaussian(n, DIM, DIM**-0.5, rng) for n in (int(inputs.indices.max()) + 1, n_labels))
+    V, W = (tables.draw_gaussian(n, DIM, DIM**-0.5, rng) for n in (int(inputs.indices.max()) + 1, n_labels))
     width = (None,) * (V.shape[1] // 16)
     rows = min(inputs.n_rows, 20_000)
     nnz = int(inputs.indptr[rows])
@@ -271,10 +271,10 @@ def best(work: Callable[[int], None], threads: int) -> float:
 def fused_rate(inputs: Any, y: Any) -> float:
     """Pairs per second of the hand-fused loop in a first epoch."""
     n_labels = int(y.max()) + 1
-    losses = rank_losses("precision", n_labels)
+    losses = compute_rank_losses("precision", n_labels)
     labels = build_targets_labels(y, n_labels)
     rng = np.random.default_rng(0)
-    V, W = (tables.gaussian(n, DIM, DIM**-0.5, rng) for n in (int(inputs.indices.max()) + 1, n_labels))
+    V, W = (tables.draw_gaussian(n, DIM, DIM**-0.5, rng) for n in (int(inputs.indices.max()) + 1, n_labels))
     scratch = np.zeros((2, V.shape[1]), np.float32)
     order = rng.permutation(inputs.n_rows)
     width = (None,) * (V.shape[1] // 16)

@@ -1,4 +1,4 @@
-"""The seeded visual-word tasks of `wsabie.studies.reproduce.visterms`, kept on disk between benchmarks.
+"""The seeded visual-word tasks of `papers.synthetic_images`, kept on disk between benchmarks.
 
 `python -m benchmarks.visterm_task S` writes the task to `benchmarks/.cache/` (S takes about 20 s, M a few
 minutes) and prints its figures as JSON, with those of a scorer that knows the noise-free generator.
@@ -10,30 +10,41 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from wsabie.studies.reproduce.visterms import (
+from papers.synthetic_images import (
     LATENT,
     N_WORDS,
     SIZES,
-    Task,
-    World,
-    figures,
-    generate,
-    noise_free_figures,
-    read,
-    save,
+    ImageTask,
+    ImageTaskTruth,
+    compute_noise_free_figures,
+    compute_task_figures,
+    generate_with_truth,
+    read_task,
+    save_task,
 )
 
-__all__ = ["CACHE", "LATENT", "N_WORDS", "SIZES", "Task", "World", "figures", "generate", "load", "noise_free_figures"]
+__all__ = [
+    "CACHE",
+    "LATENT",
+    "N_WORDS",
+    "SIZES",
+    "ImageTask",
+    "ImageTaskTruth",
+    "compute_task_figures",
+    "generate_with_truth",
+    "load",
+    "compute_noise_free_figures",
+]
 
 CACHE = Path(__file__).resolve().parent / ".cache"
 
 
-def load(name: str, cache: Path = CACHE) -> Task:
+def load(name: str, cache: Path = CACHE) -> ImageTask:
     """The task of that name, from `cache`, where it is put when it is not there yet."""
     file = cache / f"{name}.npz"
     if not file.exists():
-        save(generate(name)[0], file)
-    return read(file)
+        save_task(generate_with_truth(name)[0], file)
+    return read_task(file)
 
 
 def main() -> None:
@@ -43,9 +54,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=CACHE, help="folder (default: %(default)s)")
     chosen = parser.parse_args()
     for name in chosen.task:
-        task, world = generate(name)
-        save(task, chosen.out / f"{name}.npz")
-        known = {"task": name, **asdict(SIZES[name]), **figures(task), **noise_free_figures(task, world)}
+        task, world = generate_with_truth(name)
+        save_task(task, chosen.out / f"{name}.npz")
+        known = {
+            "task": name,
+            **asdict(SIZES[name]),
+            **compute_task_figures(task),
+            **compute_noise_free_figures(task, world),
+        }
         sys.stdout.write(json.dumps(known) + "\n")
 
 

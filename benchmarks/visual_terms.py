@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from wsabie.base.executor import Processes
-from wsabie.base.machine import available_cores, versions
-from wsabie.features.augment import looked_at, views
-from wsabie.features.blocks import BlockPlan, describe_blocks
-from wsabie.features.decode import decode
-from wsabie.features.visual_terms import VisualTerms
-from wsabie.sources.records import Item, ItemList
+from wsabie.core.executors import ProcessExecutor
+from wsabie.core.machine import collect_versions, count_available_cores
+from wsabie.features.images.augmentation import crop_view, generate_views
+from wsabie.features.images.block_descriptors import BlockConfig, extract_block_descriptors
+from wsabie.features.images.image_decoder import decode_image
+from wsabie.features.images.visual_words import VisualWords
+from wsabie.io.records import Item, ItemList
 
 BAR = 40.0  # pictures a second and core
 
@@ -46,10 +46,15 @@ def main() -> int:
         return 2
     with threadpool_limits(1):
         begun = time.process_time()
-        terms = VisualTerms(options.terms).fit(collections[0])
+        terms = VisualWords(options.terms).fit(collections[0])
         learned = time.process_time() - begun
         tables = [measured(source, terms) for source in collections]
-    report = {"terms": options.terms, "learning_s": round(learned, 1), "collections": tables, "versions": versions()}
+    report = {
+        "terms": options.terms,
+        "learning_s": round(learned, 1),
+        "collections": tables,
+        "versions": collect_versions(),
+    }
     report["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     report["two_processes"] = [
         in_processes(source, terms, table) for source, table in zip(collections, tables, strict=True)
@@ -70,15 +75,15 @@ def pictures_in(folder: Path, at_most: int) -> ItemList:
     return ItemList(folder, [Item(file.name, file, ()) for file in files[:at_most]])
 
 
-def measured(source: ItemList, terms: VisualTerms) -> dict[str, Any]:
+def measured(source: ItemList, terms: VisualWords) -> dict[str, Any]:
     """Pictures a second and core for each stage, and what a picture becomes."""
-    decoded = [decode(picture.content, size=terms.size) for picture in source]
-    view, plan = views("")[0], BlockPlan()
-    blocks = [describe_blocks(looked_at(pixels, view), plan) for pixels in decoded]
+    decoded = [decode_image(picture.content, size=terms.size) for picture in source]
+    view, plan = generate_views("")[0], BlockConfig()
+    blocks = [extract_block_descriptors(crop_view(pixels, view), plan) for pixels in decoded]
     rows = terms.transform(source)
     stages: dict[str, Callable[[Any], object]] = {
-        "decode": lambda picture: decode(picture.content, size=terms.size),
-        "blocks": lambda pixels: describe_blocks(pixels, plan),
+        "decode": lambda picture: decode_image(picture.content, size=terms.size),
+        "blocks": lambda pixels: extract_block_descriptors(pixels, plan),
         "assign": lambda found: terms.dictionary_.assign(found),
         "together": lambda picture: terms.transform_one(picture.content),
     }
@@ -106,11 +111,11 @@ def best_of_three(work: Callable[[Any], object], items: Iterable[Any]) -> float:
     return min(passes)
 
 
-def in_processes(source: ItemList, terms: VisualTerms, table: dict[str, Any]) -> dict[str, Any]:
+def in_processes(source: ItemList, terms: VisualWords, table: dict[str, Any]) -> dict[str, Any]:
     """Wall-clock rate of a pool on all cores after its start, and how much of the cores it uses."""
-    workers = available_cores()
+    workers = count_available_cores()
     many = ItemList(source.path, list(source) * 4)
-    stream = terms.iterate(many, executor=Processes(workers))
+    stream = terms.iterate(many, executor=ProcessExecutor(workers))
     for _ in range(64):
         next(stream)  # the workers have started and loaded their kernels
     begun = time.perf_counter()

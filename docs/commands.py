@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from wsabie.faces.cli.main import app
+from wsabie.cli.main import app
 
 PAGE = Path(__file__).with_name("command-line.md")
 _BLOCK = re.compile(r"(<!-- options: ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -4,15 +4,15 @@ import sys
 from pathlib import Path
 
 import wsabie
-from wsabie.models.explain import explain_picture
-from wsabie.samples import sample_path
-from wsabie.sources.records import ItemList
+from wsabie.io.records import ItemList
+from wsabie.models.explanations.score_contributions import explain_picture
+from wsabie.samples import get_sample_path
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "heat")
-emoji = wsabie.open_source(sample_path("emoji"))
+emoji = wsabie.open_source(get_sample_path("emoji"))
 pictures = ItemList(emoji.path, [p for p in emoji if {"animal", "fruit"} & set(p.labels)])
 
-terms = wsabie.VisualTerms(n_terms=500, size=96).fit(pictures)
+terms = wsabie.VisualWords(n_terms=500, size=96).fit(pictures)
 rows = terms.transform(pictures)
 model = wsabie.Wsabie(dim=16, epochs=10).fit(rows.X, rows.Y, label_names=rows.label_names)
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import wsabie
-from wsabie.samples import sample_path
-from wsabie.sources.records import Item, ItemList
+from wsabie.io.records import Item, ItemList
+from wsabie.samples import get_sample_path
 
 
 def documents(texts: dict[str, str]) -> ItemList:
@@ -12,16 +12,16 @@ def documents(texts: dict[str, str]) -> ItemList:
     return ItemList(Path("texts"), [Item(name, text.encode(), ()) for name, text in texts.items()], "documents")
 
 
-emoji = wsabie.open_source(sample_path("emoji"))
+emoji = wsabie.open_source(get_sample_path("emoji"))
 wanted = {"animal", "fruit", "flower", "vehicle", "drink"}
 pictures = ItemList(emoji.path, [p for p in emoji if wanted & set(p.labels)])
-seen = wsabie.VisualTerms(n_terms=500, size=96).fit(pictures).transform(pictures)
+seen = wsabie.VisualWords(n_terms=500, size=96).fit(pictures).transform(pictures)
 
 said = documents({p.id: " ".join(p.labels) for p in pictures})  # all that a picture is called, in 25 languages
-words = wsabie.describer("words", things="documents").fit(said)
+words = wsabie.create_extractor("words", things="documents").fit(said)
 told = words.transform(said)
 
-picture, text = wsabie.Kind("picture", seen.X, seen.ids), wsabie.Kind("text", told.X, told.ids)
+picture, text = wsabie.EntityKind("picture", seen.X, seen.ids), wsabie.EntityKind("text", told.X, told.ids)
 same = [(name, name) for name in seen.ids]
 relations = [wsabie.Relation(text, picture, same), wsabie.Relation(picture, text, same)]
 space = wsabie.Space(dim=32, epochs=30).fit(relations)

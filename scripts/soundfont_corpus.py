@@ -26,7 +26,7 @@ from shutil import which
 from sample.progress import track
 from soundfont.plan import FEWEST, MOST, Sound, planned
 from soundfont.render import RATE, SilentError, rendered
-from wsabie.storage.atomic import replacing
+from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import Rejects
 
 SOUNDFONT = Path("/usr/share/sounds/sf2/TimGM6mb.sf2")
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def build(out: Path, programs: Iterable[int], options: argparse.Namespace, rejects: Rejects) -> list[Sound]:
     """Write the sounds of some instruments, and the table last; returns what was written."""
     sounds = [sound for program in programs for sound in _written(out, program, options, rejects)]
-    with replacing(out / "metadata.csv") as draft, draft.open("w", encoding="utf-8", newline="") as file:
+    with replace_file(out / "metadata.csv") as draft, draft.open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, sounds[0].row(), lineterminator="\n")
         table.writeheader()
         table.writerows(sound.row() for sound in sounds)

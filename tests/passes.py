@@ -4,10 +4,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from tests.reference import relation_patterns as relation_patterns_reference
+from tests.reference import training_loops as training_loops_reference
 
 from strategies import Problem
-from wsabie.kernels import patterns_reference, reference
-from wsabie.training.threads import Threads
+from wsabie.training.kernel_threads import KernelThreads
 
 TABLES = ("features", "labels", "weights", "bias", "words")
 
@@ -36,8 +37,8 @@ class Proposed(NamedTuple):
 
 def fast_sequential(problem: Problem) -> Outcome:
     """`kernels.sequential.run_visits` over the whole order."""
-    from wsabie.kernels.sequential import run_visits
-    from wsabie.kernels.warp import N_COUNTERS
+    from wsabie.kernels.training.sequential_loop import run_visits
+    from wsabie.kernels.training.warp import N_COUNTERS
 
     space = problem.space.copy()
     counters, loss = np.zeros(N_COUNTERS, np.int64), np.zeros(1)
@@ -52,13 +53,13 @@ def fast_sequential(problem: Problem) -> Outcome:
 
 def fast_owpc(problem: Problem) -> Outcome:
     """`kernels.owpc.run_visits_owpc` over the whole order."""
-    from wsabie.kernels.owpc import run_visits_owpc
-    from wsabie.kernels.warp import N_COUNTERS
+    from wsabie.kernels.training.owpc import run_owpc_visits
+    from wsabie.kernels.training.warp import N_COUNTERS
 
     space = problem.space.copy()
     counters, loss = np.zeros(N_COUNTERS, np.int64), np.zeros(1)
     scratch, scores = np.zeros((2, 16 * len(space.width)), np.float32), np.zeros(space.n_labels, np.float32)
-    run_visits_owpc(
+    run_owpc_visits(
         space.pattern(problem.inputs), space.label_arrays(), problem.targets, problem.rule, problem.order,
         0, len(problem.order), scores, scratch, counters, loss, space.width,
     )  # fmt: skip
@@ -88,14 +89,14 @@ def fast_block(problem: Problem, bounds: Any = None, tile: int | None = None) ->
 
 def run_one_block(problem: Problem, bounds: Any, tile: int | None = None) -> tuple[Any, Any, Any, float]:
     """The space after it, the block, the counters of all threads and the loss."""
-    from wsabie.kernels.blocks import Block, run_blocks
-    from wsabie.kernels.towers import new_marks
-    from wsabie.kernels.warp import N_COUNTERS
+    from wsabie.kernels.embedding.towers import allocate_tile_scratch
+    from wsabie.kernels.training.deterministic_loop import ExampleBlock, run_blocks
+    from wsabie.kernels.training.warp import N_COUNTERS
 
     space, targets, order = problem.space.copy(), problem.targets, problem.order.astype(np.int64)
     n, n_threads = len(order), len(bounds) - 1
     firsts = np.concatenate([[0], np.cumsum(np.diff(targets.starts)[order])]).astype(np.int64)
-    block = Block(
+    block = ExampleBlock(
         order,
         firsts,
         *np.zeros((2, n, 16 * len(space.width)), np.float32),
@@ -103,14 +104,14 @@ def run_one_block(problem: Problem, bounds: Any, tile: int | None = None) -> tup
         np.zeros(n),
         *np.zeros((2, firsts[-1]), np.int64),
         np.zeros(firsts[-1], np.float32),
-        new_marks(n_threads, n, space.n_features),
+        allocate_tile_scratch(n_threads, n, space.n_features),
     )
     owned = np.array(bounds, np.int64)
     counters, losses = np.zeros((n_threads, N_COUNTERS), np.int64), np.zeros((n_threads, 1))
     pattern, labels, cuts = space.pattern(problem.inputs), space.label_arrays(), np.array([0, n])
     if tile is not None:
         pattern = pattern._replace(tower=pattern.tower._replace(tile=tile))
-    with Threads(n_threads) as threads:
+    with KernelThreads(n_threads) as threads:
         threads.each(
             lambda t: run_blocks(
                 pattern, labels, targets, problem.rule, problem.sampler, block, cuts, 0, 1, owned, owned,
@@ -123,19 +124,22 @@ def run_one_block(problem: Problem, bounds: Any, tile: int | None = None) -> tup
 
 def slow(problem: Problem, *, block: bool) -> Outcome:
     """The twin of `fast_sequential` or of `fast_block`."""
-    run = reference.run_block if block else reference.run_visits
+    run = training_loops_reference.run_block if block else training_loops_reference.run_visits
     return _twin(problem, lambda *state: run(*state, problem.sampler, problem.order))
 
 
 def slow_owpc(problem: Problem) -> Outcome:
     """The twin of `fast_owpc`."""
-    return _twin(problem, lambda *state: reference.run_visits_owpc(*state, problem.order))
+    return _twin(problem, lambda *state: training_loops_reference.run_owpc_visits(*state, problem.order))
 
 
 def _twin(problem: Problem, run: Any) -> Outcome:
-    pattern = reference.double(problem.space.pattern(problem.inputs))
-    labels, tower = reference.double(problem.space.label_arrays()), patterns_reference.tower_of(pattern)
-    if hasattr(pattern, "who"):  # the label beside a thing is a row of the table that is ranked
+    pattern = training_loops_reference.convert_to_float64(problem.space.pattern(problem.inputs))
+    labels, tower = (
+        training_loops_reference.convert_to_float64(problem.space.label_arrays()),
+        relation_patterns_reference.get_tower(pattern),
+    )
+    if hasattr(pattern, "item_ids"):  # the label beside a thing is a row of the table that is ranked
         pattern = pattern._replace(table=labels.words if hasattr(labels, "words") else labels.table)
     moved = run(pattern, labels, problem.targets, problem.rule)
     points, weights = getattr(labels, "points", labels), getattr(labels, "weights", labels)

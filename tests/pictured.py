@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow.parquet as pq
 from sqlalchemy import Connection, insert, select
 
-from wsabie.catalogue import book, tables
-from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.database import reading, writing
-from wsabie.catalogue.deciding import Decided, Decision, decide
-from wsabie.catalogue.journal import entry, now
-from wsabie.samples import sample_path
+from wsabie.collection.annotations.decisions import Decision, DecisionCounts, write_decisions
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.journal import begin_entry, format_current_time
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.labels import label_store
+from wsabie.samples import get_sample_path
 
 KINDS = ("food", "animals", "computer", "people")
 
@@ -31,7 +32,7 @@ def sample(kinds: Sequence[str] = KINDS, each: int = 30) -> list[dict[str, Any]]
 
 @cache
 def _drawings() -> list[dict[str, Any]]:
-    return pq.read_table(sample_path("drawings"), columns=["id", "image", "labels", "category"]).to_pylist()  # type: ignore[no-any-return]
+    return pq.read_table(get_sample_path("drawings"), columns=["id", "image", "labels", "category"]).to_pylist()  # type: ignore[no-any-return]
 
 
 def with_pictures(collection: Collection, rows: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
@@ -41,13 +42,13 @@ def with_pictures(collection: Collection, rows: Iterable[dict[str, Any]]) -> dic
         path = collection.folder / f"{number:04d}.webp"
         path.write_bytes(row["image"])
         written.append((path, row))
-    with writing(collection.engine) as connection:
+    with begin_write(collection.engine) as connection:
         return {_added(connection, collection, path): row for path, row in written}
 
 
 def add_item(collection: Collection, path: Path) -> int:
     """The number of a new item, as a scan would add it."""
-    with writing(collection.engine) as connection:
+    with begin_write(collection.engine) as connection:
         return _added(connection, collection, path)
 
 
@@ -61,7 +62,7 @@ def _added(connection: Connection, collection: Collection, path: Path) -> int:
         "size": stat.st_size,
         "modified": stat.st_mtime_ns,
         "state": "present",
-        "added": now(),
+        "added": format_current_time(),
     }
     number = connection.execute(insert(tables.items).values(row)).inserted_primary_key
     return int(number[0])  # type: ignore[index]
@@ -69,12 +70,12 @@ def _added(connection: Connection, collection: Collection, path: Path) -> int:
 
 def tag(
     collection: Collection, wanted: dict[int, Iterable[str]], state: str | None = "accepted", **given: Any
-) -> Decided:
+) -> DecisionCounts:
     """Decide about labels of items, as one entry."""
-    with entry(collection.engine, "eve", "tag", "tagged") as change:
-        numbers = book.ensure(change, sorted({label for labels in wanted.values() for label in labels}))
+    with begin_entry(collection.engine, "eve", "tag", "tagged") as change:
+        numbers = label_store.ensure_labels(change, sorted({label for labels in wanted.values() for label in labels}))
         decisions = [Decision(item, numbers[label], state) for item, own in wanted.items() for label in own]  # type: ignore[arg-type]
-        return decide(change, decisions, **given)
+        return write_decisions(change, decisions, **given)
 
 
 def suggested(collection: Collection) -> dict[int, dict[str, float]]:
@@ -83,7 +84,7 @@ def suggested(collection: Collection) -> dict[int, dict[str, float]]:
     joined = s.join(labels, labels.c.id == s.c.label_id).join(models, models.c.id == s.c.model_id)
     query = select(s.c.item_id, labels.c.name, s.c.probability).select_from(joined).where(models.c.in_use)
     found: dict[int, dict[str, float]] = {}
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         for item, name, probability in connection.execute(query.order_by(s.c.item_id, s.c.probability.desc())):
             found.setdefault(item, {})[name] = probability
     return found

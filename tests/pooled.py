@@ -5,17 +5,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
+from tests.reference import candidate_pools as candidate_pools_reference
+from tests.reference import training_loops as training_loops_reference
 
 from passes import Outcome
 from strategies import label_rows, make_rule, random_space, seeds, sparse_rows
-from wsabie.base.validation import check_features
-from wsabie.kernels import pools_reference, reference
-from wsabie.space import tables
-from wsabie.space.joint import JointSpace
-from wsabie.training.loops import Tally, _Plan
-from wsabie.training.samplers import Sampling
+from wsabie.core.validation import check_features
+from wsabie.embedding import tables
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.loops import StepCounters, _BlockPlan
+from wsabie.training.samplers import NegativeSampler
 from wsabie.training.targets import RowBlock, build_targets
-from wsabie.training.threads import Threads
 
 FORMS = (
     ("sparse", "sparse", "dot"),
@@ -60,7 +61,7 @@ def pooled(
     targets = build_targets(Y, None, "mean", 0, hidden)
     made = make_rule(Y.shape[1], **rule)
     for table in (space.features, space.labels):
-        tables.project_rows(table, float(made.max_norm_rows))
+        tables.clip_row_norms(table, float(made.max_norm_rows))
     return Pooled(space, inputs, targets, made, np.arange(len(targets.rows)))
 
 
@@ -116,40 +117,59 @@ def copied(space: JointSpace) -> JointSpace:
 
 def fast_pool(problem: Pooled, n_threads: int = 1) -> Ran:
     """`kernels.blocks` over an order that is one block."""
-    from wsabie.kernels.blocks import run_blocks
-    from wsabie.kernels.samplers import FromPool
+    from wsabie.kernels.training.deterministic_loop import run_blocks
+    from wsabie.kernels.training.negative_samplers import PoolSamplerState
 
-    space, tally = copied(problem.space), Tally.new(n_threads)
-    plan = _Plan(space, problem.block, problem.order.astype(np.int64), Sampling([FromPool()]), n_threads)
+    space, tally = copied(problem.space), StepCounters.new(n_threads)
+    plan = _BlockPlan(
+        space, problem.block, problem.order.astype(np.int64), NegativeSampler([PoolSamplerState()]), n_threads
+    )
     pattern, n_blocks = space.pattern(problem.inputs), len(plan.cuts) - 1
-    with Threads(n_threads) as threads:
+    with KernelThreads(n_threads) as threads:
         threads.each(
             lambda t: run_blocks(
-                pattern, plan.labels, problem.targets, problem.rule, FromPool(), plan.whole, plan.cuts, 0, n_blocks,
-                plan.bounds, plan.label_bounds, threads.counts, t, tally.counters[t], tally.loss[t], space.width,
+                pattern,
+                plan.labels,
+                problem.targets,
+                problem.rule,
+                PoolSamplerState(),
+                plan.example_block,
+                plan.cuts,
+                0,
+                n_blocks,
+                plan.bounds,
+                plan.label_bounds,
+                threads.counts,
+                t,
+                tally.counters[t],
+                tally.loss[t],
+                space.width,
             )
-        )  # fmt: skip
+        )
     outcome = Outcome(
         space.features,
         space.labels,
         None,
         None,
-        getattr(space, "asked", None),
+        getattr(space, "label_points", None),
         tally.counters.sum(0),
         float(tally.loss[:, 0].sum()),
     )
-    return Ran(outcome, plan.whole, plan.labels)
+    return Ran(outcome, plan.example_block, plan.labels)
 
 
 def slow_pool(problem: Pooled) -> Outcome:
     """The twin of `fast_pool`."""
     space = problem.space
-    pattern, candidates = (reference.double(one) for one in (space.pattern(problem.inputs), space.candidate_tower()))
+    pattern, candidates = (
+        training_loops_reference.convert_to_float64(one)
+        for one in (space.pattern(problem.inputs), space.candidate_tower())
+    )
     tower, beside = pattern.tower, getattr(pattern, "table", None)
     if space.labels is space.features:
         candidates = candidates._replace(table=tower.table)
     scored = type(space.label_arrays())
-    moved = pools_reference.run_block(
+    moved = candidate_pools_reference.run_block(
         pattern, candidates, scored, problem.targets, problem.rule, problem.order, space.negatives
     )
     return Outcome(tower.table, candidates.table, None, None, beside, moved.counters, moved.loss)

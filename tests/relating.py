@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from wsabie.models.relations import Kind, Relation
-from wsabie.models.space import Space
+from wsabie.models.entity_space.relations import EntityKind, Relation
+from wsabie.models.entity_space.space import Space
 
 N, GROUPS = 48, 6
 
@@ -19,8 +19,8 @@ def features(n: int = N, seed: int = 0) -> Any:
     return sp.csr_matrix(X)
 
 
-def tracks(n: int = N, seed: int = 0, prefix: str = "t", **options: Any) -> Kind:
-    return Kind("track", features(n, seed), [f"{prefix}{i}" for i in range(n)], **options)
+def tracks(n: int = N, seed: int = 0, prefix: str = "t", **options: Any) -> EntityKind:
+    return EntityKind("track", features(n, seed), [f"{prefix}{i}" for i in range(n)], **options)
 
 
 def by(n: int = N, prefix: str = "t") -> list[tuple[str, str]]:

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from wsabie.base.validation import check_features
-from wsabie.space.joint import JointSpace
-from wsabie.training.settings import Settings
+from wsabie.core.validation import check_features
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.training.settings import TrainingSettings
 from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.trainer import Trainer
 
 
-def make_settings(**changes: Any) -> Settings:
+def make_settings(**changes: Any) -> TrainingSettings:
     values: dict[str, Any] = {
         "loss": "warp",
         "rank_weight": "precision",
@@ -30,7 +30,7 @@ def make_settings(**changes: Any) -> Settings:
         "deterministic": True,
         "seed": 3,
     }
-    return Settings(**{**values, **changes})
+    return TrainingSettings(**{**values, **changes})
 
 
 def make_block(n: int = 700, dense: bool = False) -> RowBlock:
@@ -60,7 +60,9 @@ class Watch(NamedTuple):
         return {"figure": value, "opposite": -value}
 
 
-def train(block: RowBlock, space: JointSpace, settings: Settings, *, monitor: Any = None, **options: Any) -> Any:
+def train(
+    block: RowBlock, space: JointSpace, settings: TrainingSettings, *, monitor: Any = None, **options: Any
+) -> Any:
     """(history, space) after a run; `monitor` is a function of the space."""
     watch = None if monitor is None else Watch(monitor)
     history = Trainer(settings, monitor=watch, **options).train(space, lambda epoch: [block], len(block.targets.labels))

@@ -8,36 +8,42 @@ import numpy as np
 import scipy.sparse as sp
 
 from toys import toy
-from wsabie.sources.records import Rows
-from wsabie.sources.row_stream import open_stream
-from wsabie.sources.sharded import ShardedRows, open_shards
-from wsabie.sources.streamed import WholeStream
+from wsabie.io.records import FeatureTable
+from wsabie.io.row_streams import InMemoryStream
+from wsabie.io.shards.sharded_table import ShardedFeatureTable, open_shards
+from wsabie.io.stream_recognition import open_row_stream
 from wsabie.storage.rejects import Rejects
-from wsabie.studies.shard_runs import Wanted
-from wsabie.studies.sharding import write_shards
+from wsabie.workflows.shards.shard_writer import write_shards
+from wsabie.workflows.shards.sorted_runs import ShardOptions
 
 
-def in_shards(source: Rows | Path, folder: Path, rejects: Rejects | None = None, **wanted: Any) -> ShardedRows:
+def in_shards(
+    source: FeatureTable | Path, folder: Path, rejects: Rejects | None = None, **wanted: Any
+) -> ShardedFeatureTable:
     """The rows, or those of a file, as shards."""
     rejects = Rejects() if rejects is None else rejects
-    stream = WholeStream(Path("made-up"), source) if isinstance(source, Rows) else open_stream(source, rejects)
-    write_shards(stream, folder, Wanted(**wanted), rejects=rejects)
+    stream = (
+        InMemoryStream(Path("made-up"), source)
+        if isinstance(source, FeatureTable)
+        else open_row_stream(source, rejects)
+    )
+    write_shards(stream, folder, ShardOptions(**wanted), rejects=rejects)
     return open_shards(folder)
 
 
-def toy_rows(n: int = 600, *, dense: bool = False, by_label: bool = False, seed: int = 0) -> Rows:
+def toy_rows(n: int = 600, *, dense: bool = False, by_label: bool = False, seed: int = 0) -> FeatureTable:
     """The toy task as rows with two labels each, in the order of their first label where that is asked for."""
     X, Y, answer = toy(n, dense=dense, seed=seed)
-    rows = Rows(X, Y, [f"label {y}" for y in range(Y.shape[1])], [f"row-{i}" for i in range(n)])
+    rows = FeatureTable(X, Y, [f"label {y}" for y in range(Y.shape[1])], [f"row-{i}" for i in range(n)])
     return rows.take(np.argsort(answer[:, 0], kind="stable")) if by_label else rows
 
 
-def by_id(rows: Rows) -> Rows:
+def by_id(rows: FeatureTable) -> FeatureTable:
     """The same rows in the order of their ids."""
     return rows.take(np.argsort(np.array(rows.ids)))
 
 
-def same(one: Rows, other: Rows) -> bool:
+def same(one: FeatureTable, other: FeatureTable) -> bool:
     """Whether two collections are the same, bit for bit, whatever the order of the rows."""
     a, b = by_id(one), by_id(other)
     words = all(
@@ -56,12 +62,12 @@ def _equal(a: Any, b: Any) -> bool:
     )
 
 
-def shuffled(rows: Rows, seed: int = 0) -> Rows:
+def shuffled(rows: FeatureTable, seed: int = 0) -> FeatureTable:
     """The same rows in another order."""
     return rows.take(np.random.default_rng(seed).permutation(len(rows)))
 
 
-def signed(rows: Rows) -> Rows:
+def signed(rows: FeatureTable) -> FeatureTable:
     """The same rows with every third label denied."""
     Y = sp.csr_matrix(rows.Y, copy=True)
     Y.data[::3] = -1

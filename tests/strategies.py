@@ -10,12 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
-from wsabie.base.validation import check_features
-from wsabie.space import tables
-from wsabie.space.joint import SIMILARITIES, JointSpace
-from wsabie.space.parts import PartsSpace
-from wsabie.space.protocol import Sides
-from wsabie.training.losses import losses_for
+from wsabie.core.validation import check_features
+from wsabie.embedding import tables
+from wsabie.embedding.joint_space import SIMILARITIES, JointSpace
+from wsabie.embedding.parts_space import PartsSpace
+from wsabie.embedding.protocols import ComposedInputs
+from wsabie.training.losses import build_losses
 from wsabie.training.targets import build_targets
 
 DIM = 20  # one padded width all over: every other one compiles all kernels anew
@@ -40,19 +40,19 @@ class FreeVectors(JointSpace):
     """A space of things without features: the inputs say which row of the table is a thing's own vector."""
 
     def tower(self, inputs: Any) -> Any:
-        from wsabie.kernels.towers import Lookup
+        from wsabie.kernels.embedding.towers import LookupTower
 
-        return Lookup(self.features, inputs)
+        return LookupTower(self.features, inputs)
 
 
 class SketchedSpace(JointSpace):
     """A space whose labels have sketches, made when they are asked for."""
 
     def label_arrays(self) -> Any:
-        from wsabie.kernels.sketches import Sketched, sketch_labels
+        from wsabie.kernels.embedding.label_sketches import SketchedLabels, sketch_labels
 
-        codes = tables.bytes_like(self.labels)
-        self.asked = Sketched(super().label_arrays(), codes, np.zeros(self.n_labels, np.float32))
+        codes = tables.allocate_bytes_like(self.labels)
+        self.asked = SketchedLabels(super().label_arrays(), codes, np.zeros(self.n_labels, np.float32))
         sketch_labels(self.asked, 0, self.n_labels, self.width)
         return self.asked
 
@@ -85,11 +85,11 @@ def random_space(
 
 def make_rule(n_labels: int, **changes: Any) -> Any:
     """WARP with a margin of 1 and steps of .05, or as changed."""
-    from wsabie.kernels.warp import Rule
+    from wsabie.kernels.training.warp import StepConfig
 
     values: dict[str, Any] = {
         "margin": np.float32(1),
-        "losses": losses_for("warp", "precision", n_labels),
+        "losses": build_losses("warp", "precision", n_labels),
         "max_trials": n_labels,
         "step_rows": np.float32(0.05),
         "step_labels": np.float32(0.05),
@@ -108,16 +108,16 @@ def make_rule(n_labels: int, **changes: Any) -> Any:
         "epoch": 0,
     }
     changed = {k: np.float32(v) if isinstance(v, (float, tuple)) else v for k, v in changes.items()}
-    return Rule(**{**values, **changed})
+    return StepConfig(**{**values, **changed})
 
 
 def make_problem(space: JointSpace, X: Any, Y: Any, rule: Any, order: Any = None, weights: Any = None) -> Problem:
     """A problem from its parts; by default all visits in order."""
-    from wsabie.kernels.samplers import Uniform
+    from wsabie.kernels.training.negative_samplers import UniformSamplerState
 
     targets = build_targets(Y, weights, "mean")
     order = np.arange(len(targets.rows)) if order is None else order
-    return Problem(space, X, check_features(X), Y, targets, rule, order, Uniform(np.int64(Y.shape[1])))
+    return Problem(space, X, check_features(X), Y, targets, rule, order, UniformSamplerState(np.int64(Y.shape[1])))
 
 
 @st.composite
@@ -129,8 +129,8 @@ def problems(draw: Any, *, sparse: bool = True, max_rows: int = 8) -> Problem:
     Y = label_rows(n, n_labels, draw(st.sampled_from([0.1, 0.5])), draw(st.sampled_from([0.0, 0.4])), rng)
     space = random_space(d, n_labels, draw(similarities), rng, biased=draw(st.booleans()))
     limit = draw(st.sampled_from([np.inf, 1.2, 0.8]))
-    tables.project_rows(space.features, limit)
-    tables.project_rows(space.labels, limit)
+    tables.clip_row_norms(space.features, limit)
+    tables.clip_row_norms(space.labels, limit)
     rule = make_rule(
         n_labels,
         margin=draw(st.sampled_from([0.1, 1.0, 3.0])),
@@ -172,35 +172,35 @@ def with_labels_beside(problem: Problem, *, shared: bool, rng: np.random.Generat
     things = JointSpace(**{**vars(problem.space.copy()), "similarity": "dot"})
     words = None if shared else random_space(1, n_labels, "dot", rng).labels
     who, other = rng.integers(0, n, n).astype(np.int32), rng.integers(-1, n_labels, n).astype(np.int32)
-    sides = Sides(problem.inputs, who, who[problem.targets.rows], other)
+    sides = ComposedInputs(problem.inputs, who, who[problem.targets.rows], other)
     return problem._replace(space=PartsSpace.of(things, words, 0.7), inputs=sides)
 
 
 @st.composite
 def sampled_problems(draw: Any, names: Any = ("frequency", "adaptive", "full-sort")) -> Problem:
     """Problems with another sampler than the uniform one; dot, or all kernels would be compiled for the others too."""
-    from wsabie.training.samplers import Sampler, sampling_of
-    from wsabie.training.threads import Threads
+    from wsabie.training.kernel_threads import KernelThreads
+    from wsabie.training.samplers import SamplerConfig, create_sampler
 
     problem = draw(problems())
     space = JointSpace(**{**vars(problem.space), "similarity": "dot"})
     counts = np.asarray((problem.Y > 0).sum(0)).ravel()
     options = {"distribution": draw(st.sampled_from(["exponential", "geometric", "linear"]))}
     name = draw(st.sampled_from(names))
-    sampler = Sampler(name, rank_scale=draw(st.sampled_from([0.05, 0.5])), **options)
-    sampling = sampling_of(sampler, space, counts, 1)
-    with Threads(1) as threads:
+    sampler = SamplerConfig(name, rank_scale=draw(st.sampled_from([0.05, 0.5])), **options)
+    sampling = create_sampler(sampler, space, counts, 1)
+    with KernelThreads(1) as threads:
         sampling.refresh(space, threads)
     return problem._replace(space=space, sampler=sampling.per_thread[0])
 
 
 def weighted(problem: Problem, *, both: bool, rng: np.random.Generator) -> Problem:
     """The same rows and labels for labels with a weight per feature, alone or beside their points."""
-    from wsabie.space.linear import FullSpace, LinearSpace
+    from wsabie.embedding.linear_space import JointLinearSpace, LinearSpace
 
     d, n_labels = problem.space.n_features, problem.Y.shape[1]
     linear = LinearSpace.zeros(d, n_labels)
     linear.weights[:] = 0.3 * rng.standard_normal((n_labels, d))
     linear.settle(None, float(problem.rule.max_norm_weights) if np.isfinite(problem.rule.max_norm_weights) else None)
     linear.norm2[:] = np.einsum("ij,ij->i", linear.weights, linear.weights)
-    return problem._replace(space=FullSpace(problem.space.copy(), linear) if both else linear)
+    return problem._replace(space=JointLinearSpace(problem.space.copy(), linear) if both else linear)

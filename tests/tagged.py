@@ -6,15 +6,15 @@ from pathlib import Path
 
 from PIL import PngImagePlugin
 
-from wsabie.sources.containers import XMP_HEAD
-from wsabie.sources.xmp_edit import NEW, properties_of, with_tags
+from wsabie.io.tags.embedded_metadata import XMP_HEAD
+from wsabie.io.tags.xmp_editor import NEW, make_tag_properties, replace_tags
 
-FILES = Path(__file__).parent / "sources" / "xmp_files"
+FILES = Path(__file__).parent / "io" / "xmp_files"
 NOTE = "http://ns.adobe.com/xmp/note/"
 
 
 def packet(*tags):
-    return with_tags(NEW, properties_of(tags))
+    return replace_tags(NEW, make_tag_properties(tags))
 
 
 def segment(marker, content):

@@ -8,11 +8,12 @@ from typing import Any
 from PIL import Image
 from sqlalchemy import delete, insert, select, text
 
-from wsabie.catalogue import book, tables
-from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.database import reading, writing
-from wsabie.catalogue.deciding import Decision, decide
-from wsabie.catalogue.journal import entry, now
+from wsabie.collection.annotations.decisions import Decision, write_decisions
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.journal import begin_entry, format_current_time
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.labels import label_store
 
 PATHS = ["a.jpg", "2024/b.jpg", '2024/ü, "c".jpg', "2024/may/=d.jpg"]
 
@@ -28,11 +29,11 @@ def add_items(collection: Collection, paths: Sequence[str] = PATHS, root: int = 
             "width": 40,
             "height": 30,
             "state": "present",
-            "added": now(),
+            "added": format_current_time(),
         }
         for i, path in enumerate(paths)
     ]
-    with writing(collection.engine) as connection:
+    with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.items), rows)
         if collection.engine.dialect.name == "postgresql":  # which counts on from what it gave out itself
             last = "SELECT setval(pg_get_serial_sequence('items', 'id'), max(id)) FROM items"
@@ -58,14 +59,14 @@ def tag(
     by: str = "eve",
     **given: Any,
 ) -> None:
-    with entry(collection.engine, by, "tag") as change:
-        number = book.ensure(change, [label])[book.spelt(label)]
-        decide(change, [Decision(item, number, state, region)], **given)  # type: ignore[arg-type]
+    with begin_entry(collection.engine, by, "tag") as change:
+        number = label_store.ensure_labels(change, [label])[label_store.normalise_name(label)]
+        write_decisions(change, [Decision(item, number, state, region)], **given)  # type: ignore[arg-type]
 
 
 def wipe(collection: Collection) -> None:
     """Leave nothing but the roots."""
-    with writing(collection.engine) as connection:
+    with begin_write(collection.engine) as connection:
         connection.execute(tables.labels.update().values(parent_id=None, merged_into=None))
         connection.execute(tables.journal.update().values(undoes=None, undone_by=None))
         for table in reversed(tables.metadata.sorted_tables):
@@ -87,7 +88,7 @@ def told(collection: Collection) -> set[tuple[Any, ...]]:
         .join(labels, labels.c.id == a.c.label_id)
         .outerjoin(models, models.c.id == a.c.model_id)
     )
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         return {tuple(row[1:] if row[0] == "." else row) for row in connection.execute(query)}
 
 
@@ -98,7 +99,7 @@ def brief(collection: Collection) -> set[tuple[str, str, str, str]]:
 
 def words(collection: Collection) -> dict[str, tuple[str, str | None, tuple[tuple[str, str], ...]]]:
     """Of labels: language, parent, synonyms."""
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         rows = connection.execute(select(tables.labels)).all()
         others = connection.execute(select(tables.synonyms)).all()
     names = {row.id: row.name for row in rows}
@@ -115,5 +116,5 @@ def words(collection: Collection) -> dict[str, tuple[str, str | None, tuple[tupl
 def meanings(collection: Collection) -> dict[str, str]:
     """Of labels that have one: the synset."""
     c = tables.labels.c
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         return {row.name: row.wordnet for row in connection.execute(select(c.name, c.wordnet).where(c.wordnet != ""))}

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = "wsabie/faces/serve/static"
+PAGES = "wsabie/server/static"
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,8 @@ def test_the_wheel_has_the_pages_and_all_that_they_load(wheel: zipfile.ZipFile) 
 def test_the_wheel_has_the_samples_and_the_migrations(wheel: zipfile.ZipFile) -> None:
     names = set(wheel.namelist())
     there = {f"wsabie/samples/{name}" for name in ("emoji.parquet", "documentation.jsonl.gz", "LICENSES.txt")}
-    folder = ROOT / "src/wsabie/catalogue/migrations/versions"
-    there |= {f"wsabie/catalogue/migrations/versions/{path.name}" for path in folder.glob("*.py")}
+    folder = ROOT / "src/wsabie/collection/db/migrations/versions"
+    there |= {f"wsabie/collection/db/migrations/versions/{path.name}" for path in folder.glob("*.py")}
     assert there | {"wsabie/py.typed"} <= names
     assert wheel.testzip() is None
 
@@ -54,3 +54,9 @@ def test_the_wheel_has_nothing_else(wheel: zipfile.ZipFile) -> None:
     kinds = {Path(name).suffix for name in wheel.namelist()}
     assert not kinds & {".map", ".ts", ".tsx", ".mjs", ".pyc", ".log"}
     assert sum(one.compress_size for one in wheel.infolist()) < 7_000_000
+
+
+def test_built_pages_are_no_source() -> None:
+    """They are in the wheel, and never in the repository."""
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert f"src/{PAGES}/" in ignored

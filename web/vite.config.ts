@@ -7,7 +7,7 @@ const service = process.env["WSABIE_SERVICE"]; // http://127.0.0.1:8420; without
 export default defineConfig({
   plugins: [react(), ...(service ? [] : [fake()])],
   build: {
-    outDir: "../src/wsabie/faces/serve/static",
+    outDir: "../src/wsabie/server/static",
     emptyOutDir: true,
     target: "es2022",
     modulePreload: { polyfill: false },

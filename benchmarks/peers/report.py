@@ -5,7 +5,7 @@ from typing import Any
 from benchmarks.machine import machine
 from benchmarks.peers.environments import code_of
 from benchmarks.peers.study import CAPS, EXTENSIONS, JUDGED, OURS, PATIENCE, SEARCHED_ROWS, Study, mean, median
-from benchmarks.visterm_task import figures, load
+from benchmarks.visterm_task import compute_task_figures, load
 
 BAR, BARS = 1 / 8, {"M": 1 / 12}
 """Our share of the best peer's time to its own quality: at most this."""
@@ -18,7 +18,7 @@ def summary(study: Study, task: str, installed: dict[str, Any]) -> dict[str, Any
     systems = {name: _system(study, task, name) for name in study.plan.systems}
     return {
         "schema": 1,
-        "task": {"name": task, "train": data.n_train, "test": len(data.y) - data.n_train, **figures(data)},
+        "task": {"name": task, "train": data.n_train, "test": len(data.y) - data.n_train, **compute_task_figures(data)},
         "machine": machine(study.plan.threads),
         "protocol": {
             "trials": study.plan.trials,

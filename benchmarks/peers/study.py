@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.ledger import Ledger
 from benchmarks.peers import environments, spaces
 from benchmarks.peers.protocol import Answer, ask
-from benchmarks.visterm_task import CACHE, Task, load
+from benchmarks.visterm_task import CACHE, ImageTask, load
 
 OURS = "wsabie"
 CAPS = {"tiny": 20.0, "S": 100.0, "M": 100.0}
@@ -80,7 +80,7 @@ class Study:
                 self._final_runs(data, best, best["best"]["epochs"])
         self._race(data, task)
 
-    def _extend(self, data: Task, task: str, system: str) -> None:
+    def _extend(self, data: ImageTask, task: str, system: str) -> None:
         """Repeat the best trial on all rows and at length: the search found its setting, this finds its times.
 
         Ours are all repeated: which of them is the first to the best peer's quality is not told by the search's rows.
@@ -117,7 +117,7 @@ class Study:
             line["trial"] < self.plan.trials and line["params"] == params and line["threads"] == self.plan.threads
         )
 
-    def _final_runs(self, data: Task, trial: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
+    def _final_runs(self, data: ImageTask, trial: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
         names = ("task", "system", "trial", "params", "threads")
         lines = []
         for repeat in range(self.plan.repeats):
@@ -165,7 +165,7 @@ class Study:
                 found.append((float(reached[0]["seconds"]), line, int(reached[0]["epochs"])))
         return sorted(found, key=lambda one: one[0])[:ATTEMPTS]
 
-    def _race(self, data: Task, task: str) -> None:
+    def _race(self, data: ImageTask, task: str) -> None:
         """Time the quickest of our candidates whose final test MRR reaches the best peer's."""
         peer = self.best_peer(task)
         for _, trial, epochs in self.candidates(task):
@@ -173,7 +173,7 @@ class Study:
             if peer and runs and mean(runs, "MRR") >= mean(self.finals_of(peer, peer["best"]["epochs"]), "MRR"):
                 return
 
-    def _run(self, data: Task, asked: dict[str, Any]) -> dict[str, Any]:
+    def _run(self, data: ImageTask, asked: dict[str, Any]) -> dict[str, Any]:
         job = self._job(data, asked)
         python = environments.interpreter(asked["system"], self.plan.environments)
         before = os.getloadavg()[0]
@@ -181,7 +181,7 @@ class Study:
         code = environments.code_of(asked["system"])
         return {**asked, **_found(answer), "load_before": round(before, 2), "code": code}
 
-    def _job(self, data: Task, asked: dict[str, Any]) -> dict[str, Any]:
+    def _job(self, data: ImageTask, asked: dict[str, Any]) -> dict[str, Any]:
         task, searching = asked["task"], asked["kind"] != "final"
         n, m = data.n_train, data.n_fit
         fitted = min(m, SEARCHED_ROWS.get(task, m)) if asked["kind"] == "search" else m

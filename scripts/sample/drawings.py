@@ -16,7 +16,7 @@ from sample.raster import RasterError, rasterise, rasteriser_version
 from sample.similar import alike_pairs, components, merge_groups
 from sample.tables import Row
 from sample.text import unique
-from wsabie.base.machine import available_cores
+from wsabie.core.machine import count_available_cores
 from wsabie.storage.rejects import Rejects
 
 SIDE = 128  # pixels of the longer side
@@ -73,7 +73,7 @@ def _read(drawing: Drawing, rejects: Rejects) -> _Found | None:
 
 def _rasterise_all(wanted: Sequence[_Found], rejects: Rejects) -> list[Image.Image | None]:
     pictures: list[Image.Image | None] = []
-    with ThreadPoolExecutor(available_cores()) as pool:
+    with ThreadPoolExecutor(count_available_cores()) as pool:
         results = pool.map(partial(_try_rasterise, side=SIDE), wanted)
         for found, result in zip(wanted, follow(results, len(wanted), "drawings"), strict=True):
             if isinstance(result, RasterError):

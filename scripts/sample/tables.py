@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wsabie.storage.atomic import replacing
+from wsabie.storage.atomic_files import replace_file
 
 _DICTIONARY_BYTES = 1 << 26  # one dictionary a column; beyond 1 MiB pyarrow would go back to plain strings
 _IN_DICTIONARIES = ("labels.list.element", "languages.list.element.list.element", "group", "part", "category")
@@ -36,7 +36,7 @@ def write_rows(path: Path, rows: Sequence[Row], metadata: Mapping[str, str]) -> 
 
     schema = _schema(any(row.languages for row in rows), metadata)
     columns = [pa.array([getattr(row, entry.name) for row in rows], entry.type) for entry in schema]
-    with replacing(path) as draft:
+    with replace_file(path) as draft:
         pq.write_table(
             pa.table(columns, schema=schema),
             draft,

@@ -7,121 +7,121 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wsabie.base.errors import InputError, WsabieError
-    from wsabie.evaluation.evaluate import evaluate_scores
+    from wsabie.core.errors import InputError, WsabieError
     from wsabie.evaluation.leave_one_out import hold_out_labels
     from wsabie.evaluation.quadruplet_splits import split_quadruplets
+    from wsabie.evaluation.score_evaluation import evaluate_scores
     from wsabie.evaluation.splits import split
+    from wsabie.features.extractor_registry import create_extractor
+    from wsabie.features.images.visual_words import VisualWords
     from wsabie.features.kernel_pca import KernelPca
-    from wsabie.features.registry import describer
-    from wsabie.features.visual_terms import VisualTerms
-    from wsabie.labels.hierarchy import Hierarchy
-    from wsabie.labels.knowledge import Knowledge
-    from wsabie.labels.matching import match_labels
-    from wsabie.labels.quadruplets import Quadruplets
-    from wsabie.labels.vectors import Vectors
-    from wsabie.models.annotator import Annotator
-    from wsabie.models.approximate import ApproximateNeighbours
+    from wsabie.io.recognition import open_source
+    from wsabie.io.records import FeatureTable
+    from wsabie.io.shards.sharded_table import open_shards
+    from wsabie.io.vocabulary.hierarchies import read_hierarchy
+    from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
+    from wsabie.io.vocabulary.word_vectors import read_word_vectors
+    from wsabie.models.annotators.annotator import Annotator
     from wsabie.models.batch_annotator import BatchAnnotator
-    from wsabie.models.conse import Conse
-    from wsabie.models.devise import Devise
-    from wsabie.models.encoded import Encoded
-    from wsabie.models.ensemble import Ensemble
-    from wsabie.models.export import export
-    from wsabie.models.full_rank import FullRank
-    from wsabie.models.linear import LinearRanker
-    from wsabie.models.nearest import NearestNeighbours
-    from wsabie.models.one_vs_rest import OneVsRest
-    from wsabie.models.parts import Parts
+    from wsabie.models.embedding_set import EmbeddingSet
+    from wsabie.models.ensembles.ensemble import Ensemble
+    from wsabie.models.entity_space.relations import EntityKind, Relation
+    from wsabie.models.entity_space.space import Space
+    from wsabie.models.exporters.export_formats import export
+    from wsabie.models.linear.full_rank import FullRank
+    from wsabie.models.linear.linear_ranker import LinearRanker
+    from wsabie.models.linear.one_vs_rest import OneVsRest
+    from wsabie.models.linear.softmax import Softmax
+    from wsabie.models.loader import load
+    from wsabie.models.neighbours.approximate_neighbours import ApproximateNeighbours
+    from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
+    from wsabie.models.object_parts.object_parts import ObjectParts
+    from wsabie.models.paper_presets import make_objects_and_parts, make_opt_auc, make_pamir, make_vse_ens
     from wsabie.models.popularity import Popularity
-    from wsabie.models.presets import objects_and_parts, opt_auc, pamir, vse_ens
-    from wsabie.models.registry import load
-    from wsabie.models.relations import Kind, Relation
-    from wsabie.models.softmax import Softmax
-    from wsabie.models.space import Space
-    from wsabie.models.wsabie import Wsabie
-    from wsabie.search.asked import Queries
-    from wsabie.search.exact import top_k
-    from wsabie.search.label_pairs import LabelPairs
-    from wsabie.search.related import KnownRelated
-    from wsabie.sources.is_a import read_hierarchy
-    from wsabie.sources.knowledge import read_knowledge
-    from wsabie.sources.open import open_source
-    from wsabie.sources.records import Rows
-    from wsabie.sources.sharded import open_shards
-    from wsabie.sources.vectors import read_vectors
-    from wsabie.studies.augmented_search import AugmentedSearch
+    from wsabie.models.word_vectors.conse import Conse
+    from wsabie.models.word_vectors.devise import Devise
+    from wsabie.models.wsabie.estimator import Wsabie
+    from wsabie.search.exact_index import find_top_k
+    from wsabie.search.label_pairs import LabelPairIndex
+    from wsabie.search.query_labels import QueryMatcher
+    from wsabie.search.related_labels import HierarchyRelatedLabels
+    from wsabie.vocabulary.concept_matching import match_labels
+    from wsabie.vocabulary.hierarchy import Hierarchy
+    from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
+    from wsabie.vocabulary.label_quadruplets import Quadruplets
+    from wsabie.vocabulary.word_vectors import WordVectors
+    from wsabie.workflows.search.augmented_search import AugmentedSearch
 
 __version__ = "0.1.0"
 
 _SHELF = {
-    "Wsabie": "wsabie.models.wsabie",
-    "Ensemble": "wsabie.models.ensemble",
-    "Space": "wsabie.models.space",
-    "Parts": "wsabie.models.parts",
-    "Kind": "wsabie.models.relations",
-    "Relation": "wsabie.models.relations",
-    "Devise": "wsabie.models.devise",
-    "Conse": "wsabie.models.conse",
-    "Softmax": "wsabie.models.softmax",
-    "LinearRanker": "wsabie.models.linear",
-    "FullRank": "wsabie.models.full_rank",
-    "vse_ens": "wsabie.models.presets",
-    "objects_and_parts": "wsabie.models.presets",
-    "opt_auc": "wsabie.models.presets",
-    "pamir": "wsabie.models.presets",
-    "Annotator": "wsabie.models.annotator",
+    "Wsabie": "wsabie.models.wsabie.estimator",
+    "Ensemble": "wsabie.models.ensembles.ensemble",
+    "Space": "wsabie.models.entity_space.space",
+    "ObjectParts": "wsabie.models.object_parts.object_parts",
+    "EntityKind": "wsabie.models.entity_space.relations",
+    "Relation": "wsabie.models.entity_space.relations",
+    "Devise": "wsabie.models.word_vectors.devise",
+    "Conse": "wsabie.models.word_vectors.conse",
+    "Softmax": "wsabie.models.linear.softmax",
+    "LinearRanker": "wsabie.models.linear.linear_ranker",
+    "FullRank": "wsabie.models.linear.full_rank",
+    "make_vse_ens": "wsabie.models.paper_presets",
+    "make_objects_and_parts": "wsabie.models.paper_presets",
+    "make_opt_auc": "wsabie.models.paper_presets",
+    "make_pamir": "wsabie.models.paper_presets",
+    "Annotator": "wsabie.models.annotators.annotator",
     "BatchAnnotator": "wsabie.models.batch_annotator",
-    "NearestNeighbours": "wsabie.models.nearest",
-    "ApproximateNeighbours": "wsabie.models.approximate",
-    "OneVsRest": "wsabie.models.one_vs_rest",
+    "NearestNeighbours": "wsabie.models.neighbours.exact_neighbours",
+    "ApproximateNeighbours": "wsabie.models.neighbours.approximate_neighbours",
+    "OneVsRest": "wsabie.models.linear.one_vs_rest",
     "Popularity": "wsabie.models.popularity",
-    "load": "wsabie.models.registry",
-    "export": "wsabie.models.export",
-    "VisualTerms": "wsabie.features.visual_terms",
+    "load": "wsabie.models.loader",
+    "export": "wsabie.models.exporters.export_formats",
+    "VisualWords": "wsabie.features.images.visual_words",
     "KernelPca": "wsabie.features.kernel_pca",
-    "describer": "wsabie.features.registry",
-    "open_source": "wsabie.sources.open",
-    "open_shards": "wsabie.sources.sharded",
-    "Rows": "wsabie.sources.records",
+    "create_extractor": "wsabie.features.extractor_registry",
+    "open_source": "wsabie.io.recognition",
+    "open_shards": "wsabie.io.shards.sharded_table",
+    "FeatureTable": "wsabie.io.records",
     "split": "wsabie.evaluation.splits",
     "split_quadruplets": "wsabie.evaluation.quadruplet_splits",
-    "Quadruplets": "wsabie.labels.quadruplets",
+    "Quadruplets": "wsabie.vocabulary.label_quadruplets",
     "hold_out_labels": "wsabie.evaluation.leave_one_out",
-    "evaluate_scores": "wsabie.evaluation.evaluate",
-    "Hierarchy": "wsabie.labels.hierarchy",
-    "read_hierarchy": "wsabie.sources.is_a",
-    "Knowledge": "wsabie.labels.knowledge",
-    "read_knowledge": "wsabie.sources.knowledge",
-    "match_labels": "wsabie.labels.matching",
-    "Vectors": "wsabie.labels.vectors",
-    "read_vectors": "wsabie.sources.vectors",
-    "top_k": "wsabie.search.exact",
-    "LabelPairs": "wsabie.search.label_pairs",
-    "AugmentedSearch": "wsabie.studies.augmented_search",
-    "Encoded": "wsabie.models.encoded",
-    "Queries": "wsabie.search.asked",
-    "KnownRelated": "wsabie.search.related",
-    "WsabieError": "wsabie.base.errors",
-    "InputError": "wsabie.base.errors",
+    "evaluate_scores": "wsabie.evaluation.score_evaluation",
+    "Hierarchy": "wsabie.vocabulary.hierarchy",
+    "read_hierarchy": "wsabie.io.vocabulary.hierarchies",
+    "KnowledgeGraph": "wsabie.vocabulary.knowledge_graph",
+    "read_knowledge_graph": "wsabie.io.vocabulary.knowledge_graphs",
+    "match_labels": "wsabie.vocabulary.concept_matching",
+    "WordVectors": "wsabie.vocabulary.word_vectors",
+    "read_word_vectors": "wsabie.io.vocabulary.word_vectors",
+    "find_top_k": "wsabie.search.exact_index",
+    "LabelPairIndex": "wsabie.search.label_pairs",
+    "AugmentedSearch": "wsabie.workflows.search.augmented_search",
+    "EmbeddingSet": "wsabie.models.embedding_set",
+    "QueryMatcher": "wsabie.search.query_labels",
+    "HierarchyRelatedLabels": "wsabie.search.related_labels",
+    "WsabieError": "wsabie.core.errors",
+    "InputError": "wsabie.core.errors",
 }
 
 __all__ = [
     "Wsabie",
     "Ensemble",
     "Space",
-    "Parts",
-    "Kind",
+    "ObjectParts",
+    "EntityKind",
     "Relation",
     "Devise",
     "Conse",
     "Softmax",
     "LinearRanker",
     "FullRank",
-    "vse_ens",
-    "objects_and_parts",
-    "opt_auc",
-    "pamir",
+    "make_vse_ens",
+    "make_objects_and_parts",
+    "make_opt_auc",
+    "make_pamir",
     "Annotator",
     "BatchAnnotator",
     "NearestNeighbours",
@@ -130,12 +130,12 @@ __all__ = [
     "Popularity",
     "load",
     "export",
-    "VisualTerms",
+    "VisualWords",
     "KernelPca",
-    "describer",
+    "create_extractor",
     "open_source",
     "open_shards",
-    "Rows",
+    "FeatureTable",
     "split",
     "split_quadruplets",
     "Quadruplets",
@@ -143,17 +143,17 @@ __all__ = [
     "evaluate_scores",
     "Hierarchy",
     "read_hierarchy",
-    "Knowledge",
-    "read_knowledge",
+    "KnowledgeGraph",
+    "read_knowledge_graph",
     "match_labels",
-    "Vectors",
-    "read_vectors",
-    "top_k",
-    "LabelPairs",
+    "WordVectors",
+    "read_word_vectors",
+    "find_top_k",
+    "LabelPairIndex",
     "AugmentedSearch",
-    "Encoded",
-    "Queries",
-    "KnownRelated",
+    "EmbeddingSet",
+    "QueryMatcher",
+    "HierarchyRelatedLabels",
     "WsabieError",
     "InputError",
     "__version__",

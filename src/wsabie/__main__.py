@@ -14,7 +14,7 @@ def run() -> None:
     gc.set_threshold(_SELDOM)
     atexit.register(gc.freeze)  # a process that ends looks through nothing once more
     try:
-        from wsabie.faces.cli.main import run as begin
+        from wsabie.cli.main import run as begin
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     begin()

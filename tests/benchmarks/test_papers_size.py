@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks import papers_size
 from benchmarks.papers_size import GROUP, draw, law_of, made, main, oracles, sample
-from wsabie.sources.sharded import open_shards
-from wsabie.studies.reproduce.visterms import _word_chances
+from papers.synthetic_images import _compute_word_chances
+from wsabie.io.shards.sharded_table import open_shards
 
 ROWS = 20_000
 
@@ -48,7 +48,7 @@ def test_words_follow_the_law(law) -> None:
         found, often = np.empty(n * 292, np.uint16), np.empty(n * 292, np.uint8)
         filled = draw(k * n, n, chances, *law.common, lengths, found, often, np.zeros(n, int))
         np.add.at(counted, found[:filled].astype(int), often[:filled])
-    expected = _word_chances(law.world, law.world.labels[:1])[0].astype(float) * counted.sum()
+    expected = _compute_word_chances(law.world, law.world.labels[:1])[0].astype(float) * counted.sum()
     assert counted.sum() == n * 292 * times
     excess = ((counted - expected) ** 2 / expected).sum() - len(expected)
     assert abs(excess) < 4 * (2 * len(expected)) ** 0.5  # chi squared

@@ -8,28 +8,28 @@ import pytest
 
 from benchmarks import ray_turns
 from sharded import in_shards, toy_rows
-from wsabie.base.errors import InputError
-from wsabie.base.machine import available_cores
-from wsabie.distributed.averaging import averaging
-from wsabie.models.wsabie import Wsabie
-from wsabie.sources.sharded import ShardedRows
+from wsabie.core.errors import InputError
+from wsabie.core.machine import count_available_cores
+from wsabie.distributed.averaging_trainer import make_averaging_trainer
+from wsabie.io.shards.sharded_table import ShardedFeatureTable
+from wsabie.models.wsabie.estimator import Wsabie
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> ShardedRows:
+def rows(tmp_path_factory: pytest.TempPathFactory) -> ShardedFeatureTable:
     return in_shards(toy_rows(3000), tmp_path_factory.mktemp("rows") / "shards")
 
 
-def fitted(rows: ShardedRows, **options: Any) -> Wsabie:
+def fitted(rows: ShardedFeatureTable, **options: Any) -> Wsabie:
     learnt, judged = rows.held_out(0.2)
     some = judged.first(500)
     return Wsabie(dim=16, epochs=8, threads=1).fit(learnt, validation=(some.X, some.Y), **options)
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
-def test_workers_in_turns_learn_what_one_learns(rows: ShardedRows, n: int) -> None:
+def test_workers_in_turns_learn_what_one_learns(rows: ShardedFeatureTable, n: int) -> None:
     rounds: list[Any] = []
-    alone, many = fitted(rows), fitted(rows, trainer=partial(ray_turns.Turns, nodes=n, told=rounds.append))
+    alone, many = fitted(rows), fitted(rows, trainer=partial(ray_turns.Turns, nodes=n, on_round=rounds.append))
     assert [one.pairs for one in many.history_] == [one.pairs for one in alone.history_]
     assert [one.unlabelled for one in many.history_] == [one.unlabelled for one in alone.history_]
     assert many.history_[-1].validation == pytest.approx(alone.history_[-1].validation, abs=0.03)
@@ -38,7 +38,7 @@ def test_workers_in_turns_learn_what_one_learns(rows: ShardedRows, n: int) -> No
 
 
 def test_early_stopping_and_checkpoints_are_those_of_any_training(
-    rows: ShardedRows, tmp_path: Path, every_epoch: None
+    rows: ShardedFeatureTable, tmp_path: Path, every_epoch: None
 ) -> None:
     trainer = partial(ray_turns.Turns, nodes=2)
 
@@ -58,18 +58,18 @@ def test_early_stopping_and_checkpoints_are_those_of_any_training(
     assert len(alone.history_) == 8
 
 
-def test_what_is_not_trained_on_many_machines_says_so(rows: ShardedRows) -> None:
-    from wsabie.models.systems import build
+def test_what_is_not_trained_on_many_machines_says_so(rows: ShardedFeatureTable) -> None:
+    from wsabie.models.estimator_specs import build_estimator
 
     some = rows.first(20)
     with pytest.raises(InputError, match=r"many machines train on rows in shards; .*wsabie shards DATA"):
-        Wsabie(epochs=1).fit(some.X, some.Y, trainer=averaging("local"))
+        Wsabie(epochs=1).fit(some.X, some.Y, trainer=make_averaging_trainer("local"))
     with pytest.raises(InputError, match="a weight per feature are not trained on many machines"):
-        build("linear-warp", {"epochs": 1}).fit(rows, trainer=averaging("local"))
+        build_estimator("linear-warp", {"epochs": 1}).fit(rows, trainer=make_averaging_trainer("local"))
     with pytest.raises(InputError, match="0 nodes cannot train"):
-        averaging("local", 0)
-    cores = available_cores()
+        make_averaging_trainer("local", 0)
+    cores = count_available_cores()
     with pytest.raises(InputError, match=f"which has {cores}; give --nodes {cores} at most"):
-        averaging("local", cores + 1)
-    averaging("local", cores)
-    averaging("127.0.0.1:1", cores + 1)  # a cluster's nodes have cores of their own
+        make_averaging_trainer("local", cores + 1)
+    make_averaging_trainer("local", cores)
+    make_averaging_trainer("127.0.0.1:1", cores + 1)  # a cluster's nodes have cores of their own

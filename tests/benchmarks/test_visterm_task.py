@@ -10,7 +10,7 @@ from benchmarks import visterm_task
 
 @pytest.fixture(scope="module")
 def made():
-    return visterm_task.generate("tiny")
+    return visterm_task.generate_with_truth("tiny")
 
 
 def test_sizes(made):
@@ -34,7 +34,7 @@ def test_every_label_has_a_training_row(made):
 
 
 def test_statistics_of_the_paper(made):
-    found = visterm_task.figures(made[0])
+    found = visterm_task.compute_task_figures(made[0])
     assert found["nonzeros_mean"] == pytest.approx(245.22, abs=0.02)
     assert found["tokens_mean"] == pytest.approx(301.82, abs=0.02)
     assert found["rows_per_label_max"] == 93
@@ -50,13 +50,13 @@ def test_rows_hold_sorted_distinct_words_and_whole_counts(made):
 
 
 def test_the_generator_itself_ranks_well(made):
-    assert visterm_task.noise_free_figures(*made)["noise_free_MRR"] == pytest.approx(0.7213, abs=0.002)
+    assert visterm_task.compute_noise_free_figures(*made)["noise_free_MRR"] == pytest.approx(0.7213, abs=0.002)
 
 
 def test_cache_returns_the_same_arrays(made, tmp_path, monkeypatch):
-    monkeypatch.setattr(visterm_task, "generate", lambda name: made)
+    monkeypatch.setattr(visterm_task, "generate_with_truth", lambda name: made)
     fresh = visterm_task.load("tiny", tmp_path)
-    monkeypatch.delattr(visterm_task, "generate")
+    monkeypatch.delattr(visterm_task, "generate_with_truth")
     again = visterm_task.load("tiny", tmp_path)
     for task in (fresh, again):
         assert (task.X != made[0].X).nnz == 0

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from wsabie.distributed import cluster as module
-from wsabie.distributed.executor import Ray
+from wsabie.distributed import ray_cluster as module
+from wsabie.distributed.ray_executor import RayExecutor
 
 for name, value in (module.QUIET | module.LOOPBACK).items():  # read when ray is imported
     os.environ.setdefault(name, value)
@@ -33,8 +33,8 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.fixture
-def nodes(cluster: Any) -> Iterator[Ray]:
+def nodes(cluster: Any) -> Iterator[RayExecutor]:
     """An executor on both nodes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        yield Ray(cluster.address)
+        yield RayExecutor(cluster.address)

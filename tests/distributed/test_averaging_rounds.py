@@ -11,24 +11,30 @@ import numpy as np
 import pytest
 
 from wsabie.distributed import averaging_rounds as module
-from wsabie.distributed import averaging_steps
-from wsabie.distributed.averaging_rounds import Absence, Answer, Interval, NoWorkersError, Rounds
-from wsabie.distributed.averaging_steps import steps, take
-from wsabie.distributed.averaging_worker import Report
+from wsabie.distributed import table_deltas
+from wsabie.distributed.averaging_rounds import (
+    AveragingRounds,
+    NoWorkersError,
+    RoundInterval,
+    WorkerLoss,
+    WorkerMessage,
+)
+from wsabie.distributed.averaging_worker import PartReport
+from wsabie.distributed.table_deltas import apply_deltas, compute_deltas
 
 
 @pytest.fixture(autouse=True)
 def whole_steps(monkeypatch):
-    monkeypatch.setattr(averaging_steps, "OUTER", 1.0)
+    monkeypatch.setattr(table_deltas, "OUTER", 1.0)
 
 
-class Still(Interval):
+class Still(RoundInterval):
     """Never another one."""
 
     def begin(self):
         pass
 
-    def after(self, drift, workers, most, left=1.0):
+    def compute_parts(self, drift, workers, max_parts, rate_share=1.0):
         return self.parts
 
 
@@ -46,9 +52,9 @@ class Made:
             self.trained.append(given)
             return "trained", given[1]
         if what == "take":
-            take(self.own, self.before, given[0])
+            apply_deltas(self.own, self.before, given[0])
             return "took", None
-        return "gave", steps(self.own, self.before, back=True)
+        return "gave", compute_deltas(self.own, self.before, back=True)
 
 
 class MadeFleet:
@@ -56,7 +62,7 @@ class MadeFleet:
 
     def __init__(self, **workers):
         self.workers, self.known, self.now, self.dismissed = workers, set(), 0.0, {}  # when
-        self.gone, self.most_waited = Absence(), 0
+        self.gone, self.most_waited = WorkerLoss(), 0
 
     def newcomers(self):
         new = [name for name, w in self.workers.items() if name not in self.known and w.comes <= self.now]
@@ -87,13 +93,13 @@ class MadeFleet:
                     break
                 if worker.lives is not None and worker.answered >= worker.lives:
                     del self.workers[name]
-                    yield Answer(name, "lost")
+                    yield WorkerMessage(name, "lost")
                     break
                 _, what, given = worker.asked.popleft()
                 worker.answered += 1
                 said, value = worker.do(what, given)
                 if said != "took":
-                    yield Answer(name, said, report(value) if said == "trained" else value)
+                    yield WorkerMessage(name, said, report(value) if said == "trained" else value)
 
     def dismiss(self, worker):
         self.dismissed[worker] = self.now
@@ -105,7 +111,7 @@ class MadeFleet:
 
 
 def report(part):
-    return Report(np.zeros(1, np.int64), np.zeros(1), 1, float(part), 0)
+    return PartReport(np.zeros(1, np.int64), np.zeros(1), 1, float(part), 0)
 
 
 def taken(worker):
@@ -113,7 +119,7 @@ def taken(worker):
     own, before = ({"t": tables["t"].copy()} for tables in (worker.own, worker.before))
     for _, what, given in worker.asked:
         if what == "take":
-            take(own, before, given[0])
+            apply_deltas(own, before, given[0])
     return before["t"]
 
 
@@ -123,14 +129,14 @@ def run(fleet, n=24, epochs=2, **options):
 
     def told(one):
         rounds.append(one)
-        for name, hand in made.hands.items():
-            if hand.asked is None:
-                np.testing.assert_array_equal(taken(fleet.workers[name]), made._known["t"])
+        for name, hand in made.workers.items():
+            if hand.n_requested is None:
+                np.testing.assert_array_equal(taken(fleet.workers[name]), made._shared_tables["t"])
 
-    made = Rounds(fleet, table, told=told, clock=lambda: fleet.now, **options)
+    made = AveragingRounds(fleet, table, on_round=told, clock=lambda: fleet.now, **options)
     for epoch in range(epochs):
         counted.append([])
-        made.epoch(epoch, n, lambda done: counted[-1].append(int(done.read)))
+        made.epoch(epoch, n, lambda done: counted[-1].append(int(done.rows_read)))
     assert (table["t"] == epochs).all()  # every part moved the tables once in an epoch
     assert [sorted(parts) for parts in counted] == [list(range(n))] * epochs  # and was counted once
     return rounds
@@ -172,20 +178,20 @@ def test_all_may_be_lost_if_others_come():
 
 def test_without_anybody_it_ends_and_says_how_to_go_on():
     with pytest.raises(NoWorkersError, match=r"no node to train on for 50 s; start one, .* --resume"):
-        run(MadeFleet(a=Made(24, lives=7)), alone=50.0)
+        run(MadeFleet(a=Made(24, lives=7)), max_wait=50.0)
 
 
 def test_it_says_why_the_last_worker_was_lost():
     fleet = MadeFleet(a=Made(24, lives=7))
-    fleet.gone = Absence("its node is gone")
+    fleet.gone = WorkerLoss("its node is gone")
     with pytest.raises(NoWorkersError, match=r"for 50 s \(the last worker was lost: its node is gone\); start one"):
-        run(fleet, alone=50.0)
+        run(fleet, max_wait=50.0)
     assert fleet.now > 50
 
 
 def test_it_does_not_wait_where_no_node_can_train():
     fleet = MadeFleet(a=Made(24, lives=7))
-    fleet.gone = Absence("it was killed", lasts=True)
+    fleet.gone = WorkerLoss("it was killed", lasts=True)
     with pytest.raises(NoWorkersError, match=r"none of the nodes can train \(.* it was killed\); start another one"):
         run(fleet)
     assert fleet.now < 20
@@ -218,7 +224,7 @@ def test_a_first_part_may_take_longer_than_the_silence(monkeypatch):
     monkeypatch.setattr(module, "SILENCE", 4.0)
     coming = {"a": 0, "b": 5, "c": 15, "d": 90}
     fleet = MadeFleet(**{name: Made(3, pace=10.0, comes=comes) for name, comes in coming.items()})
-    run(fleet, 3, epochs=1, alone=60.0)
+    run(fleet, 3, epochs=1, max_wait=60.0)
     assert list(fleet.dismissed) == ["a", "b"]
 
 
@@ -232,16 +238,16 @@ def test_patience_ends_again_when_steps_come(monkeypatch):
 
 
 def test_rounds_are_short_at_first_and_grow_as_drift_allows():
-    rounds = run(MadeFleet(a=Made(200), b=Made(200)), 200, epochs=3, interval=Interval(wanted=1e9))
+    rounds = run(MadeFleet(a=Made(200), b=Made(200)), 200, epochs=3, interval=RoundInterval(target_drift=1e9))
     assert rounds[0].parts == 1
     assert rounds[-1].parts == 200 / (module.LEAST_ROUNDS * 2)
-    still = run(MadeFleet(a=Made(200), b=Made(200)), 200, epochs=3, interval=Interval(wanted=1e-9))
+    still = run(MadeFleet(a=Made(200), b=Made(200)), 200, epochs=3, interval=RoundInterval(target_drift=1e-9))
     assert {one.parts for one in still} == {1}
 
 
 def test_rounds_are_short_again_when_a_worker_comes():
     fleet = MadeFleet(a=Made(400), b=Made(400), c=Made(400, comes=150.0))
-    rounds = run(fleet, 400, epochs=3, interval=Interval(wanted=1e9))
+    rounds = run(fleet, 400, epochs=3, interval=RoundInterval(target_drift=1e9))
     first = next(i for i, one in enumerate(rounds) if one.came == 3)
     assert rounds[first - 1].parts > 8
     assert rounds[first].parts == 1
@@ -250,7 +256,9 @@ def test_rounds_are_short_again_when_a_worker_comes():
 
 def test_steps_of_one_of_several_say_nothing_of_drift():
     """Those of one alone have none, and would make the interval longer."""
-    rounds = run(MadeFleet(a=Made(200), b=Made(200, pace=30.0)), 200, interval=Interval(parts=2.0, wanted=1e9))
+    rounds = run(
+        MadeFleet(a=Made(200), b=Made(200, pace=30.0)), 200, interval=RoundInterval(parts=2.0, target_drift=1e9)
+    )
     after_one = [(one.parts, then.parts) for one, then in pairwise(rounds) if one.workers == 1]
     assert after_one
     assert all(parts == then for parts, then in after_one)
@@ -260,15 +268,15 @@ def test_steps_of_one_of_several_say_nothing_of_drift():
 
 
 def test_what_is_left_of_the_rate_is_left_of_the_drift():
-    class Noted(Interval):
-        def after(self, drift, workers, most, left=1.0):
-            seen.append(left)
-            return super().after(drift, workers, most, left)
+    class Noted(RoundInterval):
+        def compute_parts(self, drift, workers, max_parts, rate_share=1.0):
+            seen.append(rate_share)
+            return super().compute_parts(drift, workers, max_parts, rate_share)
 
     fleet, seen = MadeFleet(a=Made(24), b=Made(24)), []
-    made = Rounds(fleet, {"t": np.zeros((24, 1), np.float32)}, interval=Noted(), clock=lambda: fleet.now)
+    made = AveragingRounds(fleet, {"t": np.zeros((24, 1), np.float32)}, interval=Noted(), clock=lambda: fleet.now)
     for epoch, left in enumerate((1.0, 0.25)):
-        made.epoch(epoch, 24, left=left)
+        made.epoch(epoch, 24, rate_share=left)
         assert set(seen) == {left}
         seen.clear()
 
@@ -281,9 +289,9 @@ def test_norm_limits_are_kept_before_tables_are_sent():
         table["t"][0] += 1
 
     def told(one):
-        sent.append(float(made._known["t"][0, 0]))
+        sent.append(float(made._shared_tables["t"][0, 0]))
 
-    made = Rounds(fleet, table, settle, told=told, clock=lambda: fleet.now)
+    made = AveragingRounds(fleet, table, settle, on_round=told, clock=lambda: fleet.now)
     fleet.train = lambda worker, epoch, part, coming: fleet.ask(worker, "train", epoch, part + 1)
     made.epoch(0, 24)
     assert sent == list(range(1, len(sent) + 1))
@@ -298,11 +306,11 @@ def test_a_part_waits_with_a_worker_while_there_are_enough_for_all(n, most):
 
 
 def test_more_workers_drift_less_far():
-    two, many = Interval(8.0), Interval(8.0)
-    assert two.after(module.DRIFT, 2, 100) == 8
-    assert many.after(module.DRIFT, 10, 100) == 8 / 2
-    assert many.after(module.DRIFT / 3, 10, 100) == 4
-    assert many.after(module.DRIFT / 3, 10, 100, left=0.5) == 2
+    two, many = RoundInterval(8.0), RoundInterval(8.0)
+    assert two.compute_parts(module.DRIFT, 2, 100) == 8
+    assert many.compute_parts(module.DRIFT, 10, 100) == 8 / 2
+    assert many.compute_parts(module.DRIFT / 3, 10, 100) == 4
+    assert many.compute_parts(module.DRIFT / 3, 10, 100, rate_share=0.5) == 2
 
 
 def test_more_workers_than_parts():

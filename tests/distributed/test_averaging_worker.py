@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from sharded import in_shards, toy_rows
-from wsabie.distributed.averaging import AveragingTrainer
-from wsabie.distributed.averaging_worker import Worker
-from wsabie.models.wsabie import Wsabie
-from wsabie.training import ahead
+from wsabie.distributed.averaging_trainer import AveragingTrainer
+from wsabie.distributed.averaging_worker import AveragingWorker
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.training import prefetch
 
 
 class AskedError(Exception):
@@ -24,14 +24,14 @@ class Asking(AveragingTrainer):
 @pytest.fixture
 def worker(tmp_path, monkeypatch):
     """worker() -> one that has begun, on 600 rows in 60 parts."""
-    monkeypatch.setattr(ahead, "CHUNK", 8)
-    monkeypatch.setattr("wsabie.models.streamed.CHUNK", 8)
+    monkeypatch.setattr(prefetch, "CHUNK", 8)
+    monkeypatch.setattr("wsabie.models.base.shard_blocks.CHUNK", 8)
     with pytest.raises(AskedError) as found:
         Wsabie(dim=8, threads=1).fit(in_shards(toy_rows(), tmp_path / "shards"),
                                      trainer=lambda settings, **more: Asking(settings, address="", **more))  # fmt: skip
 
     def made():
-        one = Worker(*found.value.args)
+        one = AveragingWorker(*found.value.args)
         one.begin()
         return one
 
@@ -45,7 +45,7 @@ def train(one, *parts):
 
 def check(one, other):
     for a, b in zip(one, other, strict=True):
-        assert (a.pairs, a.read, a.unlabelled) == (b.pairs, b.read, b.unlabelled)
+        assert (a.pairs, a.rows_read, a.unlabelled) == (b.pairs, b.rows_read, b.unlabelled)
         np.testing.assert_array_equal(a.loss, b.loss)
         np.testing.assert_array_equal(a.counters, b.counters)
 

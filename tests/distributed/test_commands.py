@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from emoji_files import write_emoji
-from wsabie.faces.cli.main import run
-from wsabie.features.dictionary import learn_dictionary
+from wsabie.cli.main import run
+from wsabie.features.base.codebook import learn_codebook
 from wsabie.features.kernel_pca import KernelPca
 
 ray = pytest.importorskip("ray", reason="ray is needed for work on many machines (extra wsabie[ray])")
@@ -79,7 +79,7 @@ def test_the_same_files_are_written(cli, nodes, pictures, tmp_path, monkeypatch)
 
     few = tmp_path / "few.txt"
     few.write_text("\n".join(sorted(pq.read_table(data)["labels"][5].as_py()[:4])))
-    monkeypatch.setattr("wsabie.models.inputs.BLOCK_BYTES", 30_000)  # some blocks of rows
+    monkeypatch.setattr("wsabie.models.base.feature_matrix.BLOCK_BYTES", 30_000)  # some blocks of rows
     for words in ("evaluate", model, pictures, "--allow-overlap"), ("annotate", model, pictures):
         for more in (), ("--candidates", few):
             here, there = (cli(*words, *more, "--json", *place) for place in on.values())
@@ -100,7 +100,7 @@ def test_paths_may_be_relative(cli, nodes, pictures, tmp_path, monkeypatch):
 
 def test_the_dictionary_is_the_same_however_the_blocks_are_shared_out(nodes):
     blocks = np.random.default_rng(0).random((40_000, 39), dtype=np.float32)
-    here, there = (learn_dictionary(blocks, 3000, passes=2, executor=run) for run in (None, nodes))
+    here, there = (learn_codebook(blocks, 3000, passes=2, executor=run) for run in (None, nodes))
     np.testing.assert_array_equal(here.centres, there.centres)
 
 
@@ -145,7 +145,7 @@ def left(mark: Path) -> list[str]:
 
 
 def test_rows_are_mapped_by_the_cluster(cli, nodes, tmp_path, monkeypatch):
-    monkeypatch.setattr("wsabie.sources.parquet_rows._BATCH", 50)
+    monkeypatch.setattr("wsabie.io.formats.parquet.feature_rows._BATCH", 50)
     (tmp_path / "rows.txt").write_text("".join(f"{i % 3} {i % 7}:{i % 5 + 1} {i % 4 + 7}:2\n" for i in range(300)))
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
     cli("features", "kpca", tmp_path / "rows.txt", "--out", here, "--dim", "8", "--ray", nodes.address)

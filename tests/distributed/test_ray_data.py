@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import wsabie
-from wsabie.models.annotator import Annotator
+from wsabie.io.formats.parquet.feature_rows import write_parquet_rows
+from wsabie.io.recognition import open_source
+from wsabie.io.records import ItemList
+from wsabie.models.annotators.annotator import Annotator
 from wsabie.models.batch_annotator import BatchAnnotator
-from wsabie.samples import sample_path
-from wsabie.sources.open import open_source
-from wsabie.sources.parquet_rows import write_rows
-from wsabie.sources.records import ItemList
+from wsabie.samples import get_sample_path
 
 ray = pytest.importorskip("ray", reason="ray is needed for work on many machines (extra wsabie[ray])")
 pytest.importorskip("ray.data", reason="Ray Data has needs of its own: pip install 'ray[data]'")
@@ -29,12 +29,12 @@ def in_order() -> Iterator[None]:
 
 
 def test_a_data_set_is_annotated_as_in_one_process(nodes, in_order: None, tmp_path: Path) -> None:
-    source = open_source(sample_path("emoji"))
+    source = open_source(get_sample_path("emoji"))
     pictures = ItemList(source.path, list(source)[400:490], "pictures")
-    rows = wsabie.VisualTerms(n_terms=60).fit(pictures).transform(pictures)
+    rows = wsabie.VisualWords(n_terms=60).fit(pictures).transform(pictures)
     model = wsabie.Wsabie(dim=16, epochs=5, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
     Annotator(model).save(tmp_path / "model")
-    write_rows(rows, tmp_path / "rows.parquet")
+    write_parquet_rows(rows, tmp_path / "rows.parquet")
     pool = ray.data.ActorPoolStrategy(size=1)  # the other core is for reading: with both taken Ray Data waits for ever
     found = ray.data.read_parquet(str(tmp_path / "rows.parquet"), override_num_blocks=4).map_batches(
         BatchAnnotator, fn_constructor_args=(str(tmp_path / "model"), 3), batch_format="pyarrow", compute=pool

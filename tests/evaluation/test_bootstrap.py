@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wsabie.base.errors import InputError
+from wsabie.core.errors import InputError
 from wsabie.evaluation import bootstrap as module
 from wsabie.evaluation.bootstrap import bootstrap, bootstrap_all, paired_bootstrap
 
@@ -32,7 +32,7 @@ def test_same_seed_same_bits_and_another_seed_another_interval():
 def test_blocks_of_resamples_change_nothing(monkeypatch):
     values = np.random.default_rng(0).random(50)
     whole = bootstrap(values)
-    monkeypatch.setattr(module, "_BLOCK", 120)
+    monkeypatch.setattr(module, "_DRAWS_PER_BLOCK", 120)
     np.testing.assert_allclose(bootstrap(values), whole, rtol=1e-12)
 
 

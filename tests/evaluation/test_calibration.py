@@ -5,9 +5,9 @@ the truth.
 import numpy as np
 import pytest
 
-from wsabie.base.errors import InputError
-from wsabie.evaluation.calibration import Calibration, Pairs, fit_calibration, sample_pairs
-from wsabie.evaluation.reliability import reliability
+from wsabie.core.errors import InputError
+from wsabie.evaluation.calibration import Calibration, ScoredPairs, fit_calibration, sample_pairs
+from wsabie.evaluation.reliability import compute_reliability
 
 
 def sigmoid(x):
@@ -19,7 +19,7 @@ def drawn(n, slope, offset, label_offsets, seed=0):
     rng = np.random.default_rng(seed)
     scores, labels = rng.normal(size=n) * 2, rng.integers(len(label_offsets), size=n)
     truth = sigmoid(slope * scores + offset + label_offsets[labels])
-    return Pairs(scores, labels, (rng.random(n) < truth).astype(float), np.ones(n)), truth
+    return ScoredPairs(scores, labels, (rng.random(n) < truth).astype(float), np.ones(n)), truth
 
 
 def test_slope_and_offset_are_recovered_within_their_standard_errors():
@@ -48,7 +48,7 @@ def test_probabilities_are_calibrated_on_new_pairs_and_label_offsets_help():
     fresh, truth = drawn(30_000, 1.2, -0.5, label_offsets, seed=2)
     common, own = fit_calibration(pairs), fit_calibration(pairs, n_labels=40)
     with_labels = own.predict_proba(fresh.scores, fresh.labels)
-    assert reliability(with_labels, fresh.outcomes)[1] < 0.01
+    assert compute_reliability(with_labels, fresh.outcomes)[1] < 0.01
     assert np.abs(with_labels - truth).mean() < 0.02 < np.abs(common.predict_proba(fresh.scores) - truth).mean()
 
 
@@ -81,14 +81,14 @@ def test_the_order_of_scores_is_kept_even_when_they_mislead():
 
 
 def test_a_perfect_scorer_gets_finite_probabilities():
-    found = fit_calibration(Pairs(np.array([-1.0, 1.0]), np.array([0, 0]), np.array([0.0, 1.0]), np.ones(2)))
+    found = fit_calibration(ScoredPairs(np.array([-1.0, 1.0]), np.array([0, 0]), np.array([0.0, 1.0]), np.ones(2)))
     assert np.isfinite(found.slope)
     np.testing.assert_allclose(found.predict_proba(np.array([-1.0, 1.0])), [1 / 3, 2 / 3], atol=1e-6)
 
 
 def test_a_weight_of_2_is_the_pair_twice_and_units_do_not_matter():
     pairs, _ = drawn(300, 1.0, 0.0, np.zeros(1))
-    doubled = Pairs(*(np.concatenate([column, column]) for column in pairs))
+    doubled = ScoredPairs(*(np.concatenate([column, column]) for column in pairs))
     weighted = fit_calibration(pairs._replace(weights=pairs.weights * 2))
     assert weighted.slope == pytest.approx(fit_calibration(doubled).slope, rel=1e-9)
     scaled = fit_calibration(pairs._replace(scores=pairs.scores * 1e6 + 3e6))
@@ -108,7 +108,7 @@ def test_label_offsets_by_column_by_id_and_for_no_label():
 def test_sampled_pairs_stand_for_all_pairs():
     rng = np.random.default_rng(0)
     scores, Y = rng.normal(size=(40, 500)), rng.integers(500, size=40)
-    pairs = sample_pairs([(0, scores[:25]), (25, scores[25:])], Y, top=10, drawn=30)
+    pairs = sample_pairs([(0, scores[:25]), (25, scores[25:])], Y, top=10, n_drawn=30)
     assert pairs.weights.sum() == pytest.approx(40 * 500)
     assert pairs.outcomes.sum() == 40
     assert len(pairs.scores) == 40 * (1 + 10 + 30)
@@ -122,14 +122,16 @@ def test_a_fit_on_sampled_pairs_is_near_the_fit_on_all():
     rng = np.random.default_rng(1)
     scores = rng.normal(size=(400, 300))
     Y = (rng.random(scores.shape) < sigmoid(2 * scores - 5)).astype(int)
-    everything = Pairs(scores.ravel(), np.tile(np.arange(300), 400), Y.ravel().astype(float), np.ones(scores.size))
-    whole, part = fit_calibration(everything), fit_calibration(sample_pairs([(0, scores)], Y, top=10, drawn=60))
+    everything = ScoredPairs(
+        scores.ravel(), np.tile(np.arange(300), 400), Y.ravel().astype(float), np.ones(scores.size)
+    )
+    whole, part = fit_calibration(everything), fit_calibration(sample_pairs([(0, scores)], Y, top=10, n_drawn=60))
     assert part.slope == pytest.approx(whole.slope, abs=0.1)
     assert part.offset == pytest.approx(whole.offset, abs=0.2)
 
 
 def test_the_reliability_table_by_hand():
-    table, error = reliability([0.1, 0.3, 0.9, 1.0], [0, 1, 1, 1], weights=[1, 3, 1, 1], bins=2)
+    table, error = compute_reliability([0.1, 0.3, 0.9, 1.0], [0, 1, 1, 1], weights=[1, 3, 1, 1], bins=2)
     assert [(row.low, row.high, row.weight) for row in table] == [(0, 0.5, 4), (0.5, 1, 2)]
     assert table[0].predicted == pytest.approx((0.1 + 0.9) / 4)
     assert table[0].observed == pytest.approx(3 / 4)
@@ -139,9 +141,9 @@ def test_the_reliability_table_by_hand():
 @pytest.mark.parametrize(
     ("pairs", "options", "message"),
     [
-        (Pairs(np.array([np.inf, 0]), np.zeros(2, int), np.array([1.0, 0]), np.ones(2)), {}, "not finite"),
-        (Pairs(np.zeros(2), np.zeros(2, int), np.ones(2), np.ones(2)), {}, "both right and wrong"),
-        (Pairs(np.arange(2.0), np.zeros(2, int), np.arange(2.0), np.ones(2)), {"shrinkage": 0}, "above 0"),
+        (ScoredPairs(np.array([np.inf, 0]), np.zeros(2, int), np.array([1.0, 0]), np.ones(2)), {}, "not finite"),
+        (ScoredPairs(np.zeros(2), np.zeros(2, int), np.ones(2), np.ones(2)), {}, "both right and wrong"),
+        (ScoredPairs(np.arange(2.0), np.zeros(2, int), np.arange(2.0), np.ones(2)), {"shrinkage": 0}, "above 0"),
     ],
 )
 def test_what_cannot_be_calibrated_is_named(pairs, options, message):

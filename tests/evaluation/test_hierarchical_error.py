@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from wsabie.base.errors import InputError
-from wsabie.evaluation.evaluate import evaluate_scores
-from wsabie.labels.hierarchy import Hierarchy
+from wsabie.core.errors import InputError
+from wsabie.evaluation.score_evaluation import evaluate_scores
+from wsabie.vocabulary.hierarchy import Hierarchy
 
 KINDS = Hierarchy(
     [("toad", "frogs"), ("frog", "frogs"), ("frogs", "animal"), ("dog", "animal"), ("oak", "tree"), ("tree", "plant")]

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, random_array
 
-from wsabie.base.errors import InputError
-from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.core.errors import InputError
 from wsabie.evaluation.leave_one_out import hold_out_labels
+from wsabie.evaluation.score_evaluation import evaluate_scores
 
 
 def signed(seed, n=40, n_labels=9, density=0.3):

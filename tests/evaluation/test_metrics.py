@@ -9,24 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsabie.base.lists import excluded_lists
+from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.evaluation import metrics
-from wsabie.evaluation.metrics import Ranks
-from wsabie.evaluation.ranking import ranks_of_scores
-from wsabie.evaluation.targets import positive_lists, without
+from wsabie.evaluation.metrics import PositiveRanks
+from wsabie.evaluation.positive_labels import list_positives, remove_excluded
+from wsabie.evaluation.positive_ranks import rank_scores
 
 KS = (1, 2, 3, 5)
 
 
-def ranks(scores, Y, exclude=None) -> Ranks:
+def ranks(scores, Y, exclude=None) -> PositiveRanks:
     scores = np.asarray(scores, np.float64)
-    excluded = excluded_lists(exclude, *scores.shape)
-    return ranks_of_scores(
-        scores, without(positive_lists(np.asarray(Y), scores.shape[1]), excluded, scores.shape[1]), excluded
+    excluded = build_exclusion_lists(exclude, *scores.shape)
+    return rank_scores(
+        scores, remove_excluded(list_positives(np.asarray(Y), scores.shape[1]), excluded, scores.shape[1]), excluded
     )
 
 
-def values(found: Ranks) -> dict:
+def values(found: PositiveRanks) -> dict:
     return {
         **{f"p@{k}": metrics.precision_at(found, k)[0] for k in KS},
         **{f"recall@{k}": metrics.recall_at(found, k)[0] for k in KS},

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from wsabie.base.errors import InputError
+from wsabie.core.errors import InputError
 from wsabie.evaluation.quadruplet_splits import split_quadruplets
-from wsabie.labels.quadruplets import count_quadruplets
+from wsabie.vocabulary.label_quadruplets import count_quadruplets
 
 
 def one_label_each(*counts):

@@ -19,7 +19,7 @@ from typing import Any, get_type_hints
 from tests.emoji_files import write_emoji
 from typer.main import get_command
 
-from wsabie.faces.cli.main import app, run
+from wsabie.cli.main import app, run
 
 NAMES: dict[str, str] = {
     "empty": "",
@@ -47,7 +47,6 @@ LINES: dict[str, str] = {
     "index": "{copy}",
     "parts": "{photos_model} {photos}/001.webp",
     "compare": "{rows} --models popularity",
-    "reproduce": "wsabie-table-1 --data {rows} --out {new}/r --epochs 1 --threads 1",
     "tune": "{rows} --out {new}/t --trials 1 --fix dim=4 --fix epochs=1 --threads 1",
     "features": "images {photos} --out {new}/f.parquet --describe colour --threads 1",
     "shards": "{rows} --out {new}/s",
@@ -241,7 +240,7 @@ class Workbench:
         """The name, beside where the good one is, or in the new folder; a copy of what is good has its ending."""
         kind, _, name = attempt.name.rpartition(": ")
         if not kind:
-            return NAMES[name] if name == "empty" or attempt.command == "reproduce" else f"{new}/{NAMES[name]}"
+            return NAMES[name] if name == "empty" else f"{new}/{NAMES[name]}"
         path = Path(good)
         target = new / f"{NAMES[name]}{path.suffix}"
         if path.is_dir():

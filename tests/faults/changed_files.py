@@ -193,8 +193,8 @@ def _restore(saved: Path, place: Path) -> None:
 
 def _carry_out(words: list[str]) -> None:
     """Run a command in this process; a refusal is as good as a result."""
-    from wsabie.base.errors import WsabieError
-    from wsabie.faces.cli.main import run
+    from wsabie.cli.main import run
+    from wsabie.core.errors import WsabieError
 
     if words[0] == "python":
         try:
@@ -212,9 +212,9 @@ def _carry_out(words: list[str]) -> None:
 
 def open_service(path: Path) -> None:
     """Open a model as the service does, and show what it would of it."""
-    from wsabie.faces.serve.served import ServedModel
+    from wsabie.server.model_holder import FolderModelHolder
 
-    version = ServedModel(path).current()
+    version = FolderModelHolder(path).get_version()
     assert version.names
 
 
@@ -222,14 +222,14 @@ def open_collection_service(path: Path) -> None:
     """Open a collection and its model as the service does, and ask for what its pages ask for."""
     from starlette.testclient import TestClient
 
-    from wsabie.catalogue.collection import open_collection
-    from wsabie.faces.serve.app import make_app
-    from wsabie.faces.serve.context import Context
-    from wsabie.faces.serve.limits import Limits
-    from wsabie.faces.serve.served import CollectionModel
+    from wsabie.collection.folder.collection import open_collection
+    from wsabie.server.app import make_app
+    from wsabie.server.dependencies import ServiceContext
+    from wsabie.server.limits.request_limits import ServiceLimits
+    from wsabie.server.model_holder import CollectionModelHolder
 
     with open_collection(path) as collection:
-        context = Context(Limits(), None, CollectionModel(collection), collection)
+        context = ServiceContext(ServiceLimits(), None, CollectionModelHolder(collection), collection)
         with TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost") as client:
             for place in ("info", "items?k=5", "items/1", "labels", "history", "jobs", "models"):
                 answer = client.get(f"/api/v1/{place}")
@@ -238,14 +238,14 @@ def open_collection_service(path: Path) -> None:
 
 def read_shards(path: Path) -> None:
     """Read all rows of shards."""
-    from wsabie.sources.sharded import open_shards
+    from wsabie.io.shards.sharded_table import open_shards
 
     open_shards(path).whole()
 
 
 def read_token_file(path: Path) -> None:
     """Read tokens as the service does."""
-    from wsabie.faces.serve.tokens import read_tokens
+    from wsabie.server.auth.tokens import read_tokens
 
     read_tokens(path)
 

@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
 
-from wsabie.catalogue.collection import Collection, create
-from wsabie.catalogue.learning import train
-from wsabie.catalogue.scanning import scan
-from wsabie.faces.serve.app import make_app
-from wsabie.faces.serve.context import Context
-from wsabie.faces.serve.limits import Limits
-from wsabie.faces.serve.served import CollectionModel
-from wsabie.samples import sample_path
+from wsabie.collection.folder.collection import Collection, create_collection
+from wsabie.collection.learning.training import train_model
+from wsabie.collection.scan.scanner import scan_collection
+from wsabie.samples import get_sample_path
+from wsabie.server.app import make_app
+from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
+from wsabie.server.model_holder import CollectionModelHolder
 
 collect_ignore = ["clock"]  # is loaded by other processes
 Made = Callable[..., Path]
@@ -27,7 +27,7 @@ PICTURES = 120
 def emoji(start: int, n: int) -> list[dict[str, object]]:
     """Rows of the sample: image, labels."""
     rows: list[dict[str, object]] = (
-        pq.read_table(sample_path("emoji"), columns=["image", "labels"]).slice(start, n).to_pylist()
+        pq.read_table(get_sample_path("emoji"), columns=["image", "labels"]).slice(start, n).to_pylist()
     )
     return rows
 
@@ -49,9 +49,9 @@ def made(tmp_path: Path, database: str | None) -> Made:
     def make(folder: Path | None = None) -> Path:
         folder = folder or tmp_path / "photos"
         write_pictures(folder)
-        with create(folder, database) as collection:
-            scan(collection, by="maker")
-            train(collection, by="maker", describe="colour", dim=8, epochs=3, threads=1)
+        with create_collection(folder, database) as collection:
+            scan_collection(collection, by="maker")
+            train_model(collection, by="maker", describe="colour", dim=8, epochs=3, threads=1)
         return folder
 
     return make
@@ -60,7 +60,7 @@ def made(tmp_path: Path, database: str | None) -> Made:
 @contextmanager
 def asking(collection: Collection) -> Iterator[TestClient]:
     """A service in this process."""
-    context = Context(Limits(), None, CollectionModel(collection), collection)
+    context = ServiceContext(ServiceLimits(), None, CollectionModelHolder(collection), collection)
     with TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost") as client:
         yield client
 

@@ -4,9 +4,9 @@ import sys
 import time
 from pathlib import Path
 
-from wsabie.catalogue import book, editing, vocabulary
-from wsabie.catalogue.collection import Collection, open_collection
-from wsabie.catalogue.journal import entry, undo
+from wsabie.collection.db.journal import begin_entry, undo_entry
+from wsabie.collection.folder.collection import Collection, open_collection
+from wsabie.collection.labels import label_edits, label_list, label_store
 
 EDITOR = "cain"
 STEPS = 3
@@ -35,15 +35,15 @@ def line_of(number: int, step: int) -> str:
 
 def _do(collection: Collection, number: int, step: int) -> None:
     if step == 0:
-        with entry(collection.engine, EDITOR, "labels", line_of(number, 0)) as change:
-            book.ensure(change, [f"edit {number}", "all of them"])
+        with begin_entry(collection.engine, EDITOR, "labels", line_of(number, 0)) as change:
+            label_store.ensure_labels(change, [f"edit {number}", "all of them"])
     elif step == 1:
-        editing.rename(collection, f"edit {number}", f"new {number}", EDITOR)
+        label_edits.rename_label(collection, f"edit {number}", f"new {number}", EDITOR)
     elif number % 2:
-        new, of_all = vocabulary.numbers_of(collection, [f"new {number}", "all of them"])
-        editing.merge(collection, [new], of_all, EDITOR)
+        new, of_all = label_list.find_label_numbers(collection, [f"new {number}", "all of them"])
+        label_edits.merge_labels(collection, [new], of_all, EDITOR)
     else:
-        undo(collection.engine, by=EDITOR)
+        undo_entry(collection.engine, by=EDITOR)
 
 
 if __name__ == "__main__":

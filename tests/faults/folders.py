@@ -16,14 +16,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import wsabie
 from sharded import in_shards, toy_rows
 from toys import N_LABELS, names, toy
-from wsabie.base.errors import WsabieError
-from wsabie.features.registry import load_describer
-from wsabie.labels.vectors import Vectors
-from wsabie.models.kinds import KINDS, model_class
-from wsabie.sources.records import Item, ItemList
+from wsabie.core.errors import WsabieError
+from wsabie.features.extractor_registry import load_extractor
+from wsabie.io.records import Item, ItemList
+from wsabie.models.base.model_kinds import KINDS, find_model_class
+from wsabie.vocabulary.word_vectors import WordVectors
 
 X, Y, ANSWER = toy(40)
-WORDS = Vectors(
+WORDS = WordVectors(
     [f"label_{y}" for y in range(N_LABELS)],
     np.random.default_rng(0).standard_normal((N_LABELS, 4)).astype(np.float32),
 )
@@ -50,32 +50,32 @@ def make_folder(name: str, folder: Path) -> None:
         if name == "space":
             space.save(folder)
         else:
-            from wsabie.models.space_annotator import SpaceAnnotator
+            from wsabie.models.annotators.space_annotator import SpaceAnnotator
 
             SpaceAnnotator(space, {}, {}, {}).save(folder)
     elif name == "points":
-        wsabie.Encoded([str(i) for i in range(9)], np.ones((9, 4), np.float32)).save(folder)
+        wsabie.EmbeddingSet([str(i) for i in range(9)], np.ones((9, 4), np.float32)).save(folder)
     elif name == "index":
         _indexed(folder)
     elif name == "checkpoint":
-        model_class("wsabie")(dim=16, epochs=2, threads=1).fit(X, names(ANSWER), checkpoint=folder)
+        find_model_class("wsabie")(dim=16, epochs=2, threads=1).fit(X, names(ANSWER), checkpoint=folder)
     elif name.startswith("shards"):
         in_shards(toy_rows(40, dense=name == "shards-dense"), folder)
     elif name.startswith("describer"):
         described = name.partition(" ")[2]
         options = {"n_terms": 12} if "terms" in described else {}
         options |= {"n_textons": 8} if "textons" in described else {}
-        wsabie.describer(described, **options).fit(_pictures()).save(folder)
+        wsabie.create_extractor(described, **options).fit(_pictures()).save(folder)
     else:
         kind, _, dense = name.partition(" ")
         rows = X.toarray() if dense else X
         more = {"validation": (rows, names(ANSWER))} if kind in ("wsabie", "linear") else {}
-        model_class(kind)(**SMALL.get(kind, {})).fit(rows, names(ANSWER), **more).save(folder)
+        find_model_class(kind)(**SMALL.get(kind, {})).fit(rows, names(ANSWER), **more).save(folder)
 
 
 def _space() -> Any:
     pairs = [(f"a{i}", f"b{i % 3}") for i in range(12)]
-    known = wsabie.Kind("thing", X[:12], [f"a{i}" for i in range(12)])
+    known = wsabie.EntityKind("thing", X[:12], [f"a{i}" for i in range(12)])
     return wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(known, "tag", pairs)])
 
 
@@ -88,7 +88,7 @@ def _pictures() -> ItemList:
 
 
 def _indexed(folder: Path) -> None:
-    from wsabie.models.indexed import index_labels
+    from wsabie.models.index_files import index_labels
 
     rng = np.random.default_rng(0)
     labels = np.arange(1200)
@@ -101,16 +101,16 @@ def _indexed(folder: Path) -> None:
 def use_folder(name: str, folder: Path) -> None:
     """Open a folder and ask it what people ask."""
     if name == "checkpoint":
-        model_class("wsabie")(dim=16, epochs=2, threads=1).fit(X, names(ANSWER), checkpoint=folder, resume=True)
+        find_model_class("wsabie")(dim=16, epochs=2, threads=1).fit(X, names(ANSWER), checkpoint=folder, resume=True)
     elif name.startswith("shards"):
         _use_shards(folder)
     elif name.startswith("describer"):
-        describer = load_describer(folder)
+        describer = load_extractor(folder)
         describer.fingerprint()
         describer.transform(_pictures())
     elif name == "points":
-        points = wsabie.Encoded.load(folder)
-        wsabie.top_k(np.ones((1, 4), np.float32), points.points, 3)
+        points = wsabie.EmbeddingSet.load(folder)
+        wsabie.find_top_k(np.ones((1, 4), np.float32), points.points, 3)
         json.dumps(points.ids)
     else:
         model = wsabie.load(folder)
@@ -168,8 +168,8 @@ def _use_shards(folder: Path) -> None:
 
 def _info(folder: Path) -> None:
     """As `wsabie info` prints it, twice."""
-    from wsabie.faces.cli.commands import info
-    from wsabie.storage.shards import is_shard_folder
+    from wsabie.cli.commands.model_commands import info
+    from wsabie.io.shards.shard_folder import is_shard_folder
 
     for as_json in (False, True):
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):

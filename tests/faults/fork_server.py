@@ -26,15 +26,15 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 PRELOAD = (
     "wsabie",
-    "wsabie.faces.cli.main",
-    "wsabie.studies.training",
-    "wsabie.studies.annotating",
-    "wsabie.catalogue.scanning",
-    "wsabie.catalogue.learning",
-    "wsabie.catalogue.exporting",
-    "wsabie.catalogue.importing",
-    "wsabie.models.trained",
-    "wsabie.features.decode",
+    "wsabie.cli.main",
+    "wsabie.workflows.train.model_training",
+    "wsabie.workflows.batch_annotation",
+    "wsabie.collection.scan.scanner",
+    "wsabie.collection.learning.training",
+    "wsabie.collection.interchange.tag_export",
+    "wsabie.collection.interchange.tag_import",
+    "wsabie.models.base.trained_model",
+    "wsabie.features.images.image_decoder",
     "pyarrow.parquet",
     "pyarrow.json",
     "sqlalchemy.dialects.sqlite",
@@ -217,7 +217,7 @@ def _work(request: Request) -> int:
             module, _, name = request.call.partition(":")
             getattr(importlib.import_module(module), name)(*request.words)
             return 0
-        from wsabie.faces.cli.main import run
+        from wsabie.cli.main import run
 
         run()
     except SystemExit as stop:

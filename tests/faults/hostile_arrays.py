@@ -47,7 +47,7 @@ def try_rounds(lab: Lab, seed: str, number: str, rounds: int) -> Outcome:
 
 def try_doors(seed: str, number: str, first: str, rounds: str) -> None:
     """Give hostile matrices to one door after the other, from try number `first` on; an error of ours is an answer."""
-    from wsabie.base.errors import WsabieError
+    from wsabie.core.errors import WsabieError
 
     report: dict[str, Any] = {"faults": [], "refusals": 0, "next": int(first), "door": ""}
     tries = [(name, door) for name, door in doors().items() for _ in range(int(rounds))]

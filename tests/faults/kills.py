@@ -17,10 +17,10 @@ from tests.faults.fork_server import Result
 from tests.faults.lab import Lab, count_names, done, faults_of, hash_files, list_drafts, refusal_of
 from tests.faults.truth import assert_sound
 
-from wsabie.base.errors import WsabieError
-from wsabie.catalogue import tables
-from wsabie.catalogue.collection import open_collection
-from wsabie.catalogue.database import reading
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read
+from wsabie.collection.folder.collection import open_collection
+from wsabie.core.errors import WsabieError
 
 NAME = "kills"
 TRIES = 6
@@ -231,7 +231,7 @@ class Trial:
         others = [name for name in others if "/tensors/" not in name]  # the next save of a model removes these
         faults += [Fault("unusable", f"{name} remains, which no command names") for name in others]
         if (self.folder / "photos" / ".wsabie" / "models").exists():
-            with open_collection(self.folder / "photos") as collection, reading(collection.engine) as connection:
+            with open_collection(self.folder / "photos") as collection, begin_read(collection.engine) as connection:
                 c = tables.models.c
                 known = set(connection.execute(select(c.folder).where(~c.removed)).scalars())
                 there = {path.name for path in collection.models.iterdir() if ".tmp" not in path.name}
@@ -272,7 +272,7 @@ def _lines(folder: Path) -> set[tuple[Any, ...]]:
     if not (folder / "photos" / ".wsabie" / "catalogue.db").exists():
         return set()
     c = tables.journal.c
-    with open_collection(folder / "photos") as collection, reading(collection.engine) as connection:
+    with open_collection(folder / "photos") as collection, begin_read(collection.engine) as connection:
         return {tuple(row) for row in connection.execute(select(c.id, c.by, c.action, c.told))}
 
 

@@ -77,14 +77,13 @@ def hostile_matrix(rng: np.random.Generator, shape: tuple[int, int], *, ones: bo
 def doors() -> dict[str, Callable[[Any, Any, Any], Any]]:
     """What takes matrices, by name: functions of features (N, WIDTH), labels (N, LABELS) and label pairs."""
     import wsabie
-    from wsabie.evaluation.near import drop_near
-    from wsabie.evaluation.ranking import ranks_of_points
+    from wsabie.evaluation.near_duplicates import drop_near
+    from wsabie.evaluation.positive_ranks import rank_embeddings
     from wsabie.evaluation.splits import Split
-    from wsabie.kernels.candidates import Dot
-    from wsabie.labels.heights import Heights
-    from wsabie.labels.hops import Hops
-    from wsabie.labels.similar import SharedParents
-    from wsabie.search.asked import SameThings
+    from wsabie.kernels.embedding.candidates import Dot
+    from wsabie.search.query_labels import LabelAliases
+    from wsabie.vocabulary.hierarchy_distance import AncestorHeights, HopDistances
+    from wsabie.vocabulary.label_similarity import SiblingSimilarity
 
     rng = np.random.default_rng(0)
     X, Y = random_matrix(rng, (N, WIDTH)), random_matrix(rng, (N, LABELS), ones=True)
@@ -126,8 +125,8 @@ def doors() -> dict[str, Callable[[Any, Any, Any], Any]]:
         "evaluate": lambda x, y, s: wsabie.evaluate_scores([(0, points @ vectors.T)], y),
         "evaluate exclude": lambda x, y, s: wsabie.evaluate_scores([(0, points @ vectors.T)], Y, exclude=y),
         "evaluate similar": lambda x, y, s: wsabie.evaluate_scores([(0, points @ vectors.T)], Y, similar=s),
-        "ranks_of_points": lambda x, y, s: ranks_of_points(dot, points, y, exclude=y, threads=1),
-        "top_k exclude": lambda x, y, s: wsabie.top_k(points, vectors, 2, exclude=y),
+        "ranks_of_points": lambda x, y, s: rank_embeddings(dot, points, y, exclude=y, threads=1),
+        "top_k exclude": lambda x, y, s: wsabie.find_top_k(points, vectors, 2, exclude=y),
         "split": lambda x, y, s: wsabie.split(N, Y=y),
         "split_quadruplets": lambda x, y, s: wsabie.split_quadruplets(y, [(0, 1)]),
         "Quadruplets": lambda x, y, s: wsabie.Quadruplets(y, [(0, 1)]),
@@ -138,13 +137,13 @@ def doors() -> dict[str, Callable[[Any, Any, Any], Any]]:
         "LinearRanker.fit": lambda x, y, s: wsabie.LinearRanker(epochs=1, threads=1).fit(x, y),
         "Ensemble.fit": lambda x, y, s: wsabie.Ensemble(wsabie.Wsabie(dim=4, epochs=1), n=2, threads=1).fit(x, y),
         "Kind": lambda x, y, s: wsabie.Space(dim=4, threads=1, epochs=1).fit(
-            [wsabie.Relation(wsabie.Kind("thing", x), "label", Y)]
+            [wsabie.Relation(wsabie.EntityKind("thing", x), "label", Y)]
         ),
         "Relation": lambda x, y, s: wsabie.Space(dim=4, threads=1, epochs=1).fit([wsabie.Relation("a", "b", s)]),
         "Space.rank": lambda x, y, s: space.rank("label", "label", None, 2, exclude=s),
-        "SharedParents": lambda x, y, s: SharedParents(y),
-        "Hops": lambda x, y, s: Hops(y, s).around([0], 2),
-        "Heights": lambda x, y, s: Heights(y, s),
-        "SameThings": lambda x, y, s: SameThings(y, list("abcd")).nearest("a", "bcd"),
-        "Rows": lambda x, y, s: wsabie.Rows(x, y, list("abcd"), [str(i) for i in range(N)]).take([0, 1]),
+        "SiblingSimilarity": lambda x, y, s: SiblingSimilarity(y),
+        "HopDistances": lambda x, y, s: HopDistances(y, s).around([0], 2),
+        "AncestorHeights": lambda x, y, s: AncestorHeights(y, s),
+        "LabelAliases": lambda x, y, s: LabelAliases(y, list("abcd")).nearest("a", "bcd"),
+        "Rows": lambda x, y, s: wsabie.FeatureTable(x, y, list("abcd"), [str(i) for i in range(N)]).take([0, 1]),
     }

@@ -136,11 +136,11 @@ def stopped(lab: Lab, folder: Path) -> None:
 
 def train_and_save(*_: str) -> None:
     """Run the command with a checkpoint after every epoch."""
-    from wsabie.faces.cli.main import run
-    from wsabie.training.checkpoints import Checkpoints
+    from wsabie.cli.main import run
+    from wsabie.training.checkpoints import CheckpointFolder
 
-    init = Checkpoints.__init__
-    Checkpoints.__init__ = lambda *given, **settings: init(*given, **{**settings, "every": 0.0})  # type: ignore[method-assign]
+    init = CheckpointFolder.__init__
+    CheckpointFolder.__init__ = lambda *given, **settings: init(*given, **{**settings, "every": 0.0})  # type: ignore[method-assign]
     run()
 
 
@@ -212,8 +212,8 @@ def compared(lab: Lab, folder: Path) -> None:
 
 def compare_and_stop(*_: str) -> None:
     """Run the command up to its second model."""
-    from wsabie.faces.cli.main import run
-    from wsabie.studies.result_store import ResultStore
+    from wsabie.cli.main import run
+    from wsabie.workflows.compare.result_store import ResultStore
 
     add = ResultStore.add
 

@@ -11,8 +11,8 @@ from tests.faults.conftest import Made, decision, emoji
 from tests.faults.service import PATIENCE, Service
 from tests.faults.truth import assert_sound
 
-from wsabie.catalogue.collection import open_collection
-from wsabie.faces.serve.tokens import new_token
+from wsabie.collection.folder.collection import open_collection
+from wsabie.server.auth.tokens import create_token
 
 DAY = 24 * 3600
 CLOCK = """
@@ -49,9 +49,9 @@ def test_a_clock_that_is_set_back(made: Made, tmp_path: Path) -> None:
     folder, clock = made(), tmp_path / "clock"
     (tmp_path / "sitecustomize.py").write_text(CLOCK)
     clock.write_text("0")
-    ours = {"authorization": f"Bearer {new_token(tmp_path / 'tokens', 'eve', 'write')}"}
+    ours = {"authorization": f"Bearer {create_token(tmp_path / 'tokens', 'eve', 'write')}"}
     today = datetime.now(UTC).date()
-    short = {"authorization": f"Bearer {new_token(tmp_path / 'tokens', 'adam', 'read', today)}"}
+    short = {"authorization": f"Bearer {create_token(tmp_path / 'tokens', 'adam', 'read', today)}"}
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     env = {"PYTHONPATH": path, "WSABIE_TEST_CLOCK": str(clock)}
     service = Service(folder, tmp_path / "log", "--tokens", str(tmp_path / "tokens"), workers=1, env=env)

@@ -13,18 +13,18 @@ from tests.faults.truth import assert_no_drafts, assert_sound, lines_of, states
 
 from full_disk import disk as disk
 from full_disk import fill
-from wsabie.catalogue import job_kinds, job_process, jobs
-from wsabie.catalogue.collection import Collection, create, open_collection
-from wsabie.catalogue.exporting import export_tags
-from wsabie.catalogue.learning import train
-from wsabie.catalogue.scanning import scan
-from wsabie.catalogue.tagging import tag
-from wsabie.storage.atomic import DiskFullError
+from wsabie.collection.annotations.item_tagging import tag_items
+from wsabie.collection.folder.collection import Collection, create_collection, open_collection
+from wsabie.collection.interchange.tag_export import export_tags
+from wsabie.collection.jobs import handlers, queue, worker
+from wsabie.collection.learning.training import train_model
+from wsabie.collection.scan.scanner import scan_collection
+from wsabie.storage.atomic_files import DiskFullError
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_full_disk_loses_nothing(made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_process, "_AGAIN", 0.2)
+    monkeypatch.setattr(worker, "_RETRY_DELAY", 0.2)
     with open_collection(made(disk / "photos")) as collection, asking(collection) as asked:
         asked.get("/api/v1/items/1/thumbnail")
         asked.post("/api/v1/decisions", json=decision(1, "early"))
@@ -47,8 +47,8 @@ def test_a_full_disk_loses_nothing(made: Made, disk: Path, monkeypatch: pytest.M
         assert asked.post("/api/v1/decisions", json=decision(119, "late")).status_code == 200
         assert asked.get("/api/v1/items/2/thumbnail").status_code == 200
         (collection.folder / "new.webp").write_bytes((collection.folder / "001.webp").read_bytes() + b" ")
-        assert scan(collection, by="eve").differs
-        assert train(collection, by="eve", full=True, epochs=3, threads=1).how == "full"
+        assert scan_collection(collection, by="eve").differs
+        assert train_model(collection, by="eve", full=True, epochs=3, threads=1).how == "full"
         assert_sound(collection)
         assert_no_drafts(collection)
 
@@ -59,11 +59,11 @@ def refuse_everything(collection: Collection, disk: Path) -> None:
     new.touch()  # a name takes no space here
     lines = lines_of(collection, "eve")
     with pytest.raises(DiskFullError, match="disk is full"):
-        scan(collection, by="eve", always=True)
+        scan_collection(collection, by="eve", always=True)
     with pytest.raises(DiskFullError, match="disk is full"):
-        train(collection, by="eve", full=True, epochs=3, threads=1)
+        train_model(collection, by="eve", full=True, epochs=3, threads=1)
     with pytest.raises(DiskFullError, match="disk is full"):
-        tag(collection, list(range(1, 120)), accept=["never"], by="eve")
+        tag_items(collection, list(range(1, 120)), accept=["never"], by="eve")
     with pytest.raises(DiskFullError, match="disk is full"):
         export_tags(collection, disk / "tags.csv")
     assert not (disk / "tags.csv").exists()
@@ -78,7 +78,7 @@ def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: 
 
     def train_without_space(*given: Any) -> dict[str, Any]:
         fill(disk)
-        return job_kinds._train(*given)
+        return handlers._train(*given)
 
     def wait(seconds: float) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -87,13 +87,13 @@ def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: 
         else:  # one that an earlier test has left
             time.sleep(seconds)
 
-    monkeypatch.setitem(job_kinds.WORK, "train", train_without_space)
-    monkeypatch.setattr(job_process, "_watch", lambda *_: None)
-    monkeypatch.setattr(job_process, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
+    monkeypatch.setitem(handlers.WORK, "train", train_without_space)
+    monkeypatch.setattr(worker, "_exit_when_stopped", lambda *_: None)
+    monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
     with open_collection(made(disk / "photos")) as collection:
-        asked_for = jobs.ask(collection, "train", {"full": True, "epochs": 3}, by="eve")
-        job_process.work(collection.folder)
-        ended = jobs.job(collection, asked_for.id)
+        asked_for = queue.enqueue_job(collection, "train", {"full": True, "epochs": 3}, by="eve")
+        worker.run_next_job(collection.folder)
+        ended = queue.read_job(collection, asked_for.id)
         assert (waits, ended.state) == ([1], "failed")
         assert "the disk is full; free some space" in str(ended.error)
         assert_sound(collection)
@@ -103,9 +103,9 @@ def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: 
 def test_a_job_that_cannot_be_begun_is_begun_again(
     made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(job_process, "_AGAIN", 0.2)
+    monkeypatch.setattr(worker, "_RETRY_DELAY", 0.2)
     with open_collection(made(disk / "photos")) as collection:
-        job = jobs.ask(collection, "train", {"full": True, "epochs": 3}, by="eve").id
+        job = queue.enqueue_job(collection, "train", {"full": True, "epochs": 3}, by="eve").id
         filler = fill(disk)
         with asking(collection):
             told, until = "", time.monotonic() + PATIENCE
@@ -114,9 +114,9 @@ def test_a_job_that_cannot_be_begun_is_begun_again(
                 time.sleep(0.05)
                 told += capfd.readouterr().err
             assert "the disk is full; free some space" in told
-            assert jobs.job(collection, job).state == "waiting"
+            assert queue.read_job(collection, job).state == "waiting"
             filler.unlink()
-            while (ended := jobs.job(collection, job)).state not in jobs.FINAL:
+            while (ended := queue.read_job(collection, job)).state not in queue.FINAL:
                 assert time.monotonic() < until
                 time.sleep(0.05)
         assert (ended.state, ended.error) == ("done", None)
@@ -134,6 +134,6 @@ def test_a_large_picture_waits_on_disk(made: Made, disk: Path, monkeypatch: pyte
 def test_a_collection_that_could_not_be_made_can_be_made_later(disk: Path) -> None:
     filler = fill(disk)
     with pytest.raises(DiskFullError, match="disk is full"):
-        create(disk / "photos")
+        create_collection(disk / "photos")
     filler.unlink()
-    create(disk / "photos").close()
+    create_collection(disk / "photos").close()

@@ -13,7 +13,7 @@ from tests.faults.folders import FOLDERS, make_folder, use_folder
 from tests.faults.json_changes import sign
 
 import wsabie
-from wsabie.base.errors import WsabieError
+from wsabie.core.errors import WsabieError
 
 
 @pytest.mark.parametrize("name", ["wsabie", "nearest", "space", "checkpoint", "shards"])
@@ -42,7 +42,7 @@ def _refusal(name: str, folder: Path) -> str:
 
 
 def test_every_kind_of_folder_is_among_those_that_are_changed() -> None:
-    from wsabie.models.kinds import KINDS
+    from wsabie.models.base.model_kinds import KINDS
 
     assert {*KINDS} <= {*FOLDERS}
 
@@ -84,7 +84,7 @@ def test_a_wrong_value_is_named_with_its_field(
     inside[keys[-1]] = value
     file.write_bytes(sign(pointer))
     with pytest.raises(WsabieError, match=sentence):
-        wsabie.Encoded.load(tmp_path / "m") if name == "points" else wsabie.load(tmp_path / "m")
+        wsabie.EmbeddingSet.load(tmp_path / "m") if name == "points" else wsabie.load(tmp_path / "m")
 
 
 def test_shards_whose_manifest_does_not_add_up_are_refused(tmp_path: Path) -> None:

@@ -19,12 +19,13 @@ from tests.faults.editor import EDITOR, STEPS, line_of
 from tests.faults.service import PATIENCE, Service, kill
 from tests.faults.truth import assert_no_drafts, assert_sound, count, leftovers, lines_of, states
 
-from wsabie.catalogue import jobs, tables
-from wsabie.catalogue.collection import Collection, open_collection
-from wsabie.catalogue.jobs import Job
-from wsabie.catalogue.shelf import open_model
-from wsabie.catalogue.tagging import tag
-from wsabie.faces.serve.tokens import new_token
+from wsabie.collection.annotations.item_tagging import tag_items
+from wsabie.collection.db import tables
+from wsabie.collection.folder.collection import Collection, open_collection
+from wsabie.collection.jobs import queue
+from wsabie.collection.jobs.queue import Job
+from wsabie.collection.registry.model_registry import load_model
+from wsabie.server.auth.tokens import create_token
 
 NAMES = ("eve", "adam", "lilith")
 KILLS = int(os.environ.get("WSABIE_SOAK_KILLS", "4"))
@@ -70,9 +71,9 @@ class Soak:
 
     def __init__(self, folder: Path, place: Path) -> None:
         self.folder, self.chance = folder, random.Random(SEED)  # noqa: S311 - when to kill
-        tokens = {name: new_token(place / "tokens", name, "write") for name in (*NAMES, "jobs")}
+        tokens = {name: create_token(place / "tokens", name, "write") for name in (*NAMES, "jobs")}
         with open_collection(folder) as collection:
-            tag(collection, [1], accept=LABELS, by="god")
+            tag_items(collection, [1], accept=LABELS, by="god")
         begun = time.monotonic()
         self.service = Service(folder, place / "log", "--tokens", str(place / "tokens"))
         self.pace = max(1.0, (time.monotonic() - begun) / 4 if FULL else 0.0)  # of this machine, as busy as it is
@@ -122,7 +123,7 @@ class Soak:
         else:
             if victim == "all":
                 self.service.kill_all()
-                self.gone |= {job.id for job in jobs.listed(self.collection, 3) if job.state == "running"}
+                self.gone |= {job.id for job in queue.list_jobs(self.collection, 3) if job.state == "running"}
             kill(self.service.process.pid)
             self.service.start_again()
         self.killed[victim] += 1
@@ -137,10 +138,10 @@ class Soak:
                 time.sleep(0.01)
                 continue
             time.sleep(self.chance.uniform(0, WORK[kind]))
-            at = jobs.job(self.collection, found.id)
+            at = queue.read_job(self.collection, found.id)
             for pid in self.service.jobs():
                 kill(pid)
-            if jobs.job(self.collection, found.id).state not in ("done", "waiting"):
+            if queue.read_job(self.collection, found.id).state not in ("done", "waiting"):
                 self.killed_jobs[found.id] = at
                 self.gone.add(found.id)
                 self.jobs.wanted = None
@@ -149,7 +150,7 @@ class Soak:
 
     def at_work(self, kind: str) -> Job | None:
         """The job that a process does now, if it is of this kind and has come to its first stage."""
-        one = next((job for job in jobs.listed(self.collection, 3) if job.state == "running"), None)
+        one = next((job for job in queue.list_jobs(self.collection, 3) if job.state == "running"), None)
         if one is None or one.kind != kind or one.id in self.gone or not self.service.jobs():
             return None
         return one if one.progress else None
@@ -175,10 +176,10 @@ class Soak:
         assert len(lines) - len(acknowledged) <= self.editing.kills  # one was done each time, and not yet told
 
     def judge_jobs(self, collection: Collection) -> None:
-        there = {job.id: job for job in jobs.listed(collection, 10_000)}
+        there = {job.id: job for job in queue.list_jobs(collection, 10_000)}
         assert {number: there[number].state for number in self.jobs.asked} == self.jobs.asked
         for job in there.values():
-            assert job.state in jobs.FINAL
+            assert job.state in queue.FINAL
             assert (job.error is None) == (job.state == "done")
         for number, was in self.killed_jobs.items():
             assert (there[number].kind, there[number].state) == (was.kind, "failed"), there[number]
@@ -200,7 +201,7 @@ def test_kills_lose_nothing(made: Made, tmp_path: Path, database: str | None) ->
     with open_collection(folder) as collection:
         soak.judge(collection)
         assert_no_drafts(collection)
-        assert info["model"] == str(open_model(collection).number)
+        assert info["model"] == str(load_model(collection).number)
         assert count(collection, tables.items, tables.items.c.state == "present") == sum(1 for _ in pictures(folder))
     assert leftovers(folder) == []
     assert "Traceback" not in (log := (tmp_path / "log").read_text()), log

@@ -9,17 +9,18 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import text
 from starlette.types import Message
-from tests.faces.cli.conftest import Cli
-from tests.faces.cli.conftest import cli as cli
+from tests.cli.conftest import Cli
+from tests.cli.conftest import cli as cli
 from tests.faults.conftest import Made, asking, assert_problem, decision
 from tests.faults.truth import assert_sound, states
 
-from wsabie.base.errors import BusyError
-from wsabie.catalogue import job_kinds, job_process, jobs, sqlite_file
-from wsabie.catalogue.collection import Collection, open_collection
-from wsabie.catalogue.database import open_database, reading, writing
-from wsabie.catalogue.job_progress import JobProgress
-from wsabie.faces.serve.stages import Stages
+from wsabie.collection.db import sqlite_file
+from wsabie.collection.db.database import begin_read, begin_write, open_database
+from wsabie.collection.folder.collection import Collection, open_collection
+from wsabie.collection.jobs import handlers, queue, worker
+from wsabie.collection.jobs.progress import JobProgress
+from wsabie.core.errors import BusyError
+from wsabie.server.limits.request_stages import RequestStages
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def collection(made: Made, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collecti
 @contextmanager
 def somebody_writes(collection: Collection) -> Iterator[None]:
     other = open_database(collection.engine.url.render_as_string(hide_password=False))
-    with writing(other):
+    with begin_write(other):
         yield
     other.dispose()
 
@@ -68,7 +69,7 @@ def test_progress_that_cannot_be_told_ends_no_job(collection: Collection) -> Non
 def test_the_end_of_a_job_is_written_down_as_soon_as_that_can_be(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = jobs.ask(collection, "apply", {}, by="eve")
+    job = queue.enqueue_job(collection, "apply", {}, by="eve")
     writer = somebody_writes(collection)
     waited: list[float] = []
 
@@ -86,18 +87,18 @@ def test_the_end_of_a_job_is_written_down_as_soon_as_that_can_be(
         if len(waited) == 2:
             writer.__exit__(None, None, None)
 
-    monkeypatch.setitem(job_kinds.WORK, "apply", locked)
-    monkeypatch.setattr("wsabie.catalogue.job_process.time.sleep", sleep)
-    with job_process._turn(collection):
-        job_process._do(collection, jobs.claimed(collection))  # type: ignore[arg-type]
-    assert (jobs.job(collection, job.id).state, waited[:2]) == ("done", [1, 5])
+    monkeypatch.setitem(handlers.WORK, "apply", locked)
+    monkeypatch.setattr("wsabie.collection.jobs.worker.time.sleep", sleep)
+    with worker._take_turn(collection):
+        worker._run_job(collection, queue.claim_job(collection))  # type: ignore[arg-type]
+    assert (queue.read_job(collection, job.id).state, waited[:2]) == ("done", [1, 5])
 
 
 def test_more_at_once_than_there_are_connections(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     pool = collection.engine.pool
     monkeypatch.setattr(pool, "_timeout", 0.1)
     held = [collection.engine.connect() for _ in range(pool._max_overflow + pool.size())]  # type: ignore[attr-defined]
-    with pytest.raises(BusyError, match="asked too much at once"), reading(collection.engine) as connection:
+    with pytest.raises(BusyError, match="asked too much at once"), begin_read(collection.engine) as connection:
         connection.execute(text("SELECT 1"))
     for one in held:
         one.close()
@@ -114,7 +115,7 @@ def test_a_request_that_the_end_of_the_service_cuts_off_is_told_so() -> None:
 
     async def cut_off() -> None:
         scope = {"type": "http", "method": "GET", "path": "/"}
-        stages = Stages(never, 5, 60, share=1.0, rate=1.0, caller_of=lambda _: "")
+        stages = RequestStages(never, 5, 60, share=1.0, min_rate=1.0, get_caller=lambda _: "")
         task = asyncio.create_task(stages(scope, never, send))  # type: ignore[arg-type]
         await asyncio.sleep(0.01)
         task.cancel()

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tests.faces.serve.conftest import emoji, make_model
-from tests.faces.serve.conftest import served_model as served_model
 from tests.faults.conftest import Made, asking, assert_problem
+from tests.server.conftest import emoji, make_model
+from tests.server.conftest import served_model as served_model
 
-from wsabie.catalogue import points, shelf
-from wsabie.catalogue.collection import Collection, open_collection
-from wsabie.catalogue.learning import train
-from wsabie.catalogue.points import opened_model
-from wsabie.catalogue.suggesting import apply
-from wsabie.faces.serve import served
-from wsabie.faces.serve.app import make_app
-from wsabie.faces.serve.context import Context
-from wsabie.faces.serve.limits import Limits
-from wsabie.faces.serve.served import ServedModel
+from wsabie.collection.folder.collection import Collection, open_collection
+from wsabie.collection.learning.suggestions import apply_model
+from wsabie.collection.learning.training import train_model
+from wsabie.collection.registry import item_embeddings, model_registry
+from wsabie.collection.registry.item_embeddings import load_model_in_use
+from wsabie.server import model_holder
+from wsabie.server.app import make_app
+from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
+from wsabie.server.model_holder import FolderModelHolder
 
 
 @pytest.fixture
@@ -65,19 +65,19 @@ class Load:
 
 
 def test_models_are_switched_and_applied_under_load(collection: Collection) -> None:
-    train(collection, by="eve", full=True, epochs=2, threads=1)
+    train_model(collection, by="eve", full=True, epochs=2, threads=1)
     with asking(collection) as asked, Load(asked, "info", "items/3/similar?k=3", "search?text=flag&k=3") as load:
         for number in range(6):
-            shelf.use(collection, 1 + number % 2, by="eve")
-            apply(collection, by="eve", again=True, threads=1)
+            model_registry.use_model(collection, 1 + number % 2, by="eve")
+            apply_model(collection, by="eve", again=True, threads=1)
         assert {status for status, _ in load.rest()} == {200}
         assert f'"model":"{2}"' in asked.get("/api/v1/info").text
     assert {status for status, _ in load.answers} == {200}, [one for one in load.answers if one[0] != 200][:3]
 
 
 def test_the_files_of_a_model_are_removed_under_load(collection: Collection) -> None:
-    path = shelf.open_model(collection).path
-    points._models.clear()
+    path = model_registry.load_model(collection).path
+    item_embeddings._models.clear()
     with asking(collection) as asked, Load(asked, "info", "items/3/similar?k=3") as load:
         load.rest()
         shutil.rmtree(path / "tensors")  # what is mapped stays
@@ -87,7 +87,7 @@ def test_the_files_of_a_model_are_removed_under_load(collection: Collection) -> 
         assert_problem(asked.get("/api/v1/info"), 422, "train again, or choose another")
         assert asked.get("/api/v1/items?k=5").status_code == 200
         assert asked.get("/api/v1/collection").status_code == 200
-        train(collection, by="eve", epochs=2, threads=1)
+        train_model(collection, by="eve", epochs=2, threads=1)
         assert {status for status, _ in load.rest()} == {200}
     assert {status for status, _ in load.answers} == {200, 422}
 
@@ -95,10 +95,10 @@ def test_the_files_of_a_model_are_removed_under_load(collection: Collection) -> 
 def test_a_model_that_is_copied_piece_by_piece_is_taken_over_when_it_is_whole(
     tmp_path: Path, served_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(served, "_LOOK_EVERY", 0.05)
+    monkeypatch.setattr(model_holder, "_CHECK_INTERVAL", 0.05)
     shutil.copytree(served_model, tmp_path / "served")
     other = make_model(tmp_path / "other", seed=1)
-    context = Context(Limits(), None, ServedModel(tmp_path / "served"))
+    context = ServiceContext(ServiceLimits(), None, FolderModelHolder(tmp_path / "served"))
     with TestClient(make_app(context), base_url="http://localhost") as asked, Load(asked, "info") as load:
         before = asked.get("/api/v1/info").json()["model"]
         shutil.copy(other / "config.json", tmp_path / "served/draft")
@@ -126,15 +126,15 @@ def test_many_open_one_model_while_others_open_another(tmp_path: Path, monkeypat
     for place in places:
         place.mkdir()
     turns = itertools.cycle(places.items())
-    monkeypatch.setattr(points, "_place", lambda *_: next(turns))
-    monkeypatch.setattr(points, "open_model", lambda _, number: number)
-    monkeypatch.setattr(points, "_models", {})
+    monkeypatch.setattr(item_embeddings, "_find_model_folder", lambda *_: next(turns))
+    monkeypatch.setattr(item_embeddings, "load_model", lambda _, number: number)
+    monkeypatch.setattr(item_embeddings, "_models", {})
     wrong: list[BaseException] = []
 
     def ask() -> None:
         try:
             for _ in range(50):
-                assert opened_model(None) in (1, 2)  # type: ignore[arg-type, comparison-overlap]
+                assert load_model_in_use(None) in (1, 2)  # type: ignore[arg-type, comparison-overlap]
         except BaseException as error:
             wrong.append(error)
 

@@ -15,8 +15,8 @@ from tests.faults.conftest import Made, assert_problem, decision
 from tests.faults.service import PATIENCE, Service, kill
 from tests.faults.truth import assert_sound, states
 
-from wsabie.catalogue import jobs
-from wsabie.catalogue.collection import open_collection
+from wsabie.collection.folder.collection import open_collection
+from wsabie.collection.jobs import queue
 
 Control = Callable[..., None]
 PG_CTL = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
@@ -108,7 +108,7 @@ def test_a_restart_under_load(made: Made, control: Control, tmp_path: Path) -> N
         job = httpx.post(f"{service.address}/api/v1/jobs", json={"kind": "scan"}).json()["id"]
         with open_collection(folder) as collection:
             until = time.monotonic() + PATIENCE
-            while jobs.job(collection, job).state != "done":  # who starts jobs has survived, too
+            while queue.read_job(collection, job).state != "done":  # who starts jobs has survived, too
                 assert time.monotonic() < until
                 time.sleep(0.1)
             found = states(collection, {label for _, label in acknowledged})

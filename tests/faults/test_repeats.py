@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 
 from tagged_items import PATHS, draw_pictures
-from wsabie.catalogue.collection import Collection, create
-from wsabie.catalogue.drafts import list_drafts, note_drafts
-from wsabie.catalogue.exporting import export_tags, write_to_pictures
-from wsabie.catalogue.scanning import scan
-from wsabie.catalogue.standing import standing
-from wsabie.catalogue.tagging import tag
-from wsabie.sources.picture_tags import read_tags
+from wsabie.collection.annotations.item_tagging import tag_items
+from wsabie.collection.folder.collection import Collection, create_collection
+from wsabie.collection.folder.drafts import list_drafts, note_drafts
+from wsabie.collection.interchange.tag_export import export_tags, write_to_pictures
+from wsabie.collection.overview.status import read_status
+from wsabie.collection.scan.scanner import scan_collection
+from wsabie.io.tags.image_tags import read_image_tags
 from wsabie.storage.rejects import Rejects
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from wsabie.catalogue.collection import create
-from wsabie.catalogue.exporting import export_tags, write_to_pictures
-from wsabie.catalogue.scanning import scan
+from wsabie.collection.folder.collection import create_collection
+from wsabie.collection.interchange.tag_export import export_tags, write_to_pictures
+from wsabie.collection.scan.scanner import scan_collection
 from {module} import {name} as real
 import {module} as module
 calls = []
@@ -34,7 +34,7 @@ def fatal(*given, **more):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(*given, **more)
 module.{name} = fatal
-with create(Path(sys.argv[1])) as collection:
+with create_collection(Path(sys.argv[1])) as collection:
     {call}
 """
 
@@ -51,9 +51,9 @@ def kill(folder: Path, call: str, at: str, number: int = 2) -> None:
 def photos(tmp_path: Path) -> Collection:
     """Four tagged pictures in two folders."""
     draw_pictures(tmp_path / "photos")
-    with create(tmp_path / "photos") as collection:
-        scan(collection, by="eve", tags="none")
-        tag(collection, range(1, 5), accept=["sea"], by="eve")
+    with create_collection(tmp_path / "photos") as collection:
+        scan_collection(collection, by="eve", tags="none")
+        tag_items(collection, range(1, 5), accept=["sea"], by="eve")
     return collection
 
 
@@ -65,14 +65,14 @@ def hidden(folder: Path) -> list[Path]:
 def test_drafts_among_pictures_are_named_and_removed(photos: Collection, into: bool) -> None:
     other = photos.folder / "2024" / ".b.jpg.0123456789abcdef.tmp"  # somebody else's, of the same form
     other.write_bytes(b"mine")
-    at = "wsabie.sources.write_tags._keep" if into else "wsabie.storage.atomic._flush"
+    at = "wsabie.io.tags.tag_writer._keep" if into else "wsabie.storage.atomic_files._flush"
     kill(photos.folder, f"write_to_pictures(collection, into={into})", at, 2 if into else 3)
     (left,) = set(hidden(photos.folder)) - {other}
-    assert standing(photos).drafts == (str(left),)
+    assert read_status(photos).drafts == (str(left),)
     rejects = Rejects()
     assert write_to_pictures(photos, into=into, rejects=rejects).tags == 4
-    assert (hidden(photos.folder), len(rejects), standing(photos).drafts) == ([other], 0, ())
-    assert all(set(read_tags(photos.folder / path).tags) == {("sea",)} for path in PATHS)
+    assert (hidden(photos.folder), len(rejects), read_status(photos).drafts) == ([other], 0, ())
+    assert all(set(read_image_tags(photos.folder / path).tags) == {("sea",)} for path in PATHS)
     assert list((photos.place / "drafts").iterdir()) == []
 
 
@@ -101,9 +101,9 @@ def test_drafts_on_a_disk_that_is_away_are_not_forgotten(photos: Collection, tmp
 @pytest.mark.parametrize(
     ("out", "options", "at", "number"),
     [
-        ("out", {"kind": "imagefolder"}, "wsabie.catalogue.formats.pictures._put", 2),
-        ("out", {"kind": "xmp"}, "wsabie.catalogue.formats.sidecars.write_sidecar", 2),
-        ("out.json", {"pictures": "copy"}, "wsabie.catalogue.formats.pictures._put", 2),
+        ("out", {"kind": "imagefolder"}, "wsabie.collection.interchange.formats.picture_files._copy_or_link", 2),
+        ("out", {"kind": "xmp"}, "wsabie.collection.interchange.formats.xmp.write_sidecar", 2),
+        ("out.json", {"pictures": "copy"}, "wsabie.collection.interchange.formats.picture_files._copy_or_link", 2),
     ],
 )
 def test_the_same_export_again(
@@ -121,18 +121,18 @@ def test_the_same_export_again(
 @pytest.mark.parametrize(
     "at",
     [
-        "wsabie.catalogue.connection.upgrade",
-        "wsabie.catalogue.collection.writing",
-        "wsabie.catalogue.collection_file.write_text",
-        "wsabie.catalogue.scanning.write_block",
+        "wsabie.collection.folder.connection.upgrade_schema",
+        "wsabie.collection.folder.collection.begin_write",
+        "wsabie.collection.folder.collection_file.write_text",
+        "wsabie.collection.scan.scanner.write_block",
     ],
 )
 def test_a_collection_that_was_half_made(tmp_path: Path, at: str) -> None:
     draw_pictures(tmp_path)
-    kill(tmp_path, 'scan(collection, by="eve")', at, 1)
-    with create(tmp_path) as collection:
-        assert scan(collection, by="eve").new == 4
-        assert scan(collection, by="eve").unchanged == 4
+    kill(tmp_path, 'scan_collection(collection, by="eve")', at, 1)
+    with create_collection(tmp_path) as collection:
+        assert scan_collection(collection, by="eve").new == 4
+        assert scan_collection(collection, by="eve").unchanged == 4
 
 
 def test_an_unfinished_folder_of_somebody_else_stays(photos: Collection, tmp_path: Path) -> None:

@@ -13,24 +13,24 @@ from tests.faults.conftest import Made, asking
 from tests.faults.service import PATIENCE, Service
 from tests.faults.truth import assert_sound, lines_of, states
 
-from wsabie.catalogue import jobs
-from wsabie.catalogue.collection import open_collection
-from wsabie.catalogue.learning import train
-from wsabie.catalogue.shelf import use
-from wsabie.catalogue.tagging import tag
-from wsabie.faces.serve import search_routes
-from wsabie.faces.serve.tokens import new_token
+from wsabie.collection.annotations.item_tagging import tag_items
+from wsabie.collection.folder.collection import open_collection
+from wsabie.collection.jobs import queue
+from wsabie.collection.learning.training import train_model
+from wsabie.collection.registry.model_registry import use_model
+from wsabie.server.auth.tokens import create_token
+from wsabie.server.routes import search
 
 NAMES = ("eve", "adam")
 
 
 def test_two_servers_and_a_command_line(made: Made, tmp_path: Path) -> None:
     folder = made()
-    tokens = {name: new_token(tmp_path / "tokens", name, "write") for name in NAMES}
+    tokens = {name: create_token(tmp_path / "tokens", name, "write") for name in NAMES}
     service = Service(folder, tmp_path / "log", "--tokens", str(tmp_path / "tokens"), workers=1)
     with open_collection(folder) as collection, asking(collection) as here:
-        tag(collection, [1], accept=LABELS, by="maker")
-        train(collection, by="maker", full=True, epochs=2, threads=1)
+        tag_items(collection, [1], accept=LABELS, by="maker")
+        train_model(collection, by="maker", full=True, epochs=2, threads=1)
         clients = [
             Client(service.address, tokens[name], random.Random(name), range(2 + i, 60, 2), folder / "000.webp")  # noqa: S311
             for i, name in enumerate(NAMES)
@@ -42,13 +42,13 @@ def test_two_servers_and_a_command_line(made: Made, tmp_path: Path) -> None:
                 one.start()
             command = [sys.executable, "-m", "wsabie", "collection", "tag", str(folder), "--accept", "soak a"]
             command += ["--by", "cain", *map(str, range(100, 120))]
-            job = jobs.ask(collection, "scan", {}, by="maker").id
+            job = queue.enqueue_job(collection, "scan", {}, by="maker").id
             subprocess.run(command, check=True, capture_output=True)
             for number in (1, 2):
                 (here if number == 1 else theirs).post(f"models/{number}/use")
                 assert {one.get("info").json()["model"] for one in (here, theirs)} == {str(number)}
             until = time.monotonic() + PATIENCE
-            while jobs.job(collection, job).state != "done":
+            while queue.read_job(collection, job).state != "done":
                 assert time.monotonic() < until
                 time.sleep(0.1)
         finally:
@@ -70,17 +70,17 @@ def test_a_model_of_other_dimensions_comes_into_use_within_a_search(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = made()
-    rank = search_routes.rank
+    rank = search.rank_labels
     with open_collection(folder) as collection, asking(collection) as here:
-        train(collection, by="maker", full=True, dim=20, epochs=1, threads=1)
-        use(collection, 1, by="maker")
+        train_model(collection, by="maker", full=True, dim=20, epochs=1, threads=1)
+        use_model(collection, 1, by="maker")
 
         def slowly(*given: Any) -> Any:
-            use(collection, 2, by="cain")
+            use_model(collection, 2, by="cain")
             return rank(*given)
 
         with monkeypatch.context() as patch:
-            patch.setattr(search_routes, "rank", slowly)
+            patch.setattr(search, "rank_labels", slowly)
             first = here.post("/api/v1/search/picture", files={"file": (folder / "007.webp").read_bytes()})
         assert first.status_code == 200, first.text
         assert first.json()["items"][0]["path"] == "007.webp"

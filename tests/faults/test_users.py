@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tagged_items import draw_pictures
-from wsabie.sources.write_tags import write_sidecar
+from wsabie.io.tags.tag_writer import write_sidecar
 
 NOBODY = 12345
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

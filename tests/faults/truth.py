@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from wsabie.catalogue import tables
-from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.damage import find_damage
-from wsabie.catalogue.database import reading
-from wsabie.catalogue.journal import KEPT
+from wsabie.collection.db import tables
+from wsabie.collection.db.damage import find_damage
+from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.journal import JOURNALED_TABLES
+from wsabie.collection.folder.collection import Collection
 
 _DRAFT = re.compile(r"\..*\.tmp")
 
@@ -21,8 +21,8 @@ def assert_sound(collection: Collection) -> None:
     """The database is whole, and the journal leads to what the tables hold."""
     assert find_damage(collection.engine) == []
     told = replayed(collection)
-    with reading(collection.engine) as connection:
-        for name, table in KEPT.items():
+    with begin_read(collection.engine) as connection:
+        for name, table in JOURNALED_TABLES.items():
             found = {row.id: dict(row._mapping) for row in connection.execute(select(table))}
             if name == "models":  # of these, the journal tells which is in use
                 in_use = [number for number, row in told[name].items() if row["in_use"]]
@@ -37,9 +37,9 @@ def assert_sound(collection: Collection) -> None:
 
 def replayed(collection: Collection) -> dict[str, dict[int, Any]]:
     """Rows of tables as the journal alone says."""
-    rows: dict[str, dict[int, Any]] = {name: {} for name in KEPT}
+    rows: dict[str, dict[int, Any]] = {name: {} for name in JOURNALED_TABLES}
     c = tables.changes.c
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         query = select(c.table, c.row, c.before, c.after).order_by(c.id)
         for table, number, before, after in connection.execute(query):
             if table == "choices":
@@ -56,7 +56,7 @@ def replayed(collection: Collection) -> dict[str, dict[int, Any]]:
 def assert_no_drafts(collection: Collection) -> None:
     """Nothing is left of what was being written; there are the models that the catalogue knows."""
     assert [path for path in collection.folder.rglob(".*") if _DRAFT.fullmatch(path.name)] == []
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         known = set(connection.execute(select(tables.models.c.folder).where(~tables.models.c.removed)).scalars())
     assert {path.name for path in collection.models.iterdir()} == known
 
@@ -65,7 +65,7 @@ def states(collection: Collection, labels: Iterable[str]) -> dict[tuple[int, str
     """What is decided about some labels."""
     a, label = tables.annotations.c, tables.labels.c
     query = select(a.item_id, label.name, a.state).join_from(tables.annotations, tables.labels, a.label_id == label.id)
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         rows = connection.execute(query.where(label.name.in_(list(labels)), a.region == "")).all()
     assert len({row[:2] for row in rows}) == len(rows)
     return {(row[0], row[1]): row[2] for row in rows}
@@ -74,13 +74,13 @@ def states(collection: Collection, labels: Iterable[str]) -> dict[tuple[int, str
 def lines_of(collection: Collection, by: str) -> Counter[str]:
     """The lines of the journal of one person."""
     c = tables.journal.c
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         return Counter(connection.execute(select(c.told).where(c.by == by)).scalars())
 
 
 def count(collection: Collection, table: Any, *where: Any) -> int:
     """How many rows there are."""
-    with reading(collection.engine) as connection:
+    with begin_read(collection.engine) as connection:
         return connection.execute(select(func.count()).select_from(table).where(*where)).scalar() or 0
 
 

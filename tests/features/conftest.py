@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wsabie.sources.records import Item, ItemList
+from wsabie.io.records import Item, ItemList
 
 KINDS = ("sky", "grass", "bricks")
 
@@ -63,6 +63,6 @@ def spoilt(collection):
 @pytest.fixture(scope="session")
 def terms(collection):
     """A dictionary of 60 terms."""
-    from wsabie.features.visual_terms import VisualTerms
+    from wsabie.features.images.visual_words import VisualWords
 
-    return VisualTerms(n_terms=60).fit(collection)
+    return VisualWords(n_terms=60).fit(collection)

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.reference.word_counts import find_words
 
-from wsabie.base.errors import InputError, ModelFolderError
-from wsabie.base.executor import Processes
-from wsabie.features.bag_of_words import BagOfWords
-from wsabie.features.decode import RejectedItem
-from wsabie.features.documents import REASONS, folded
-from wsabie.features.registry import describer, load_describer
-from wsabie.kernels.words_reference import words_in
-from wsabie.sources.documents import LONGEST
-from wsabie.sources.records import Item, ItemList
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.executors import ProcessExecutor
+from wsabie.features.extractor_registry import create_extractor, load_extractor
+from wsabie.features.images.image_decoder import UnreadableItemError
+from wsabie.features.text.bag_of_words import BagOfWords
+from wsabie.features.text.text_decoder import REASONS, fold_text
+from wsabie.io.formats.documents import LONGEST
+from wsabie.io.records import Item, ItemList
 from wsabie.storage.rejects import Rejects
 
 TEXTS = ["The sea, the sky", "the sea and a boat", "Sky? SKY!", "a boat; the wood"]
@@ -45,7 +45,7 @@ def dictionary(bag: BagOfWords) -> list[str]:
     ],
 )
 def test_what_a_word_is(text, words):
-    assert [word.decode() for word in words_in(folded(text))] == words
+    assert [word.decode() for word in find_words(fold_text(text))] == words
 
 
 @given(st.text())
@@ -55,7 +55,7 @@ def test_folding_keeps_to_unicodes_own_words(text):
 
     plain = unicodedata.normalize("NFC", text.casefold())
     expected = "".join(c if kind(c) else " " for c in plain).split()
-    assert [word.decode() for word in words_in(folded(text))] == expected
+    assert [word.decode() for word in find_words(fold_text(text))] == expected
 
 
 def test_the_dictionary_has_the_most_frequent_words_first():
@@ -110,7 +110,7 @@ def test_what_cannot_be_read_is_listed(tmp_path):
         "not UTF-8", "no words", "too long", "empty file", "unreadable file", "unreadable file",
     ]  # fmt: skip
     assert set(rejects.counts) <= set(REASONS)
-    with pytest.raises(RejectedItem, match="not UTF-8"):
+    with pytest.raises(UnreadableItemError, match="not UTF-8"):
         bag.transform_one(b"\xff")
 
 
@@ -118,10 +118,10 @@ def test_saved_and_loaded_it_describes_the_same(tmp_path):
     for number, options in enumerate(({}, {"weighting": "tfidf"}, {"hashing": True, "n_terms": 50})):
         bag = BagOfWords(**options).fit(notes(*TEXTS))
         bag.save(tmp_path / str(number))
-        again = load_describer(tmp_path / str(number))
+        again = load_extractor(tmp_path / str(number))
         assert isinstance(again, BagOfWords)
         assert again.fingerprint() == bag.fingerprint()
-        there = Processes(2, after=0) if number == 0 else None
+        there = ProcessExecutor(2, local_seconds=0) if number == 0 else None
         assert (again.transform(notes(*TEXTS), executor=there).X != bag.transform(notes(*TEXTS)).X).nnz == 0
 
 
@@ -179,5 +179,5 @@ def test_other_things_and_views_are_refused():
     with pytest.raises(InputError, match="none of the documents of notes can be read: 0 is refused as no words"):
         BagOfWords().fit(notes("!"))
     with pytest.raises(InputError, match="descriptions of documents and of pictures; name those of one"):
-        describer("words,terms")
-    assert describer(things="documents").name == "words"
+        create_extractor("words,terms")
+    assert create_extractor(things="documents").name == "words"

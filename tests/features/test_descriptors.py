@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d
 
-from wsabie.base.errors import InputError, ModelFolderError
-from wsabie.base.executor import Processes, Serial
-from wsabie.features.colour import ColourHistograms, colour_bins
-from wsabie.features.extract import extract
-from wsabie.features.hog import Hog, block_features, cell_histograms
-from wsabie.features.pyramid import MASS
-from wsabie.features.registry import describer, load_describer
-from wsabie.features.textons import ORDERS, Bank, Textons, filter_matrix
-from wsabie.sources.open import open_source
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.executors import ProcessExecutor, SerialExecutor
+from wsabie.features.base.extraction import extract_to_file
+from wsabie.features.extractor_registry import create_extractor, load_extractor
+from wsabie.features.images.colour_histograms import ColourHistograms, assign_colour_bins
+from wsabie.features.images.hog import HogFeatures, compute_cell_histograms, normalise_blocks
+from wsabie.features.images.spatial_pyramid import MASS
+from wsabie.features.images.textons import ORDERS, FilterBank, Textons, build_filter_matrix
+from wsabie.io.recognition import open_source
 from wsabie.storage.rejects import Rejects
 
 EVERY = ("colour", "textons", "hog", "terms,colour,textons,hog")
@@ -20,7 +20,7 @@ EVERY = ("colour", "textons", "hog", "terms,colour,textons,hog")
 
 def made(named, collection):
     options = {"n_terms": 40} if "terms" in named.split(",") else {}
-    return describer(named, **options, **({"n_textons": 16} if "textons" in named else {})).fit(collection)
+    return create_extractor(named, **options, **({"n_textons": 16} if "textons" in named else {})).fit(collection)
 
 
 @pytest.fixture(scope="module", params=EVERY)
@@ -56,11 +56,11 @@ def test_pictures_of_a_kind_are_alike(fitted, collection):
 def test_every_road_gives_the_same(fitted, collection, spoilt, tmp_path):
     rows = fitted.transform(collection, augment=1)
     fitted.save(tmp_path / "saved")
-    again = load_describer(tmp_path / "saved")
+    again = load_extractor(tmp_path / "saved")
     assert again.fingerprint() == fitted.fingerprint() == rows.dictionary
     rejects = Rejects()
-    run = Processes(2, after=0) if "," in fitted.name else Serial()
-    extract(spoilt, again, tmp_path / "a.parquet", augment=1, shard_pictures=7, executor=run, rejects=rejects)
+    run = ProcessExecutor(2, local_seconds=0) if "," in fitted.name else SerialExecutor()
+    extract_to_file(spoilt, again, tmp_path / "a.parquet", augment=1, shard_pictures=7, executor=run, rejects=rejects)
     same(open_source(tmp_path / "a.parquet"), rows)
     assert len(rejects) == 3
     columns, values = again.transform_one(collection.items[3].content)
@@ -84,7 +84,7 @@ def test_pictures_of_a_pixel_are_described(fitted, tmp_path):
 
 def test_bins_of_colours():
     pixels = np.array([[[0, 0, 0], [255, 255, 255], [85, 86, 170], [171, 0, 0]]], np.uint8)
-    assert colour_bins(pixels, 3).tolist() == [[0, 26, 0 * 9 + 1 * 3 + 1, 2 * 9]]
+    assert assign_colour_bins(pixels, 3).tolist() == [[0, 26, 0 * 9 + 1 * 3 + 1, 2 * 9]]
 
 
 def test_colours_are_found_in_their_corner(tmp_path):
@@ -113,7 +113,7 @@ def test_colours_are_found_in_their_corner(tmp_path):
 def test_filters_are_derivatives_of_a_gaussian(n, stride, sigma):
     line = np.random.default_rng(0).normal(size=n)
     for order in range(3):
-        found = filter_matrix(n, stride, sigma, order) @ line
+        found = build_filter_matrix(n, stride, sigma, order) @ line
         derived = gaussian_filter1d(line, sigma, order=order, mode="nearest", truncate=4)[::stride]
         cut_off = 3e-3 if order == 2 else 1e-5  # of the filter beyond its reach
         np.testing.assert_allclose(found, derived * sigma**order, atol=cut_off)
@@ -132,12 +132,12 @@ def test_responses_are_those_of_two_dimensional_filters():
     raw = np.stack(raw, axis=-1)
     size = np.linalg.norm(raw, axis=-1, keepdims=True)
     expected = raw * np.log(1 + size / 0.03) / size
-    np.testing.assert_allclose(Bank((1.0, 2.0), 2).responses(pixels), expected, atol=5e-3)
+    np.testing.assert_allclose(FilterBank((1.0, 2.0), 2).responses(pixels), expected, atol=5e-3)
 
 
 def test_a_brighter_picture_has_the_same_responses():
     pixels = np.random.default_rng(2).integers(0, 100, (16, 16, 3)).astype(np.uint8)
-    bank = Bank((1.0,), 1)
+    bank = FilterBank((1.0,), 1)
     np.testing.assert_allclose(bank.responses(pixels), bank.responses(pixels + np.uint8(100)), atol=1e-4)
 
 
@@ -170,20 +170,20 @@ def gradients_one_by_one(pixels, cells, n):
 
 def test_cells_hold_the_directions_of_their_pixels():
     pixels = np.random.default_rng(3).integers(0, 256, (13, 17, 3)).astype(np.uint8)
-    np.testing.assert_allclose(cell_histograms(pixels, 4, 9), gradients_one_by_one(pixels, 4, 9), atol=1e-12)
+    np.testing.assert_allclose(compute_cell_histograms(pixels, 4, 9), gradients_one_by_one(pixels, 4, 9), atol=1e-12)
 
 
 def test_an_upright_edge_has_the_first_direction():
     pixels = np.zeros((8, 8, 3), np.uint8)
     pixels[:, 4:] = 255
-    found = cell_histograms(pixels, 1, 9)
+    found = compute_cell_histograms(pixels, 1, 9)
     assert found[0, 0].tolist() == [2 * 8 / 64, *[0.0] * 8]
-    np.testing.assert_allclose(cell_histograms(255 - pixels, 1, 9), found)  # an edge and its reverse
+    np.testing.assert_allclose(compute_cell_histograms(255 - pixels, 1, 9), found)  # an edge and its reverse
 
 
 def test_blocks_are_cut_off_and_of_unit_length():
     histograms = np.random.default_rng(4).random((3, 3, 9)) ** 8
-    blocks = block_features(histograms).reshape(4, 36)
+    blocks = normalise_blocks(histograms).reshape(4, 36)
     np.testing.assert_allclose(np.linalg.norm(blocks, axis=1), 1, atol=1e-3)
     first = np.concatenate([histograms[0, 0], histograms[0, 1], histograms[1, 0], histograms[1, 1]])
     cut = np.minimum(first / np.sqrt(first @ first + 1e-4), 0.2)
@@ -191,7 +191,7 @@ def test_blocks_are_cut_off_and_of_unit_length():
 
 
 def test_a_flat_picture_has_no_directions(tmp_path):
-    assert not block_features(cell_histograms(np.full((9, 9, 3), 77, np.uint8), 3, 9)).any()
+    assert not normalise_blocks(compute_cell_histograms(np.full((9, 9, 3), 77, np.uint8), 3, 9)).any()
 
 
 # ---- bad input
@@ -205,9 +205,9 @@ def test_a_flat_picture_has_no_directions(tmp_path):
         (lambda: Textons(1), "n_textons is 1"),
         (lambda: Textons(sigmas=()), "sigmas is "),
         (lambda: Textons(stride=0), "stride is 0"),
-        (lambda: Hog(n_directions=1), "n_directions is 1"),
-        (lambda: Hog(levels=()), "levels is "),
-        (lambda: Hog(size=0), "size is 0"),
+        (lambda: HogFeatures(n_directions=1), "n_directions is 1"),
+        (lambda: HogFeatures(levels=()), "levels is "),
+        (lambda: HogFeatures(size=0), "size is 0"),
         (lambda: ColourHistograms(crop=2), "crop is 2"),
     ],
 )
@@ -217,6 +217,6 @@ def test_refuses_parameters(make, sentence, collection):
 
 
 def test_a_folder_of_another_kind_is_refused(collection, tmp_path):
-    Hog().save(tmp_path / "hog")
+    HogFeatures().save(tmp_path / "hog")
     with pytest.raises(ModelFolderError, match="this is a 'hog' and no 'colour_histograms'"):
         ColourHistograms.load(tmp_path / "hog")

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.reference.histogram_intersection import intersect_rows
 
-from wsabie.base.errors import InputError, ModelFolderError
+from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.features.kernel_pca import KernelPca
-from wsabie.features.nystroem import Loss, as_csr, choose, factor, loss_of
-from wsabie.kernels.intersection_reference import intersection
-from wsabie.storage.folder import Parts
+from wsabie.features.nystroem import ApproximationLoss, choose_landmarks, factor_kernel, measure_loss, prepare_csr
+from wsabie.storage.model_folder import ModelState
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def test_with_all_rows_it_is_scikit_learns(rows):
     from sklearn.decomposition import KernelPCA
 
     train, new = rows[:250], rows[250:]
-    K, K_new = (intersection(X.toarray(), train.toarray()) for X in (train, new))
+    K, K_new = (intersect_rows(X.toarray(), train.toarray()) for X in (train, new))
     theirs = KernelPCA(12, kernel="precomputed", eigen_solver="dense").fit(K)
     ours = KernelPca(12).fit(train)
     assert ours.n_landmarks_ == 250
@@ -37,7 +37,7 @@ def test_with_all_rows_it_is_scikit_learns(rows):
 def test_all_components_of_all_rows_keep_all_distances(rows):
     pca = KernelPca(300).fit(rows)
     points = pca.transform(rows).astype(float)
-    K = intersection(rows.toarray(), rows.toarray())
+    K = intersect_rows(rows.toarray(), rows.toarray())
     squared = K.diagonal()[:, None] + K.diagonal() - 2 * K
     found = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     np.testing.assert_allclose(found, squared, atol=0.02)
@@ -61,22 +61,22 @@ def test_more_landmarks_lose_less_of_rows_held_out(rows, choice):
 
 
 def test_the_report_is_the_error_of_its_rows(rows):
-    K = intersection(rows.toarray(), rows.toarray())
+    K = intersect_rows(rows.toarray(), rows.toarray())
     rng = np.random.default_rng(1)
     F = rng.standard_normal((300, 3))
     H = np.eye(300) - 1 / 300
     left, centred = H @ (K - F @ F.T) @ H, H @ K @ H
     pairs = ~np.eye(300, dtype=bool)
-    found = loss_of(K, F)
+    found = measure_loss(K, F)
     assert found.error == pytest.approx(np.linalg.norm(left[pairs]) / np.linalg.norm(centred[pairs]))
     assert found.explained == pytest.approx(1 - np.trace(left) / np.trace(centred))
-    assert loss_of(np.ones((4, 4)), np.ones((4, 2))) == Loss(0.0, 1.0)
+    assert measure_loss(np.ones((4, 4)), np.ones((4, 2))) == ApproximationLoss(0.0, 1.0)
 
 
 def test_landmarks_are_far_from_each_other():
     X = sp.csr_matrix(np.vstack([np.tile([9, 0, 0], (97, 1)), [[0, 9, 0], [0, 0, 9], [0, 0, 0]]]).astype(np.float32))
     for seed in range(5):
-        chosen = choose(X, 50, "k-means++", np.random.default_rng(seed))
+        chosen = choose_landmarks(X, 50, "k-means++", np.random.default_rng(seed))
         assert {97, 98} < set(chosen.tolist())
         assert len(chosen) in (3, 4)  # the empty row is far from the others, if it is not the last that is left
 
@@ -84,7 +84,7 @@ def test_landmarks_are_far_from_each_other():
 def test_factor_leaves_out_what_others_explain():
     F = np.random.default_rng(0).standard_normal((6, 3))
     K = np.vstack([F, F]) @ np.vstack([F, F]).T
-    L, pivots = factor(K.copy())
+    L, pivots = factor_kernel(K.copy())
     assert len(pivots) == 3
     np.testing.assert_allclose(L @ L.T, K[np.ix_(pivots, pivots)], atol=1e-9)
 
@@ -104,7 +104,7 @@ def test_same_bits_for_any_threads_neighbours_and_form(rows):
     np.testing.assert_array_equal(whole, again.transform(rows))
     np.testing.assert_array_equal(whole[41:44], pca.transform(rows[41:44], threads=1))
     np.testing.assert_array_equal(whole, pca.transform(rows.toarray()))
-    np.testing.assert_array_equal(whole, pca.transform_rows(as_csr(rows)))
+    np.testing.assert_array_equal(whole, pca.transform_rows(prepare_csr(rows)))
     assert (KernelPca(9, 60, seed=1).fit(rows).transform(rows) != whole).any()
 
 
@@ -123,14 +123,14 @@ def test_saved_and_loaded_gives_the_same_bits(rows, tmp_path):
 def test_other_and_damaged_folders_are_refused(rows):
     parts = KernelPca(3, 20).fit(rows).to_parts()
     with pytest.raises(ModelFolderError, match="no map"):
-        KernelPca.from_parts(Parts("wsabie", {}, {}))
+        KernelPca.from_parts(ModelState("wsabie", {}, {}))
     far = parts.tensors["landmarks/indices"].copy()
     far[0] = 10**6  # a kernel would write there
     for broken in ({"landmarks/indices": far}, {"bias": np.zeros(2, np.float32)}, {"components": np.zeros((3, 20))}):
         with pytest.raises(ModelFolderError, match="damaged"):
-            KernelPca.from_parts(Parts(parts.kind, parts.config, {**parts.tensors, **broken}))
+            KernelPca.from_parts(ModelState(parts.kind, parts.config, {**parts.tensors, **broken}))
     with pytest.raises(ModelFolderError, match="damaged"):
-        KernelPca.from_parts(Parts(parts.kind, {"parameters": {}}, parts.tensors))
+        KernelPca.from_parts(ModelState(parts.kind, {"parameters": {}}, parts.tensors))
 
 
 @pytest.mark.parametrize(

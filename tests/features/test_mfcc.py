@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsabie.base.arrays import Float32
-from wsabie.features.mfcc import DELTA_REACH, MfccPlan, mel_filters, mfcc, with_derivatives
+from wsabie.core.arrays import Float32
+from wsabie.features.audio.mfcc import DELTA_REACH, MfccConfig, append_derivatives, build_mel_filters, compute_mfcc
 
 librosa = pytest.importorskip("librosa", reason="librosa is what coefficients are compared with")
 
 
-def of_librosa(samples: Float32, plan: MfccPlan) -> Float32:
+def of_librosa(samples: Float32, plan: MfccConfig) -> Float32:
     """The same coefficients and derivatives, (n_frames, 39)."""
     bands = librosa.feature.melspectrogram(
         y=samples,
@@ -35,34 +35,34 @@ def noise(n: int, seed: int = 0) -> Float32:
 
 @pytest.mark.parametrize("rate", [8_000, 16_000, 22_050, 44_100])
 def test_are_librosas_on_noise(rate: int) -> None:
-    plan, samples = MfccPlan(rate), noise(rate)
-    np.testing.assert_allclose(with_derivatives(mfcc(samples, plan)), of_librosa(samples, plan), atol=2e-3)
+    plan, samples = MfccConfig(rate), noise(rate)
+    np.testing.assert_allclose(append_derivatives(compute_mfcc(samples, plan)), of_librosa(samples, plan), atol=2e-3)
 
 
 @pytest.mark.parametrize("name", ["0_george_0", "7_theo_13", "9_nicolas_49"])
 def test_are_librosas_on_speech(name: str, data_dir: Path) -> None:
     soundfile = pytest.importorskip("soundfile")
     samples, rate = soundfile.read(data_dir / "fsdd" / "recordings" / f"{name}.wav", dtype="float32")
-    plan = MfccPlan(rate)
-    np.testing.assert_allclose(with_derivatives(mfcc(samples, plan)), of_librosa(samples, plan), atol=2e-3)
+    plan = MfccConfig(rate)
+    np.testing.assert_allclose(append_derivatives(compute_mfcc(samples, plan)), of_librosa(samples, plan), atol=2e-3)
 
 
 def test_silence_is_minus_100_decibels_in_the_first_coefficient() -> None:
-    found = mfcc(np.zeros(1600, np.float32), MfccPlan(16_000))
+    found = compute_mfcc(np.zeros(1600, np.float32), MfccConfig(16_000))
     assert found[:, 0] == pytest.approx(-100 * np.sqrt(40))
     assert np.abs(found[:, 1:]).max() < 1e-3
 
 
 def test_ten_times_as_loud_is_20_decibels_in_the_first_coefficient() -> None:
-    soft, loud = (mfcc(noise(4000) * factor, MfccPlan(8_000)) for factor in (1, 10))
+    soft, loud = (compute_mfcc(noise(4000) * factor, MfccConfig(8_000)) for factor in (1, 10))
     assert (loud - soft)[:, 0] == pytest.approx(20 * np.sqrt(40), abs=1e-2)
     assert np.abs((loud - soft)[:, 1:]).max() < 1e-2
 
 
 def test_filters_are_triangles_of_one_area() -> None:
     """Of n_bands + 2 edges at even distances in mel; a triangle of area 1 Hz sums to 1 / (Hz per bin)."""
-    plan = MfccPlan(16_000, window=0.25)
-    filters = mel_filters(plan)
+    plan = MfccConfig(16_000, window=0.25)
+    filters = build_mel_filters(plan)
     assert filters.shape == (2049, 40)
     assert filters.sum(0) * plan.rate / plan.n_fft == pytest.approx(np.ones(40), rel=0.02)
     assert np.argmax(filters, 0) == pytest.approx(np.sort(np.argmax(filters, 0)))
@@ -70,7 +70,7 @@ def test_filters_are_triangles_of_one_area() -> None:
 
 @given(st.integers(1, 60), st.integers(0, 2**32 - 1))
 def test_every_sound_has_its_frames(n: int, seed: int) -> None:
-    found = with_derivatives(mfcc(noise(n * 37, seed), MfccPlan(8_000)))
+    found = append_derivatives(compute_mfcc(noise(n * 37, seed), MfccConfig(8_000)))
     assert found.shape == (1 + n * 37 // 80, 39)
     assert np.isfinite(found).all()
 
@@ -79,20 +79,20 @@ def test_every_sound_has_its_frames(n: int, seed: int) -> None:
 def test_a_short_sound_goes_on_as_it_ends(n: int) -> None:
     base = np.random.default_rng(0).standard_normal((n, 2)).astype(np.float32)
     longer = np.vstack([base, np.repeat(base[-1:], 9 - n, axis=0)])
-    assert np.array_equal(with_derivatives(base), with_derivatives(longer)[:n])
+    assert np.array_equal(append_derivatives(base), append_derivatives(longer)[:n])
 
 
 def test_derivatives_of_a_parabola() -> None:
     t = np.arange(30, dtype=np.float32)[:, None]
-    found = with_derivatives(0.5 * t * t - 3 * t)
+    found = append_derivatives(0.5 * t * t - 3 * t)
     assert found[4:-4, 1] == pytest.approx(t[4:-4, 0] - 3, abs=1e-3)
     assert found[:, 2] == pytest.approx(np.ones(30), abs=1e-3)
 
 
 def test_blocks_of_frames_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from wsabie.features import mfcc as module
+    from wsabie.features.audio import mfcc as module
 
-    plan, samples = MfccPlan(8_000), noise(8_000)
-    whole = mfcc(samples, plan)
+    plan, samples = MfccConfig(8_000), noise(8_000)
+    whole = compute_mfcc(samples, plan)
     monkeypatch.setattr(module, "_FRAMES_AT_ONCE", 7)
-    np.testing.assert_allclose(mfcc(samples, plan), whole, atol=1e-4)
+    np.testing.assert_allclose(compute_mfcc(samples, plan), whole, atol=1e-4)

@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wsabie.base.errors import InputError
-from wsabie.base.executor import Processes
-from wsabie.features import onnx_network
-from wsabie.features.concatenation import Concatenation
-from wsabie.features.decode import RejectedItem
-from wsabie.features.extract import extract
-from wsabie.features.hog import Hog
-from wsabie.features.onnx_encoder import OnnxEncoder
-from wsabie.features.registry import describer, load_describer
-from wsabie.models.wsabie import Wsabie
-from wsabie.samples import sample_path
-from wsabie.sources.open import open_source
-from wsabie.sources.records import ItemList
+from wsabie.core.errors import InputError
+from wsabie.core.executors import ProcessExecutor
+from wsabie.features.base.extraction import extract_to_file
+from wsabie.features.composite_extractors import ConcatenatedFeatures
+from wsabie.features.encoders import onnx_network
+from wsabie.features.encoders.onnx_encoder import OnnxEncoder
+from wsabie.features.extractor_registry import create_extractor, load_extractor
+from wsabie.features.images.hog import HogFeatures
+from wsabie.features.images.image_decoder import UnreadableItemError
+from wsabie.io.recognition import open_source
+from wsabie.io.records import ItemList
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.samples import get_sample_path
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -74,7 +74,7 @@ def encoder_file(tmp_path_factory):
 @pytest.fixture(scope="module")
 def emoji():
     """120 pictures of the sample collection, as they are bundled."""
-    source = open_source(sample_path("emoji"))
+    source = open_source(get_sample_path("emoji"))
     return ItemList(source.path, list(source)[:120])
 
 
@@ -93,7 +93,7 @@ def said(encoder, pixels):
 
 def test_pictures_are_described_trained_on_and_annotated(encoder_file, emoji, tmp_path):
     encoder = OnnxEncoder(encoder_file).fit(emoji)
-    extract(emoji, encoder, tmp_path / "a.parquet", shard_pictures=50)
+    extract_to_file(emoji, encoder, tmp_path / "a.parquet", shard_pictures=50)
     rows = open_source(tmp_path / "a.parquet")
     assert rows.X.shape == (120, WIDTH)
     assert isinstance(rows.X, np.ndarray)
@@ -108,11 +108,13 @@ def test_every_road_gives_the_same(encoder_file, emoji, tmp_path):
     few = ItemList(emoji.path, emoji.items[:20])
     encoder = OnnxEncoder(encoder_file, normalise="clip", crop=0.9).fit(few)
     encoder.save(tmp_path / "saved")
-    again = load_describer(tmp_path / "saved")
+    again = load_extractor(tmp_path / "saved")
     assert again.fingerprint() == encoder.fingerprint()
     assert again.parameters() == encoder.parameters()
     rows = encoder.transform(few, augment=1)
-    np.testing.assert_array_equal(again.transform(few, augment=1, executor=Processes(2, after=0)).X, rows.X)
+    np.testing.assert_array_equal(
+        again.transform(few, augment=1, executor=ProcessExecutor(2, local_seconds=0)).X, rows.X
+    )
     assert not (rows.X[0] == rows.X[1]).all()
     columns, values = again.transform_one(few.items[0].content)
     assert columns.tolist() == list(range(WIDTH))
@@ -120,17 +122,17 @@ def test_every_road_gives_the_same(encoder_file, emoji, tmp_path):
 
 
 def test_beside_histograms_it_has_unit_length(encoder_file, collection):
-    both = Concatenation([Hog(), OnnxEncoder(encoder_file)]).fit(collection)
+    both = ConcatenatedFeatures([HogFeatures(), OnnxEncoder(encoder_file)]).fit(collection)
     assert not both.dense
     rows = both.transform(collection)
-    assert rows.X.shape == (24, Hog().n_features_ + WIDTH)
+    assert rows.X.shape == (24, HogFeatures().n_features_ + WIDTH)
     alone = OnnxEncoder(encoder_file).transform(collection).X
     np.testing.assert_allclose(
         rows.X[:, -WIDTH:].toarray(), alone / np.linalg.norm(alone, axis=1, keepdims=True), rtol=1e-5
     )
     again = load_saved(both)
     assert again.fingerprint() == both.fingerprint()
-    other = describer(f"hog,onnx:{identity(encoder_file.with_name('other.onnx'), [1, 3, 4, 4])}")
+    other = create_extractor(f"hog,onnx:{identity(encoder_file.with_name('other.onnx'), [1, 3, 4, 4])}")
     with pytest.raises(InputError, match="made with model"):
         again.refuse_options(other.identity(), "here", "x")
 
@@ -177,8 +179,8 @@ def test_bytes_are_given_as_bytes(tmp_path):
 
 def test_sides_that_are_open(tmp_path):
     file = identity(tmp_path / "a.onnx", ["n", 3, "height", "width"])
-    assert OnnxEncoder(file)._network().wanted[2:4] == (224, 224)
-    assert OnnxEncoder(file, side=96)._network().wanted[2:4] == (96, 96)
+    assert OnnxEncoder(file)._network().input[2:4] == (224, 224)
+    assert OnnxEncoder(file, side=96)._network().input[2:4] == (96, 96)
     fixed = identity(tmp_path / "b.onnx", ["n", 3, 32, "width"])
     with pytest.raises(InputError, match="takes pictures of 32 x None pixels, and side is 96"):
         OnnxEncoder(fixed, side=96)._network()
@@ -211,7 +213,7 @@ def test_no_finite_numbers_reject_the_picture(tmp_path):
 
     nodes = [helper.make_node("Log", ["picture"], ["logs"]), helper.make_node("Flatten", ["logs"], ["out"])]
     encoder = OnnxEncoder(saved(tmp_path / "a.onnx", nodes, [1, 3, 2, 2], ["out"]), normalise="unit")
-    with pytest.raises(RejectedItem, match="no finite features"):
+    with pytest.raises(UnreadableItemError, match="no finite features"):
         said(encoder, np.zeros((2, 2, 3)))
     assert said(encoder, np.full((2, 2, 3), 255)).tolist() == [0.0] * 12
 
@@ -279,6 +281,6 @@ def test_a_file_that_is_too_large_is_not_read(encoder_file, monkeypatch):
 
 def test_without_the_runtime_the_command_is_named(encoder_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    onnx_network.opened.cache_clear()
+    onnx_network.open_network.cache_clear()
     with pytest.raises(InputError, match=r"pip install 'wsabie\[onnx\]'"):
         OnnxEncoder(encoder_file)._network()

@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wsabie.base.errors import InputError
-from wsabie.base.memory_budget import ITEM_MEMORY
-from wsabie.features import onnx_trial
-from wsabie.features.onnx_encoder import OnnxEncoder
-from wsabie.features.onnx_graph import check_graph
-from wsabie.features.onnx_network import Model, Network, Trial, centre_of
-from wsabie.sources.records import ItemList
+from wsabie.core.errors import InputError
+from wsabie.core.memory_budget import ITEM_MEMORY
+from wsabie.features.encoders import onnx_sandbox
+from wsabie.features.encoders.onnx_encoder import OnnxEncoder
+from wsabie.features.encoders.onnx_graph_check import check_graph
+from wsabie.features.encoders.onnx_network import OnnxContent, OnnxNetwork, TrialCost, crop_centre
+from wsabie.io.records import ItemList
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -131,12 +131,12 @@ def test_an_input_without_end_is_refused(tmp_path):
 def test_the_centre_lies_in_the_picture(short):
     for height, width in ((short, short), (short, short + 1), (short * 4 // 3, short), (1, short), (20_000, 3)):
         for sides in ((224, 224), (299, 299), (384, 32)):
-            assert centre_of(np.zeros((height, width, 3), np.uint8), *sides).size == sides[::-1]
+            assert crop_centre(np.zeros((height, width, 3), np.uint8), *sides).size == sides[::-1]
 
 
 def test_networks_share_the_memory_of_pictures(monkeypatch):
-    monkeypatch.setattr(Network, "run", lambda *_: np.array([ITEM_MEMORY.used], np.float32))
-    shares = Network.features(object.__new__(Network), None, None, None, Trial(1, 1 << 20))
+    monkeypatch.setattr(OnnxNetwork, "run", lambda *_: np.array([ITEM_MEMORY.used], np.float32))
+    shares = OnnxNetwork.features(object.__new__(OnnxNetwork), None, None, None, TrialCost(1, 1 << 20))
     assert (shares.tolist(), ITEM_MEMORY.used) == ([1 << 20], 0)
 
 
@@ -242,8 +242,8 @@ def test_published_networks_pass():
 
 
 def test_a_file_is_looked_through_once_and_is_not_copied(tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_trial, "check_model", None)  # of this process, not of the one that tries
+    monkeypatch.setattr(onnx_sandbox, "require_safe_model", None)  # of this process, not of the one that tries
     path = write_network(tmp_path / "a.onnx", [node("Flatten", ["picture"])])
     assert fit(path).n_features_ == 48
-    model = Model.read(path)
+    model = OnnxContent.load(path)
     assert model.to_bytes() is model.to_bytes()

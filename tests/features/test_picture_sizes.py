@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wsabie.features.decode import decode
-from wsabie.features.registry import describer
-from wsabie.models.occlusion import windows
-from wsabie.sources.records import Item, ItemList
-from wsabie.sources.regions import Cutout, parse_region
+from wsabie.features.extractor_registry import create_extractor
+from wsabie.features.images.image_decoder import decode_image
+from wsabie.io.records import Item, ItemList
+from wsabie.io.regions import RegionCrop, parse_region
+from wsabie.models.explanations.occlusion import list_windows
 
 SIDES = (1, 2, 3, 17, 101, 257, 333)
 SHAPES = [*itertools.product(SIDES[:5], SIDES[:5]), *((n, n + 1) for n in SIDES), (1, 20_000), (20_000, 1), (3, 60_000),
@@ -43,7 +43,7 @@ def encoder_file(tmp_path_factory):
 def test_every_shape_is_described(name, collection, request):
     named = f"onnx:{request.getfixturevalue('encoder_file')}" if name == "onnx" else name
     options = {"terms": {"n_terms": 40}, "textons": {"n_textons": 16}}.get(name, {})
-    fitted = describer(named, **options, crop=0.9).fit(collection)
+    fitted = create_extractor(named, **options, crop=0.9).fit(collection)
     items = [Item(f"{h} x {w}", content(h, w), ()) for h, w in SHAPES]
     rows = fitted.transform(ItemList(collection.path, items), augment=1)
     assert rows.X.shape == (2 * len(SHAPES), fitted.n_features_)
@@ -57,14 +57,14 @@ def test_every_shape_is_described(name, collection, request):
 @pytest.mark.parametrize("region", ["0%,0%,1%,1%", "99%,99%,1%,1%", "0,0,1,1", "10%,10%,80%,80%"])
 def test_regions_of_every_shape(region):
     for height, width in SHAPES:
-        pixels = decode(Cutout(content(height, width), parse_region(region)), size=64)
+        pixels = decode_image(RegionCrop(content(height, width), parse_region(region)), size=64)
         assert min(pixels.shape) >= 1
 
 
 def test_windows_of_every_shape_cover_it():
     for height, width in ((1, 1), (1, 512), (512, 1), (3, 2), (512, 511)):
         seen = np.zeros((height, width), bool)
-        for left, top, right, bottom in windows(width, height):
+        for left, top, right, bottom in list_windows(width, height):
             assert 0 <= left < right <= width
             assert 0 <= top < bottom <= height
             seen[top:bottom, left:right] = True

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wsabie.features.decode import OUTSIDE, TURNED, RejectedItem, decode, decode_full
-from wsabie.features.extract import extract
-from wsabie.features.visual_terms import VisualTerms
-from wsabie.sources.fingerprint import fingerprint
-from wsabie.sources.parquet_pictures import write_pictures
-from wsabie.sources.records import Item, ItemList
-from wsabie.sources.regions import Box, Cutout, Region
+from wsabie.features.base.extraction import extract_to_file
+from wsabie.features.images.image_decoder import OUTSIDE, TURNED, UnreadableItemError, decode_image, decode_with_size
+from wsabie.features.images.visual_words import VisualWords
+from wsabie.io.fingerprints import compute_fingerprint
+from wsabie.io.formats.parquet_images import write_parquet_images
+from wsabie.io.records import Item, ItemList
+from wsabie.io.regions import Box, Region, RegionCrop
 
 RED, BLUE, GREEN, GREY = (200, 0, 0), (0, 0, 200), (0, 200, 0), (128, 128, 128)
 
@@ -31,7 +31,7 @@ def painted(scale: int = 1, kind: str = "PNG", **options) -> bytes:
 
 def cut(content: bytes, *box: float, frame: tuple[float, float] | None = None, outlines=(), **options):
     region = Region(Box(*box), tuple(array("f", one) for one in outlines), frame)
-    return decode_full(Cutout(content, region), **options)
+    return decode_with_size(RegionCrop(content, region), **options)
 
 
 def colours(pixels) -> dict[tuple[int, ...], int]:
@@ -59,7 +59,7 @@ def test_a_box_is_cut_off_at_the_edges() -> None:
 
 @pytest.mark.parametrize("box", [(100, 0, 120, 10), (0, 60, 10, 70), (-9, 0, 0, 9), (20, 20, 20, 30), (30, 9, 20, 30)])
 def test_nothing_inside_is_refused(box: tuple[float, ...]) -> None:
-    with pytest.raises(RejectedItem) as caught:
+    with pytest.raises(UnreadableItemError) as caught:
         cut(painted(), *box)
     assert (caught.value.reason, caught.value.detail) == (OUTSIDE, "the picture has 100 x 60 pixels")
 
@@ -119,41 +119,41 @@ def test_a_region_lies_in_the_upright_picture() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     turned = painted(1, "PNG", exif=exif)
-    assert decode(turned).shape == (100, 60, 3)
+    assert decode_image(turned).shape == (100, 60, 3)
     assert colours(cut(turned, 30, 60, 50, 80).pixels) == {GREEN: 400}
-    with pytest.raises(RejectedItem) as caught:
+    with pytest.raises(UnreadableItemError) as caught:
         cut(turned, 60, 10, 80, 30, frame=(100, 60))
     assert caught.value.reason == TURNED
 
 
 def test_a_broken_picture_is_refused_as_ever() -> None:
-    with pytest.raises(RejectedItem, match="empty file"):
+    with pytest.raises(UnreadableItemError, match="empty file"):
         cut(b"", 0, 0, 9, 9)
 
 
 def regions(content: bytes, *boxes: Box) -> ItemList:
     return ItemList(
-        Path("here"), [Item(f"a#{i}", Cutout(content, Region(b)), ("x",), "a") for i, b in enumerate(boxes)]
+        Path("here"), [Item(f"a#{i}", RegionCrop(content, Region(b)), ("x",), "a") for i, b in enumerate(boxes)]
     )
 
 
 def test_regions_become_rows_and_a_file(tmp_path: Path) -> None:
     source = regions(painted(), Box(0, 0, 40, 40), Box(60, 10, 80, 30), Box(200, 0, 210, 10))
-    terms = VisualTerms(n_terms=2, size=64).fit(source)
+    terms = VisualWords(n_terms=2, size=64).fit(source)
     rows = terms.transform(source)
     assert (rows.ids, rows.groups) == (["a#0", "a#1"], ["a", "a"])
     out = tmp_path / "rows.parquet"
-    assert extract(source, terms, out) == 2
+    assert extract_to_file(source, terms, out) == 2
     indices, values = terms.transform_one(source.items[1].content)
     assert (rows.X[1].indices.tolist(), rows.X[1].data.tolist()) == (indices.tolist(), values.tolist())
     assert terms.block_map(source.items[1].content).boxes.max() <= 20
 
 
 def test_the_region_belongs_to_what_a_collection_is() -> None:
-    one, other = (fingerprint(regions(painted(), Box(0, 0, 40, n))) for n in (40, 41))
+    one, other = (compute_fingerprint(regions(painted(), Box(0, 0, 40, n))) for n in (40, 41))
     assert one != other
 
 
 def test_regions_are_not_copied_as_pictures(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="describe them first: wsabie features images here"):
-        write_pictures(regions(painted(), Box(0, 0, 40, 40)), tmp_path / "a.parquet")
+        write_parquet_images(regions(painted(), Box(0, 0, 40, 40)), tmp_path / "a.parquet")

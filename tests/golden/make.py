@@ -16,8 +16,8 @@ import numpy as np
 from PIL import Image
 
 import wsabie
-from wsabie.models.annotator import Annotator
-from wsabie.sources.records import Item, ItemList
+from wsabie.io.records import Item, ItemList
+from wsabie.models.annotators.annotator import Annotator
 
 FOLDER = Path(__file__).parent
 COLOURS = {"sky": (90, 150, 240), "grass": (40, 150, 50), "brick": (170, 60, 40)}
@@ -38,7 +38,7 @@ def annotator() -> Annotator:
     named = [(name, number) for number in range(4) for name in COLOURS]
     pictures = [Item(f"{name} {n}", picture(name, n), (name, "Bild 犬")) for name, n in named]
     source = ItemList(Path("pictures"), pictures)
-    terms = wsabie.VisualTerms(12, weighting="tfidf", size=64).fit(source)
+    terms = wsabie.VisualWords(12, weighting="tfidf", size=64).fit(source)
     rows = terms.transform(source)
     model = wsabie.Wsabie(**SMALL).fit(rows.X, rows.Y, label_names=rows.label_names)
     return Annotator(model, terms, facts={"source": "pictures", "rows": len(rows)}, dictionary=rows.dictionary)

@@ -8,15 +8,15 @@ import numba
 import numpy as np
 import pytest
 
-from wsabie.kernels._jit import FLAGS
-from wsabie.kernels.byte_products import LABELS, WIDEST, block_products
+from wsabie.kernels.compiler import FLAGS
+from wsabie.kernels.ranking.byte_products import LABELS, WIDEST, multiply_block
 
 FOUR, ONE = (None, None, None, None), (None,)
 
 
 @numba.njit(**FLAGS)
 def products(words, start, queries, starts, first, many, out):
-    block_products(words, start, queries, starts, first, many, out)
+    multiply_block(words, start, queries, starts, first, many, out)
 
 
 def drawn(n_blocks, n_words, n, seed=0):
@@ -45,7 +45,7 @@ def test_equals_the_slow_twin(many, n_words):
     for first in (0, 2):
         mine, theirs = np.empty((2, 5, LABELS), np.int32)
         products(words, n_words * LABELS, queries, starts, first, many, mine)
-        block_products(words, n_words * LABELS, queries, starts, first, many, theirs)
+        multiply_block(words, n_words * LABELS, queries, starts, first, many, theirs)
         np.testing.assert_array_equal(mine[: len(many)], theirs[: len(many)])
 
 
@@ -62,20 +62,20 @@ def test_the_widest_there_are_do_not_overflow():
 
 ELSEWHERE = """
 import numpy as np
-from wsabie.kernels import screening
-from wsabie.kernels.byte_products import LABELS, by_bytes
+from wsabie.kernels.ranking import topk_screening
+from wsabie.kernels.ranking.byte_products import LABELS, has_byte_products
 rng = np.random.default_rng(1)
 words = rng.integers(0, 2**32, 3 * 5 * LABELS, dtype=np.uint32)
 ones = np.ones(3 * LABELS, np.float32)
-codes = screening.ByteCodes(words, ones, 0 * ones, np.full((3, 2), 0.5, np.float32))
+codes = topk_screening.ByteCodes(words, ones, 0 * ones, np.full((3, 2), 0.5, np.float32))
 asked = rng.integers(0, 2**32, (6, 5), dtype=np.uint32)
 starts = -128 * asked.view(np.int8).sum(axis=1, dtype=np.int32)
 one = np.ones(6, np.float32)
-found = screening.in_sight(6, 3, 20)
-screening.screen(codes, screening.ByteQueries(asked, starts, one, 100 * one, one, 0 * one), found,
-                 np.empty((4, LABELS), np.int32), 0, 3)
-screening.settle(found, found.bounds)
-print(by_bytes())
+found = topk_screening.allocate_candidates(6, 3, 20)
+queries = topk_screening.ByteQueries(asked, starts, one, 100 * one, one, 0 * one)
+topk_screening.screen_labels(codes, queries, found, np.empty((4, LABELS), np.int32), 0, 3)
+topk_screening.drop_below_bounds(found, found.bounds)
+print(has_byte_products())
 print(found.labels.tolist(), found.counts.tolist(), found.bounds.tolist())
 """
 

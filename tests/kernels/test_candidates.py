@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from passes import assert_same, fast_block, fast_owpc, fast_sequential, slow, slow_owpc
 from strategies import Problem, make_rule, problems, seeds, weighted
-from wsabie.kernels import candidates
-from wsabie.kernels.candidates import DenseRow, Row, Weights
+from wsabie.kernels.embedding import candidates
+from wsabie.kernels.embedding.candidates import DenseQuery, SparseQuery, WeightLabels
 
 WIDTH = (None,)
 
 
 @numba.njit
 def step(labels: Any, rule: Any, y: int, q: Any, weight: Any, width: Any) -> Any:
-    before = candidates.score(labels, q, y, width)
-    candidates.push(labels, rule, y, q, weight, width)
-    candidates.limit(labels, rule, y, width)
-    return before, candidates.score(labels, q, y, width)
+    before = candidates.score_label(labels, q, y, width)
+    candidates.update_label(labels, rule, y, q, weight, width)
+    candidates.clip_norm(labels, rule, y, width)
+    return before, candidates.score_label(labels, q, y, width)
 
 
 @settings(max_examples=30)
@@ -70,18 +70,18 @@ def test_owners_change_no_bit(problem: Problem, seed: int, data: st.DataObject) 
     assert np.array_equal(alone.counters, shared.counters)
 
 
-def labels_of(n_labels: int, d: int) -> Weights:
+def labels_of(n_labels: int, d: int) -> WeightLabels:
     rng = np.random.default_rng(0)
     table = rng.standard_normal((n_labels, d)).astype(np.float32)
     one = np.ones(n_labels, np.float32)
-    return Weights(table, one, np.einsum("ij,ij->i", table, table), np.zeros(n_labels, np.float32))
+    return WeightLabels(table, one, np.einsum("ij,ij->i", table, table), np.zeros(n_labels, np.float32))
 
 
 @pytest.mark.parametrize("dense", [False, True])
 def test_a_step_by_hand(dense: bool) -> None:
     """w += step * x: the score rises by step * |x|^2."""
     x = np.float32([2, 0, -1])
-    q = DenseRow(x) if dense else Row(np.int32([0, 2]), np.float32([2, -1]))
+    q = DenseQuery(x) if dense else SparseQuery(np.int32([0, 2]), np.float32([2, -1]))
     labels = labels_of(2, 3)
     w = labels.table[1].copy()
     before, after = step(labels, make_rule(2, step_weights=0.5), 1, q, np.float32(3), WIDTH)
@@ -97,7 +97,7 @@ def test_lengths_are_carried_through_decay_and_limit() -> None:
     rule = make_rule(1, step_weights=0.3, keep_weights=0.95, max_norm_weights=2.0)
     for _ in range(1000):
         indices = np.sort(rng.choice(40, 5, replace=False)).astype(np.int32)
-        q = Row(indices, rng.standard_normal(5).astype(np.float32))
+        q = SparseQuery(indices, rng.standard_normal(5).astype(np.float32))
         step(labels, rule, 0, q, np.float32(rng.choice([-1, 1])), WIDTH)
         length = float(np.linalg.norm(labels.table[0].astype(float) * labels.scale[0]))
         assert length <= 2.0 * (1 + 1e-3)
@@ -109,7 +109,7 @@ def test_lengths_are_carried_through_decay_and_limit() -> None:
 def test_a_scale_that_would_vanish_is_multiplied_into_its_row() -> None:
     labels = labels_of(1, 4)
     rule = make_rule(1, step_weights=0.0, keep_weights=0.1)
-    expected, q = labels.table[0].astype(float), Row(np.int32([1]), np.float32([1]))
+    expected, q = labels.table[0].astype(float), SparseQuery(np.int32([1]), np.float32([1]))
     for _ in range(12):
         step(labels, rule, 0, q, np.float32(1), WIDTH)
         expected *= float(np.float32(0.1))

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
-from wsabie.kernels import _jit
+from wsabie.kernels import compiler
 
 
 def test_an_interrupt_comes_when_the_compiler_is_done() -> None:
-    assert _jit.numba is not None  # its import has numba told
+    assert compiler.numba is not None  # its import has numba told
     before, steps = signal.getsignal(signal.SIGINT), []
 
     def compiles() -> None:

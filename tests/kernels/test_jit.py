@@ -15,9 +15,9 @@ import wsabie
 from passes import Outcome, fast_block, fast_owpc, fast_sequential
 from pooled import fast_pool, pooled
 from strategies import Problem, label_rows, make_problem, make_rule, random_space, sparse_rows, weighted, with_sketches
-from wsabie.kernels._jit import sources_checksum
-from wsabie.training.samplers import Sampler, sampling_of
-from wsabie.training.threads import Threads
+from wsabie.kernels.compiler import compute_sources_checksum
+from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.samplers import SamplerConfig, create_sampler
 
 PACKAGE = Path(wsabie.__file__).parent
 
@@ -76,8 +76,8 @@ def others(problem: Problem) -> dict[str, Problem]:
     """The same rows with weights, other samplers and every variant of the step."""
     made = {name: weighted(problem, both=name == "both", rng=np.random.default_rng(1)) for name in ("weights", "both")}
     for name in ("frequency", "adaptive", "full-sort"):
-        sampling = sampling_of(Sampler(name), problem.space, np.arange(30), 1)  # type: ignore[arg-type]
-        with Threads(1) as threads:
+        sampling = create_sampler(SamplerConfig(name), problem.space, np.arange(30), 1)  # type: ignore[arg-type]
+        with KernelThreads(1) as threads:
             sampling.refresh(problem.space, threads)
         made[name] = problem._replace(sampler=sampling.per_thread[0])
     decay = dict.fromkeys(("keep_rows", "keep_labels", "keep_weights"), np.float32(0.9))
@@ -116,8 +116,8 @@ def test_compiled_and_interpreted_kernels_agree(tmp_path: Path) -> None:
 
 ENCODE = """
 import json, numpy as np
-from wsabie.kernels.towers import Dense, encode_rows
-tower = Dense(np.full((1, 16), 3, np.float32), np.ones((1, 1), np.float32))
+from wsabie.kernels.embedding.towers import DenseTower, encode_rows
+tower = DenseTower(np.full((1, 16), 3, np.float32), np.ones((1, 1), np.float32))
 out = np.zeros((1, 16), np.float32)
 encode_rows(tower, 0, 1, out, (None,))
 print(json.dumps({"value": float(out[0, 0]), "hits": sum(encode_rows.stats.cache_hits.values())}))
@@ -127,7 +127,7 @@ print(json.dumps({"value": float(out[0, 0]), "hits": sum(encode_rows.stats.cache
 def test_an_edited_leaf_is_seen_in_spite_of_the_cache(tmp_path: Path) -> None:
     """The entry point lies in another file than the leaf, which is all that numba itself looks at."""
     package = tmp_path / "wsabie"
-    for part in ("__init__.py", "base", "kernels"):
+    for part in ("__init__.py", "core", "kernels"):
         source = PACKAGE / part
         if source.is_dir():
             shutil.copytree(source, package / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -141,7 +141,7 @@ def test_an_edited_leaf_is_seen_in_spite_of_the_cache(tmp_path: Path) -> None:
 
     assert encode() == {"value": 3, "hits": 0}
     assert encode() == {"value": 3, "hits": 1}
-    leaf = package / "kernels" / "registers.py"
+    leaf = package / "kernels" / "primitives" / "vector_registers.py"
     before = leaf.read_text()
     leaf.write_text(
         before.replace("builder.fadd(builder.fmul(a, b, flags=_FUSED), c", "builder.fsub(c, builder.fmul(a, b)")
@@ -153,18 +153,19 @@ def test_an_edited_leaf_is_seen_in_spite_of_the_cache(tmp_path: Path) -> None:
     assert len(list((tmp_path / "cache").rglob("*encode_rows*.nbi"))) == 2, "neither version reads the other's index"
 
 
-@pytest.mark.parametrize(("name", "changes"), [("vector.py", True), ("reference.py", False), ("new.py", True)])
-def test_checksum_covers_names_and_contents_of_what_is_compiled(tmp_path: Path, name: str, changes: bool) -> None:
-    for file in ("vector.py", "reference.py"):
+@pytest.mark.parametrize("name", ["vectors.py", "training/warp.py", "training/owpc.py"])
+def test_checksum_covers_files_in_all_folders(tmp_path: Path, name: str) -> None:
+    (tmp_path / "training").mkdir()
+    for file in ("vectors.py", "training/warp.py"):
         (tmp_path / file).write_text("x = 1\n")
-    before = sources_checksum(tmp_path)
-    assert sources_checksum(tmp_path) == before
+    before = compute_sources_checksum(tmp_path)
+    assert compute_sources_checksum(tmp_path) == before
     (tmp_path / name).write_text("x = 2\n")
-    assert (sources_checksum(tmp_path) != before) is changes
+    assert compute_sources_checksum(tmp_path) != before
 
 
 def test_checksum_sees_a_file_renamed(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
-    before = sources_checksum(tmp_path)
+    before = compute_sources_checksum(tmp_path)
     (tmp_path / "a.py").rename(tmp_path / "b.py")
-    assert sources_checksum(tmp_path) != before
+    assert compute_sources_checksum(tmp_path) != before

@@ -6,17 +6,17 @@ import sys
 
 import numpy as np
 import pytest
+from tests.reference.label_pairs import compute_all_edges
 
-from wsabie.kernels.label_pairs import TILE, Labels, edges_of, new_tile
-from wsabie.kernels.label_pairs_reference import edges_in_order
+from wsabie.kernels.ranking.label_pairs import TILE, LabelVectors, allocate_tile, compute_edges
 
 
 def edges(W, weight, objects, parts):
     table = np.ascontiguousarray(W, np.float32)
     n, dim = table.shape
     out = np.full(len(objects), np.nan, np.float32)
-    labels = Labels(table.ravel(), dim, n, np.float32(weight))
-    edges_of(labels, np.array(objects), np.array(parts), dim, new_tile(dim), out, 0, len(out))
+    labels = LabelVectors(table.ravel(), dim, n, np.float32(weight))
+    compute_edges(labels, np.array(objects), np.array(parts), dim, allocate_tile(dim), out, 0, len(out))
     return out
 
 
@@ -31,7 +31,7 @@ def test_equals_the_slow_twin(dim, weight):
     W = np.random.default_rng(dim).normal(size=(20, dim)).astype(np.float32)
     objects, parts = np.divmod(np.arange(400), 20)
     found = edges(W, weight, objects, parts).reshape(20, 20)
-    np.testing.assert_allclose(found, edges_in_order(W, weight), atol=2e-6 * dim)
+    np.testing.assert_allclose(found, compute_all_edges(W, weight), atol=2e-6 * dim)
 
 
 def test_equal_pairs_have_equal_bits_in_every_row_and_column():
@@ -47,12 +47,12 @@ def test_equal_pairs_have_equal_bits_in_every_row_and_column():
 
 WITHOUT_JIT = """
 import numpy as np
-from wsabie.search.label_pairs import LabelPairs
+from wsabie.search.label_pairs import LabelPairIndex
 rng = np.random.default_rng(3)
 W, a, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((9, 3), (2, 9), (2, 9)))
-pairs = LabelPairs(W, 0.5, [[1, 2], [3, 3]], 2.0, same=False)
+pairs = LabelPairIndex(W, 0.5, [[1, 2], [3, 3]], 2.0, same=False)
 print([found.tolist() for found in pairs.top(a, b, 6)], pairs.ranks(a, b, [0, 8], [1, 2]).tolist())
-print([found.tolist() for found in pairs.top(a, b, 6, couples=[[1, 2], [5, 6]])], pairs.looked_.tolist())
+print([found.tolist() for found in pairs.top(a, b, 6, couples=[[1, 2], [5, 6]])], pairs.n_scored_.tolist())
 """
 
 

@@ -7,18 +7,19 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference import relation_patterns as relation_patterns_reference
+from tests.reference import training_loops as training_loops_reference
 
 from passes import TABLES, assert_same
 from pooled import Pooled, fast_pool, slow_pool
 from strategies import DIM, make_rule, random_space, seeds, sparse_rows
-from wsabie.base.validation import check_features
-from wsabie.kernels import patterns_reference, reference
-from wsabie.kernels.warp import UPDATES
-from wsabie.space import tables
-from wsabie.space.parts import PartsSpace, ThingSpace
-from wsabie.space.protocol import Sides
-from wsabie.space.shared import Ends
-from wsabie.training.part_pictures import _times
+from wsabie.core.validation import check_features
+from wsabie.embedding import tables
+from wsabie.embedding.multi_relation_space import RelationEnds
+from wsabie.embedding.parts_space import ItemSpace, PartsSpace
+from wsabie.embedding.protocols import ComposedInputs
+from wsabie.kernels.training.warp import UPDATES
+from wsabie.training.quadruplet_visits import _scale_rows
 from wsabie.training.targets import build_targets
 
 N_LABELS = 5
@@ -30,11 +31,11 @@ def asked(things: Any, who: Any, other: Any, Y: Any, rng: Any, negatives: int, w
     points = random_space(things.shape[1], N_LABELS, "dot", rng)
     made = make_rule(things.shape[0], **rule)
     for table in (points.features, points.labels):
-        tables.project_rows(table, float(made.max_norm_rows))
-    space = PartsSpace.of(points, None, 0.3).view(Ends("pictures", "things", "things", inputs, negatives))
+        tables.clip_row_norms(table, float(made.max_norm_rows))
+    space = PartsSpace.of(points, None, 0.3).view(RelationEnds("pictures", "things", "things", inputs, negatives))
     hidden = sp.csr_matrix((np.ones(len(who), np.int8), who, np.arange(len(who) + 1)), Y.shape)
     targets = build_targets(Y, None, "mean", 0, hidden)
-    sides = Sides(_times(inputs, weight), who, who[targets.rows], np.asarray(other, np.int32))
+    sides = ComposedInputs(_scale_rows(inputs, weight), who, who[targets.rows], np.asarray(other, np.int32))
     return Pooled(space, sides, targets, made, np.arange(len(targets.rows)))
 
 
@@ -81,14 +82,20 @@ def test_the_query_ranks_things_as_whole_quadruplets_do(seed: int) -> None:
     things, r, s = rng.standard_normal((6, 4)), 0.3, 0.6
     Y = sp.csr_matrix(([1], ([0], [1])), (1, 6), np.int8)
     problem = asked(things, [0], [3], Y, rng, 0, s)
-    V, U, W = problem.space.features, problem.space.asked, rng.standard_normal((N_LABELS, tables.padded_width(DIM)))
+    V, U, W = (
+        problem.space.features,
+        problem.space.label_points,
+        rng.standard_normal((N_LABELS, tables.compute_padded_width(DIM))),
+    )
 
     def whole(part: int, object_label: int = 1, part_label: int = 3) -> float:
         edges = (things[0] @ V) @ U[object_label] + (things[part] @ V) @ U[part_label]
         edges += r * W[object_label] @ W[part_label] + s * (things[0] @ V) @ (things[part] @ V)
         return float(edges)
 
-    q = patterns_reference.fold(reference.double(problem.space.pattern(problem.inputs)), 0)
+    q = relation_patterns_reference.encode_query(
+        training_loops_reference.convert_to_float64(problem.space.pattern(problem.inputs)), 0
+    )
     for part in range(1, 6):
         folded = q @ (things[part] @ V) - q @ (things[1] @ V)
         np.testing.assert_allclose(folded, whole(part) - whole(1), rtol=1e-4, atol=1e-4)
@@ -102,8 +109,8 @@ def test_a_step_follows_finite_differences_of_the_score(other: int, seed: int) -
     Y = sp.csr_matrix(([1], ([0], [1])), (1, 3), np.int8)  # picture 0 asks, 1 is right, 2 is all that violates
     problem = asked(things, [0], [other], Y, rng, 8, s, margin=50.0)
     space = problem.space
-    assert isinstance(space, ThingSpace)
-    V, U = space.features.astype(np.float64), space.asked.astype(np.float64)
+    assert isinstance(space, ItemSpace)
+    V, U = space.features.astype(np.float64), space.label_points.astype(np.float64)
 
     def gap() -> float:
         q = s * (things[0] @ V) + (U[other] if other >= 0 else 0)
@@ -132,7 +139,7 @@ def test_a_pass_of_several_blocks_has_the_same_bits_for_1_2_and_3_threads(negati
     problem = asked(things, who, rng.integers(0, N_LABELS, 900), Y, rng, negatives, 0.5, max_norm_rows=1.0)
     alone, *others = (fast_pool(problem, n).outcome for n in (1, 2, 3))
     assert alone.counters[UPDATES] > 500
-    assert not np.array_equal(alone.words, problem.space.asked)
+    assert not np.array_equal(alone.words, problem.space.label_points)
     for out in others:
         for name in (*TABLES, "counters"):
             assert np.array_equal(getattr(alone, name), getattr(out, name))

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.reference import candidates as candidates_reference
+from tests.reference import training_loops as training_loops_reference
 
 from strategies import seeds
-from wsabie.kernels import candidates_reference, reference
-from wsabie.kernels.similarity import Cosine, Dot, Euclidean, score, slopes
+from wsabie.kernels.embedding.similarity import Cosine, Dot, Euclidean, compute_slopes, score_similarity
 
 WIDTH = (None, None)
 KINDS = [Dot, Euclidean, Cosine]
@@ -19,7 +20,7 @@ KINDS = [Dot, Euclidean, Cosine]
 
 @numba.njit
 def compiled(labels: Any, q: Any, y: int, width: Any) -> Any:
-    return score(labels, q, y, width), slopes(labels, q, y, width)
+    return score_similarity(labels, q, y, width), compute_slopes(labels, q, y, width)
 
 
 def draw(kind: Any, seed: int, scale: float = 1.0) -> tuple[Any, np.ndarray]:
@@ -45,7 +46,7 @@ def unit(*places: tuple[int, float]) -> np.ndarray:
 )
 def test_hand_worked_scores(kind: Any, expected: float) -> None:
     labels = kind(unit((0, 1), (1, 2))[None], np.float32([0.5]))
-    assert score(labels, unit((0, 3), (1, 4)), 0, WIDTH) == pytest.approx(expected, rel=1e-6)
+    assert score_similarity(labels, unit((0, 3), (1, 4)), 0, WIDTH) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,17 +54,19 @@ def test_hand_worked_scores(kind: Any, expected: float) -> None:
 def test_equals_the_twin(kind: Any, seed: int) -> None:
     labels, q = draw(kind, seed)
     s, slope = compiled(labels, q, 2, WIDTH)
-    slow = reference.double(labels)
-    assert s == pytest.approx(candidates_reference.score(slow, q.astype(float), 2), rel=1e-5, abs=1e-5)
-    np.testing.assert_allclose(slope, candidates_reference.slopes(slow, q.astype(float), 2), rtol=1e-4, atol=1e-6)
+    slow = training_loops_reference.convert_to_float64(labels)
+    assert s == pytest.approx(candidates_reference.score_label(slow, q.astype(float), 2), rel=1e-5, abs=1e-5)
+    np.testing.assert_allclose(
+        slope, candidates_reference.compute_slopes(slow, q.astype(float), 2), rtol=1e-4, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_python_and_compiled_bodies_agree(kind: Any) -> None:
     labels, q = draw(kind, 3)
     s, slope = compiled(labels, q, 1, WIDTH)
-    assert score(labels, q, 1, WIDTH) == pytest.approx(s, rel=1e-6)
-    np.testing.assert_allclose(slopes(labels, q, 1, WIDTH), slope, rtol=1e-6)
+    assert score_similarity(labels, q, 1, WIDTH) == pytest.approx(s, rel=1e-6)
+    np.testing.assert_allclose(compute_slopes(labels, q, 1, WIDTH), slope, rtol=1e-6)
 
 
 def numeric_gradient(function: Any, x: np.ndarray) -> np.ndarray:
@@ -85,15 +88,15 @@ def test_slopes_are_the_gradient(kind: Any, seed: int, query_length: float | Non
     labels, q = draw(kind, seed)
     labels.table[2] = resized(labels.table[2], label_length)
     q = resized(q, query_length)
-    slow, q64, w = reference.double(labels), q.astype(float), labels.table[2].astype(float)
+    slow, q64, w = training_loops_reference.convert_to_float64(labels), q.astype(float), labels.table[2].astype(float)
 
     def at_label(row: np.ndarray) -> float:
-        return candidates_reference.score(slow._replace(table=row[None], bias=slow.bias[2:]), q64, 0)
+        return candidates_reference.score_label(slow._replace(table=row[None], bias=slow.bias[2:]), q64, 0)
 
-    by_query = numeric_gradient(lambda x: candidates_reference.score(slow, x, 2), q64)
+    by_query = numeric_gradient(lambda x: candidates_reference.score_label(slow, x, 2), q64)
     by_label = numeric_gradient(at_label, w)
     for (a, b, c), tolerance in (
-        (candidates_reference.slopes(slow, q64, 2), 1e-6),
+        (candidates_reference.compute_slopes(slow, q64, 2), 1e-6),
         (compiled(labels, q, 2, WIDTH)[1], 1e-4),
     ):
         for found, expected in ((a * w + b * q64, by_query), (a * q64 + c * w, by_label)):
@@ -128,8 +131,8 @@ def test_near_zero_nothing_explodes(kind: Any, size: float) -> None:
 def test_distance_to_itself_is_the_best_score() -> None:
     labels, _ = draw(Euclidean, 5)
     labels = labels._replace(bias=np.zeros(3, np.float32))
-    assert score(labels, labels.table[1], 1, WIDTH) == pytest.approx(0, abs=2e-6)
-    assert score(labels, labels.table[1], 0, WIDTH) < -1
+    assert score_similarity(labels, labels.table[1], 1, WIDTH) == pytest.approx(0, abs=2e-6)
+    assert score_similarity(labels, labels.table[1], 0, WIDTH) < -1
 
 
 def test_cosine_does_not_depend_on_lengths() -> None:
@@ -137,4 +140,6 @@ def test_cosine_does_not_depend_on_lengths() -> None:
     bare = labels._replace(bias=np.zeros(3, np.float32))
     longer = bare._replace(table=bare.table * np.float32(7))
     for y in range(3):
-        assert score(longer, np.float32(0.1) * q, y, WIDTH) == pytest.approx(score(bare, q, y, WIDTH), rel=1e-5)
+        assert score_similarity(longer, np.float32(0.1) * q, y, WIDTH) == pytest.approx(
+            score_similarity(bare, q, y, WIDTH), rel=1e-5
+        )

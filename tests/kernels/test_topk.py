@@ -9,15 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from tests.reference.topk import select_topk
 
-from wsabie.base.lists import Lists
-from wsabie.kernels.topk import CHUNK, Heap, hide_labels, new_heap, scan_topk, score_few, sort_topk
-from wsabie.kernels.topk_reference import top_k_of_rows
+from wsabie.core.label_lists import LabelLists
+from wsabie.kernels.ranking.topk import (
+    CHUNK,
+    TopKHeap,
+    allocate_heap,
+    hide_labels,
+    scan_topk,
+    score_few_queries,
+    sort_topk,
+)
 
 
 def best(scores, k, *, width=None):
     """Top k through tiles of `width` labels."""
-    heap = new_heap(len(scores), k, scores.dtype)
+    heap = allocate_heap(len(scores), k, scores.dtype)
     width = width or max(1, scores.shape[1])
     bad = 0
     for first in range(0, scores.shape[1], width):
@@ -51,7 +59,7 @@ def test_fewer_candidates_than_k_leave_empty_slots():
 )
 def test_equals_the_slow_twin_under_many_ties_for_any_tiling(scores, k, width):
     labels, values, _ = best(scores, k, width=width)
-    expected_labels, expected_values = top_k_of_rows(scores, k)
+    expected_labels, expected_values = select_topk(scores, k)
     np.testing.assert_array_equal(labels, expected_labels)
     np.testing.assert_array_equal(values, expected_values)
 
@@ -61,7 +69,7 @@ def test_equals_the_slow_twin_under_many_ties_for_any_tiling(scores, k, width):
 def test_rows_that_are_no_heaps_are_ordered_too(scores, data):
     labels = np.array([data.draw(st.permutations(range(scores.shape[1]))) for _ in scores])
     expected = [np.lexsort((row, -theirs)) for row, theirs in zip(labels, scores, strict=True)]
-    found = Heap(scores.copy(), labels.copy())
+    found = TopKHeap(scores.copy(), labels.copy())
     sort_topk(found, 0, len(scores))
     np.testing.assert_array_equal(found.labels, np.take_along_axis(labels, np.array(expected), axis=1))
     np.testing.assert_array_equal(found.scores, np.take_along_axis(scores, np.array(expected), axis=1))
@@ -72,7 +80,7 @@ def test_rows_that_are_no_heaps_are_ordered_too(scores, data):
 def test_equals_the_slow_twin_on_long_rows(dtype, k):
     scores = np.random.default_rng(k).normal(size=(4, 1000)).astype(dtype)
     labels, values, _ = best(scores, k)
-    expected_labels, expected_values = top_k_of_rows(scores, k)
+    expected_labels, expected_values = select_topk(scores, k)
     np.testing.assert_array_equal(labels, expected_labels)
     np.testing.assert_array_equal(values, expected_values)
     assert values.dtype == dtype
@@ -99,7 +107,7 @@ def test_every_nan_is_counted_and_never_enters(place, sign):
 
 def test_threads_share_a_tile_by_rows():
     scores = np.random.default_rng(0).normal(size=(7, 300)).astype(np.float32)
-    whole, shared = new_heap(7, 5), new_heap(7, 5)
+    whole, shared = allocate_heap(7, 5), allocate_heap(7, 5)
     scan_topk(scores, 0, whole, 0, 7)
     for lo, hi in ((0, 3), (3, 3), (3, 7)):
         scan_topk(scores, 0, shared, lo, hi)
@@ -108,33 +116,33 @@ def test_threads_share_a_tile_by_rows():
 
 def test_hidden_labels_become_minus_infinity_only_inside_the_tile():
     tile = np.zeros((2, 3), np.float32)
-    hide_labels(tile, 10, Lists(np.array([0, 4, 4]), np.array([2, 10, 12, 13], np.int32)))
+    hide_labels(tile, 10, LabelLists(np.array([0, 4, 4]), np.array([2, 10, 12, 13], np.int32)))
     assert tile.tolist() == [[-np.inf, 0, -np.inf], [0, 0, 0]]
 
 
 WITHOUT_JIT = """
 import numpy as np
-from wsabie.base.lists import Lists
-from wsabie.kernels import ranks, topk
-from wsabie.kernels.similarity import Cosine, Dot, Euclidean
+from wsabie.core.label_lists import LabelLists
+from wsabie.kernels.ranking import label_ranks, topk
+from wsabie.kernels.embedding.similarity import Cosine, Dot, Euclidean
 rng = np.random.default_rng(3)
-heap = topk.new_heap(2, 4)
+heap = topk.allocate_heap(2, 4)
 print(topk.scan_topk(rng.normal(size=(2, 150)).astype(np.float32), 0, heap, 0, 2))
 topk.sort_topk(heap, 0, 2)
 print(heap.labels.tolist())
 table, queries = rng.normal(size=(9, 3)).astype(np.float32), rng.normal(size=(2, 3)).astype(np.float32)
-listed = Lists(np.array([0, 2, 3]), np.array([1, 5, 8], np.int32))
-hidden = Lists(np.array([0, 1, 1]), np.array([0], np.int32))
+listed = LabelLists(np.array([0, 2, 3]), np.array([1, 5, 8], np.int32))
+hidden = LabelLists(np.array([0, 1, 1]), np.array([0], np.int32))
 for kind in (Dot, Euclidean, Cosine):
     labels, own, other = kind(table, np.zeros(9, np.float32)), np.empty(3, np.float32), np.empty(1, np.float32)
-    counts = ranks.Counts(np.zeros(3, np.int32), np.zeros(3, np.int32))
-    scratch = ranks.new_scratch(2, 3)
-    ranks.score_listed(labels, queries, listed, own, 0, 2, scratch)
-    ranks.score_listed(labels, queries, hidden, other, 0, 2, scratch)
-    ranks.rank_counts(labels, queries, listed, own, counts, 0, 2, scratch)
-    ranks.leave_out(listed, own, hidden, other, counts, 0, 2)
+    counts = label_ranks.RankCounts(np.zeros(3, np.int32), np.zeros(3, np.int32))
+    scratch = label_ranks.allocate_scratch(2, 3)
+    label_ranks.score_listed_labels(labels, queries, listed, own, 0, 2, scratch)
+    label_ranks.score_listed_labels(labels, queries, hidden, other, 0, 2, scratch)
+    label_ranks.count_query_ranks(labels, queries, listed, own, counts, 0, 2, scratch)
+    label_ranks.subtract_excluded_labels(listed, own, hidden, other, counts, 0, 2)
     scores = np.empty((2, 9), np.float32)
-    ranks.score_rows(labels, queries, scores, 0, 2, scratch)
+    label_ranks.score_rows(labels, queries, scores, 0, 2, scratch)
     print(counts.above.tolist(), counts.tied.tolist(), own.round(4).tolist(), scores.round(4).tolist())
 for distances in (False, True):
     pairs = np.empty((2, 2), np.float32)
@@ -166,6 +174,6 @@ def test_inner_products_of_few_rows_are_those_of_float64(n_rows, dim):
     queries = rng.normal(size=(n_rows, dim)).astype(np.float32)
     for first, n_labels in [(0, 12), (1, 11), (5, 2), (11, 1), (3, 0)]:
         out = np.full((n_rows, n_labels), np.nan, np.float32)
-        score_few(padded.ravel(), dim + 3, first, queries, out)
+        score_few_queries(padded.ravel(), dim + 3, first, queries, out)
         exact = queries.astype(np.float64) @ padded[first : first + n_labels, :dim].T.astype(np.float64)
         np.testing.assert_allclose(out, exact, rtol=0, atol=1e-5)

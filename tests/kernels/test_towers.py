@@ -7,33 +7,43 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.reference import towers as towers_reference
+from tests.reference import training_loops as training_loops_reference
 
 from strategies import DIM, make_rule, seeds, sparse_rows
-from wsabie.base.validation import check_features
-from wsabie.kernels import reference, towers_reference
-from wsabie.kernels.towers import Dense, Frozen, Linear, Lookup, backprop, encode, encode_rows, tile_of
-from wsabie.space import tables
+from wsabie.core.validation import check_features
+from wsabie.embedding import tables
+from wsabie.kernels.embedding.towers import (
+    DenseTower,
+    FrozenTower,
+    LinearTower,
+    LookupTower,
+    backprop_entity,
+    choose_tile_size,
+    encode_entity,
+    encode_rows,
+)
 
 WIDTH = (None, None)
-KINDS = [Linear, Dense, Lookup, Frozen]
+KINDS = [LinearTower, DenseTower, LookupTower, FrozenTower]
 
 
 @numba.njit
 def compiled_backprop(tower: Any, i: int, g: Any, rule: Any, width: Any) -> None:
-    backprop(tower, i, g, rule, width)
+    backprop_entity(tower, i, g, rule, width)
 
 
 def draw(kind: Any, seed: int, limit: float = np.inf) -> tuple[Any, int]:
     """A tower of this kind whose rows are within the limit, and how many entities it has."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(1, 6)), int(rng.integers(1, 15))
-    table = tables.gaussian(d, DIM, 0.3, rng)
-    tables.project_rows(table, limit)
-    if kind in (Lookup, Frozen):
+    table = tables.draw_gaussian(d, DIM, 0.3, rng)
+    tables.clip_row_norms(table, limit)
+    if kind in (LookupTower, FrozenTower):
         return kind(table, rng.integers(0, d, n).astype(np.int32)), n
     X = sparse_rows(n, d, 0.6, rng)
-    rows = check_features(X if kind is Linear else X.toarray())
-    return (Linear(table, *rows, 4) if kind is Linear else Dense(table, rows)), n
+    rows = check_features(X if kind is LinearTower else X.toarray())
+    return (LinearTower(table, *rows, 4) if kind is LinearTower else DenseTower(table, rows)), n
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -42,8 +52,8 @@ def test_points_equal_the_twin(kind: Any, seed: int) -> None:
     tower, n = draw(kind, seed)
     out = np.full((n, 32), np.nan, np.float32)
     encode_rows(tower, 0, n, out, WIDTH)
-    slow = reference.double(tower)
-    np.testing.assert_allclose(out, [towers_reference.encode(slow, i) for i in range(n)], rtol=1e-5, atol=1e-6)
+    slow = training_loops_reference.convert_to_float64(tower)
+    np.testing.assert_allclose(out, [towers_reference.encode_entity(slow, i) for i in range(n)], rtol=1e-5, atol=1e-6)
 
 
 def test_hand_worked_point() -> None:
@@ -51,11 +61,11 @@ def test_hand_worked_point() -> None:
     V = np.zeros((4, 32), np.float32)
     V[1, 0], V[3, :2] = 5, (1, 7)
     rows = (np.int64([0, 2, 2]), np.int32([1, 3]), np.float32([2, -1]))
-    tower = Linear(V, *rows, 3)
+    tower = LinearTower(V, *rows, 3)
     q = np.ones(32, np.float32)
-    encode(tower, 0, q, WIDTH)
+    encode_entity(tower, 0, q, WIDTH)
     assert q[:3].tolist() == [9, -7, 0]
-    encode(tower, 1, q, WIDTH)
+    encode_entity(tower, 1, q, WIDTH)
     assert not q.any()
 
 
@@ -66,11 +76,11 @@ def test_hand_worked_point() -> None:
 def test_a_tile_fits_the_cache_or_has_some_non_zeros_of_a_row(n_features: int, per_row: int, rows: int) -> None:
     """256 KiB of rows of 112 floats; or of the features as many as hold 8 non-zeros on average."""
     table = np.broadcast_to(np.float32(0), (n_features, 112))
-    assert tile_of(table, np.arange(4) * per_row) == rows
+    assert choose_tile_size(table, np.arange(4) * per_row) == rows
 
 
 def test_only_the_rows_asked_for_are_written() -> None:
-    tower, _ = draw(Lookup, 1)
+    tower, _ = draw(LookupTower, 1)
     tower = tower._replace(ids=np.zeros(5, np.int32))
     out = np.full((5, 32), -1, np.float32)
     encode_rows(tower, 2, 4, out, WIDTH)
@@ -82,17 +92,17 @@ def test_only_the_rows_asked_for_are_written() -> None:
 @given(seed=seeds, limit=st.sampled_from([np.inf, 0.7, 1.0]), keep=st.sampled_from([1.0, 0.9]))
 def test_moved_rows_equal_the_twin(kind: Any, seed: int, limit: float, keep: float) -> None:
     tower, n = draw(kind, seed, limit)
-    slow, rng = reference.double(tower), np.random.default_rng(seed)
+    slow, rng = training_loops_reference.convert_to_float64(tower), np.random.default_rng(seed)
     for _ in range(6):
         i, g = int(rng.integers(n)), rng.standard_normal(32).astype(np.float32)
         g[DIM:] = 0
         rule = make_rule(1, step_rows=0.1, max_norm_rows=limit, keep_rows=keep)
         compiled_backprop(tower, i, g, rule, WIDTH)
-        towers_reference.backprop(slow, i, g.astype(float), rule)
+        towers_reference.backprop_entity(slow, i, g.astype(float), rule)
     np.testing.assert_allclose(tower.table, slow.table, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [Linear, Dense, Lookup])
+@pytest.mark.parametrize("kind", [LinearTower, DenseTower, LookupTower])
 @given(seed=seeds)
 def test_no_row_is_longer_than_allowed(kind: Any, seed: int) -> None:
     limit = np.float32(0.8)
@@ -106,11 +116,11 @@ def test_no_row_is_longer_than_allowed(kind: Any, seed: int) -> None:
 
 
 def test_frozen_rows_stay_and_equal_ids_share_a_row() -> None:
-    frozen, _ = draw(Frozen, 2)
+    frozen, _ = draw(FrozenTower, 2)
     before, g = frozen.table.copy(), np.ones(32, np.float32)
     compiled_backprop(frozen, 0, g, make_rule(1, step_rows=1.0, max_norm_rows=1.0), WIDTH)
     assert np.array_equal(frozen.table, before)
-    lookup = Lookup(np.zeros((2, 32), np.float32), np.int32([1, 1]))
+    lookup = LookupTower(np.zeros((2, 32), np.float32), np.int32([1, 1]))
     compiled_backprop(lookup, 0, g, make_rule(1, step_rows=1.0), WIDTH)
     compiled_backprop(lookup, 1, g, make_rule(1, step_rows=1.0), WIDTH)
     assert (lookup.table[1] == 2).all()

@@ -9,13 +9,18 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference import candidates as candidates_reference
+from tests.reference import random_numbers as random_numbers_reference
+from tests.reference import towers as towers_reference
+from tests.reference import training_loops as training_loops_reference
+from tests.reference import warp as warp_reference
 
 from passes import Proposed, fast_proposals, fast_sequential
 from strategies import DIM, Problem, make_problem, make_rule, problems, random_space
-from wsabie.kernels import candidates_reference, reference, rng_reference, towers_reference, warp, warp_reference
-from wsabie.kernels.similarity import Dot
-from wsabie.kernels.warp import DRAWS, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED
-from wsabie.training.losses import losses_for
+from wsabie.kernels.embedding.similarity import Dot
+from wsabie.kernels.training import warp
+from wsabie.kernels.training.warp import DRAWS, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED
+from wsabie.training.losses import build_losses
 
 X0, ABOVE, FAR = 1.0, 0.5, -5.0  # scores: of the true label, of a violator of margin 1, of all others
 HINGE = 1 - X0 + ABOVE
@@ -42,10 +47,10 @@ def one_true(n_labels: int, violators: int, n_rows: int = 1, **rule: Any) -> Pro
 
 def drawn_labels(n_labels: int, pair: int, seed: int = 1, n: int = 500) -> list[int]:
     """The labels that a pair's stream gives, in order."""
-    counter, out = rng_reference.stream(seed, 0, pair), []
+    counter, out = random_numbers_reference.start_stream(seed, 0, pair), []
     for _ in range(n):
-        counter = rng_reference.advance(counter)
-        out.append(rng_reference.below(counter, n_labels))
+        counter = random_numbers_reference.advance_counter(counter)
+        out.append(random_numbers_reference.draw_below(counter, n_labels))
     return out
 
 
@@ -113,11 +118,13 @@ def test_one_step_goes_down_the_gradient_of_the_loss(similarity: Any) -> None:
     violator, weight = int(proposal.violators[0]), float(proposal.weights[0])
 
     def loss(V: Any, W: Any) -> float:
-        tower = reference.double(space.tower(problem.inputs))._replace(table=V)
-        labels = reference.double(space.label_arrays())._replace(table=W)
-        q = towers_reference.encode(tower, 0)
+        tower = training_loops_reference.convert_to_float64(space.tower(problem.inputs))._replace(table=V)
+        labels = training_loops_reference.convert_to_float64(space.label_arrays())._replace(table=W)
+        q = towers_reference.encode_entity(tower, 0)
         return weight * (
-            50.0 - candidates_reference.score(labels, q, 2) + candidates_reference.score(labels, q, violator)
+            50.0
+            - candidates_reference.score_label(labels, q, 2)
+            + candidates_reference.score_label(labels, q, violator)
         )
 
     V, W = space.features.astype(float), space.labels.astype(float)
@@ -141,17 +148,17 @@ def test_violators_violate_and_are_no_true_labels(problem: Problem) -> None:
     plain = {"logistic": False, "places": np.ones(1, np.float32)}  # a positive of the pair's own, and a margin
     problem = problem._replace(rule=problem.rule._replace(**plain))
     out, targets = fast_proposals(problem), problem.targets
-    tower = reference.double(problem.space.tower(problem.inputs))
-    labels, at = reference.double(problem.space.label_arrays()), 0
+    tower = training_loops_reference.convert_to_float64(problem.space.tower(problem.inputs))
+    labels, at = training_loops_reference.convert_to_float64(problem.space.label_arrays()), 0
     for visit in problem.order:
         i = int(targets.rows[visit])
-        q = towers_reference.encode(tower, i)
+        q = towers_reference.encode_entity(tower, i)
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
             v = int(out.violators[at])
             if v >= 0:
-                assert v not in warp_reference.positives(targets, i)
-                above = candidates_reference.score(labels, q, v) + problem.rule.margin
-                assert above > candidates_reference.score(labels, q, int(targets.labels[pair])) - 1e-4
+                assert v not in warp_reference.list_positives(targets, i)
+                above = candidates_reference.score_label(labels, q, v) + problem.rule.margin
+                assert above > candidates_reference.score_label(labels, q, int(targets.labels[pair])) - 1e-4
                 assert out.weights[at] >= targets.weights[pair] * (1 - 1e-6)  # L(rank) is at least L(1) = 1
             else:
                 assert out.weights[at] == 0
@@ -234,7 +241,7 @@ def test_logistic_takes_an_explicit_negative_while_it_violates_and_then_draws(sc
 
 
 def test_auc_takes_one_negative_and_no_weight() -> None:
-    auc = {"losses": losses_for("auc", "precision", 200), "max_trials": 1}
+    auc = {"losses": build_losses("auc", "precision", 200), "max_trials": 1}
     out = fast_proposals(one_true(200, 100, n_rows=300, **auc))
     assert out.counters[DRAWS] == 300
     assert set(out.weights.tolist()) == {0.0, 1.0}
@@ -360,7 +367,7 @@ def test_mean_weight_follows_the_exact_law_of_the_precision_loss(k: int) -> None
     out = fast_proposals(one_true(n + 1, k, n_rows=rows, seed=5))
     i = np.arange(1, n + 1)
     chance = (1 - k / n) ** (i - 1) * k / n
-    L = losses_for("warp", "precision", n + 1)[n // i].astype(float)
+    L = build_losses("warp", "precision", n + 1)[n // i].astype(float)
     mean = float((L * chance).sum())
     variance = float((L**2 * chance).sum()) - mean**2
     assert abs(out.weights.mean() - mean) < 4 * math.sqrt(variance / rows)
@@ -396,7 +403,7 @@ def test_is_positive_says_what_the_lists_say(seed: int, n_labels: int) -> None:
 
 
 def test_log2_floor() -> None:
-    assert [warp.log2_floor(n) for n in (1, 2, 3, 4, 7, 8, 2**31)] == [0, 1, 1, 2, 2, 3, 31]
+    assert [warp.floor_log2(n) for n in (1, 2, 3, 4, 7, 8, 2**31)] == [0, 1, 1, 2, 2, 3, 31]
 
 
 def test_twin_draws_what_the_kernel_draws() -> None:
@@ -406,11 +413,11 @@ def test_twin_draws_what_the_kernel_draws() -> None:
     scores = np.where(np.arange(40) % 7 == 0, ABOVE, FAR)
     scores[:25] = X0
     problem = scored(scores, Y, max_trials=3)
-    slow = reference.double(Dot(problem.space.labels, problem.space.bias))
+    slow = training_loops_reference.convert_to_float64(Dot(problem.space.labels, problem.space.bias))
     q, out = np.eye(1, 32)[0], fast_proposals(problem)
-    found: list[warp_reference.Found] = []
+    found: list[warp_reference.ViolatorSearch] = []
     for pair in range(150):
-        counter, i = rng_reference.stream(1, 0, pair), pair // 25
+        counter, i = random_numbers_reference.start_stream(1, 0, pair), pair // 25
         rule, sampler = problem.rule, problem.sampler
         found.append(warp_reference.find_violator(problem.targets, slow, rule, sampler, i, q, X0 - 1, counter))
     assert out.violators.tolist() == [f.violator for f in found]

@@ -13,29 +13,29 @@ from scipy.sparse import csr_matrix
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import wsabie
-from wsabie.base.errors import InputError, ModelFolderError, UnknownLabelError
-from wsabie.features.bag_of_words import BagOfWords
-from wsabie.models.annotator import Annotator
+from wsabie.core.errors import InputError, ModelFolderError, UnknownLabelError
+from wsabie.features.text.bag_of_words import BagOfWords
+from wsabie.io.formats.parquet.feature_rows import write_parquet_rows
+from wsabie.io.recognition import open_source
+from wsabie.io.records import FeatureTable, Item, ItemList
+from wsabie.models.annotators.annotator import Annotator
 from wsabie.models.batch_annotator import BatchAnnotator
-from wsabie.samples import sample_path
-from wsabie.sources.open import open_source
-from wsabie.sources.parquet_rows import write_rows
-from wsabie.sources.records import Item, ItemList, Rows
-from wsabie.studies.annotating import annotate_to
+from wsabie.samples import get_sample_path
+from wsabie.workflows.batch_annotation import annotate_to_file
 
 
 class Trained(NamedTuple):
     folder: Path
     pictures: ItemList
-    rows: Rows
+    rows: FeatureTable
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """A model of 90 emoji, by visual terms."""
-    source = open_source(sample_path("emoji"))
+    source = open_source(get_sample_path("emoji"))
     pictures = ItemList(source.path, list(source)[400:490], "pictures")
-    terms = wsabie.VisualTerms(n_terms=60).fit(pictures)
+    terms = wsabie.VisualWords(n_terms=60).fit(pictures)
     rows = terms.transform(pictures)
     model = wsabie.Wsabie(dim=16, epochs=5, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
     folder = tmp_path_factory.mktemp("emoji") / "model"
@@ -45,7 +45,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
 
 def written(trained: Trained, block: Any, file: Path, k: int) -> dict[str, list[Any]]:
     """What `wsabie annotate --out` makes of it."""
-    annotate_to(file, Annotator.load(trained.folder), [block], k)
+    annotate_to_file(file, Annotator.load(trained.folder), [block], k)
     found: dict[str, list[Any]] = pq.read_table(file).to_pydict()
     return found
 
@@ -78,7 +78,7 @@ def test_a_path_and_a_struct_are_pictures_too(trained: Trained, tmp_path: Path) 
 
 
 def noted(table: pa.Table, **facts: Any) -> pa.Table:
-    """The table with a note such as `write_rows` leaves."""
+    """The table with a note such as `write_parquet_rows` leaves."""
     note = {"schema": 1, "counts": False, "label_names": [], **facts}
     return table.replace_schema_metadata({"wsabie": json.dumps(note)})
 
@@ -92,9 +92,9 @@ def by_rows(trained: Trained) -> Trained:
 
 
 def test_rows_are_annotated_however_they_are_cut(by_rows: Trained, tmp_path: Path) -> None:
-    write_rows(by_rows.rows, tmp_path / "rows.parquet")
+    write_parquet_rows(by_rows.rows, tmp_path / "rows.parquet")
     table, annotate = pq.read_table(tmp_path / "rows.parquet"), BatchAnnotator(by_rows.folder, 4)
-    plain = Rows(by_rows.rows.X, by_rows.rows.Y, by_rows.rows.label_names, by_rows.rows.ids)
+    plain = FeatureTable(by_rows.rows.X, by_rows.rows.Y, by_rows.rows.label_names, by_rows.rows.ids)
     expected = written(by_rows, plain, tmp_path / "out.parquet", 4)
     parts = [annotate(table.slice(lo, size)) for lo, size in ((0, 1), (1, 0), (1, 50), (51, 39))]
     chunked = pa.concat_tables([table.slice(0, 30), table.slice(30)])
@@ -123,12 +123,12 @@ def test_dense_rows_and_those_that_cannot_be_used(trained: Trained, tmp_path: Pa
 
 def test_features_go_by_their_names_where_both_have_some(tmp_path: Path) -> None:
     X = csr_matrix(np.eye(3, dtype=np.float32))
-    rows = Rows(
+    rows = FeatureTable(
         X, csr_matrix(np.eye(3, dtype=np.int8)), ["a", "b", "c"], ["0", "1", "2"], feature_names=["x", "y", "z"]
     )
     model = wsabie.Wsabie(dim=4, epochs=20, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
     Annotator(model, None, ["z", "y", "x"]).save(tmp_path / "model")
-    write_rows(rows, tmp_path / "rows.parquet")
+    write_parquet_rows(rows, tmp_path / "rows.parquet")
     found = BatchAnnotator(tmp_path / "model", 1)(pq.read_table(tmp_path / "rows.parquet"))
     assert found["found_labels"].to_pylist() == [["c"], ["b"], ["a"]]
 
@@ -151,7 +151,7 @@ def test_what_a_model_cannot_use_is_refused(trained: Trained, by_rows: Trained, 
         BatchAnnotator(by_rows.folder)(one)
     with pytest.raises(InputError, match="which is no list of numbers"):
         BatchAnnotator(by_rows.folder)(pa.table({"indices": ["a"], "values": [[1.0]]}))
-    kinds = wsabie.Kind("thing", np.eye(2, dtype=np.float32), ["a", "b"], rows=None)
+    kinds = wsabie.EntityKind("thing", np.eye(2, dtype=np.float32), ["a", "b"], rows=None)
     space = wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(kinds, "name", [("a", "x"), ("b", "y")])])
     space.save(tmp_path / "space")
     for name, held in (("space", "'space'"), ("gone", "no model")):

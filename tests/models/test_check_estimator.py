@@ -11,12 +11,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from toys import toy
-from wsabie.models.ensemble import Ensemble
-from wsabie.models.full_rank import FullRank
-from wsabie.models.kinds import KINDS, model_class
-from wsabie.models.linear import LinearRanker
-from wsabie.models.parts import Parts
-from wsabie.models.wsabie import Wsabie
+from wsabie.models.base.model_kinds import KINDS, find_model_class
+from wsabie.models.ensembles.ensemble import Ensemble
+from wsabie.models.linear.full_rank import FullRank
+from wsabie.models.linear.linear_ranker import LinearRanker
+from wsabie.models.object_parts.object_parts import ObjectParts
+from wsabie.models.wsabie.estimator import Wsabie
 
 LABELS = "labels are the argument Y, as everywhere here; this check passes y= by keyword"
 EXPECTED = {
@@ -32,7 +32,7 @@ def make() -> Wsabie:
 
 SMALL = {
     "wsabie": make(),
-    "parts": Parts([(0, 1), (1, 2)], dim=20, epochs=2, threads=1),
+    "parts": ObjectParts([(0, 1), (1, 2)], dim=20, epochs=2, threads=1),
     "linear": LinearRanker(epochs=2, threads=1),
     "full-rank": FullRank(make(), LinearRanker(epochs=2), blend=1.0, threads=1),
     "ensemble": Ensemble(make(), n=2, threads=1),
@@ -48,7 +48,7 @@ CHECKS = [
     (kind, estimator, check)
     for kind in KINDS
     if kind not in ("devise", "conse", "parts")  # labels have to be words that have vectors, or to be related
-    for estimator, check in estimator_checks_generator(SMALL.get(kind) or model_class(kind)())
+    for estimator, check in estimator_checks_generator(SMALL.get(kind) or find_model_class(kind)())
     if (kind, name_of(check)) not in LEFT_OUT
 ]
 

@@ -8,9 +8,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 import wsabie
-from wsabie.models.full_rank import FullRank
-from wsabie.models.linear import LinearRanker
-from wsabie.models.wsabie import Wsabie
+from wsabie.models.linear.full_rank import FullRank
+from wsabie.models.linear.linear_ranker import LinearRanker
+from wsabie.models.wsabie.estimator import Wsabie
 
 LABELS = ["often"] * 6 + ["rare", "seldom"]
 

@@ -6,12 +6,12 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import wsabie
-from wsabie.base.errors import InputError, UncalibratedError
-from wsabie.labels.knowledge import Knowledge
-from wsabie.labels.vectors import Vectors
-from wsabie.models.conse import Conse
-from wsabie.models.devise import Devise
-from wsabie.models.softmax import Softmax
+from wsabie.core.errors import InputError, NotCalibratedError
+from wsabie.models.linear.softmax import Softmax
+from wsabie.models.word_vectors.conse import Conse
+from wsabie.models.word_vectors.devise import Devise
+from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
+from wsabie.vocabulary.word_vectors import WordVectors
 
 DIM, SEEN, UNSEEN, EACH = 12, 24, 6, 12
 LABELS = [f"word{i}" for i in range(SEEN + UNSEEN)]
@@ -23,7 +23,7 @@ def planted(seed=0, noise=0.3):
     table = rng.standard_normal((len(LABELS), DIM)).astype(np.float32)
     y = np.repeat(np.arange(len(LABELS)), EACH)
     X = table[y] @ rng.standard_normal((DIM, 40)) + noise * rng.standard_normal((len(y), 40))
-    return Vectors(LABELS, table), X.astype(np.float32), y
+    return WordVectors(LABELS, table), X.astype(np.float32), y
 
 
 VECTORS, X, TRUE = planted()
@@ -82,7 +82,7 @@ def test_labels_can_be_added_later():
     with pytest.raises(InputError, match="comes twice"):
         model.add_labels(["word0"], VECTORS)
     with pytest.raises(InputError, match="have 2 dimensions but those of the model 12"):
-        model.add_labels(["new"], Vectors(["new"], np.ones((1, 2), np.float32)))
+        model.add_labels(["new"], WordVectors(["new"], np.ones((1, 2), np.float32)))
     with pytest.raises(InputError, match="vectors are the word vectors"):
         model.add_labels(["new"], None)
 
@@ -111,7 +111,7 @@ def test_labels_without_a_vector_are_left_out():
 
 def test_synsets_by_what_is_known_of_them():
     """Two cranes: the term stands for both, whichever a row has."""
-    known = Knowledge()
+    known = KnowledgeGraph()
     known.add("n1", ["word0", "unheard of"])
     known.add("n2", ["word0"])
     y = [{0: "n1", 1: "n2"}.get(t, LABELS[t]) for t in TRUE[TRAIN]]
@@ -157,7 +157,7 @@ def test_validation_rows_choose_the_epoch_among_labels_that_are_known():
     model = Devise(VECTORS, epochs=4, labels=LABELS[SEEN:], threads=1)
     model.fit(X[TRAIN], y[: TRAIN.sum()], validation=(X, y))
     assert [stats.validation is not None for stats in model.history_] == [True] * 4
-    with pytest.raises(UncalibratedError, match="cosines"):
+    with pytest.raises(NotCalibratedError, match="cosines"):
         model.predict_proba(X)
 
 
@@ -177,7 +177,7 @@ def test_saved_is_loaded_and_labels_can_still_be_added(tmp_path, made):
 def test_a_checkpoint_of_other_vectors_is_not_gone_on_from(tmp_path):
     y = [LABELS[t] for t in TRUE[TRAIN]]
     Devise(VECTORS, epochs=2, threads=1).fit(X[TRAIN], y, checkpoint=tmp_path / "c")
-    others = Vectors(LABELS, VECTORS.table[::-1].copy())
+    others = WordVectors(LABELS, VECTORS.table[::-1].copy())
     with pytest.raises(InputError):
         Devise(others, epochs=2, threads=1).fit(X[TRAIN], y, checkpoint=tmp_path / "c", resume=True)
 
@@ -192,7 +192,7 @@ def test_conse_is_the_mean_of_vectors_weighed_by_probabilities():
 
 @pytest.mark.parametrize(("terms_per_label", "ids"), [(1, [0, -1]), (2, [0, 1])])
 def test_as_many_terms_are_looked_at_as_a_label_may_have(terms_per_label, ids):
-    words = Vectors(["red", "crimson", "blue"], np.array([[1, 0], [0.9, 0.1], [0, 1]], np.float32))
+    words = WordVectors(["red", "crimson", "blue"], np.array([[1, 0], [0.9, 0.1], [0, 1]], np.float32))
     model = Conse(words, top=1, terms_per_label=terms_per_label).fit(np.eye(2), ["red, crimson", "blue"])
     assert model.rank(np.eye(2)[:1], k=2)[0].tolist() == [ids]
 

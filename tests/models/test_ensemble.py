@@ -10,17 +10,17 @@ from sklearn.base import clone
 
 import wsabie
 from toys import N_FEATURES, names, toy
-from wsabie.base.errors import InputError
-from wsabie.base.validation import check_features
-from wsabie.models.ensemble import KINDS, Ensemble
-from wsabie.models.explain import contributions
-from wsabie.models.inputs import as_matrix
-from wsabie.models.members import column_blocks, column_sets, row_weights
-from wsabie.models.one_vs_rest import OneVsRest
-from wsabie.models.scaling import RowScaling
-from wsabie.models.systems import SYSTEMS, build
-from wsabie.models.wsabie import Wsabie
-from wsabie.training.checkpoints import Checkpoints
+from wsabie.core.errors import InputError
+from wsabie.core.validation import check_features
+from wsabie.models.base.feature_matrix import convert_to_matrix
+from wsabie.models.base.row_scaling import RowScaling
+from wsabie.models.ensembles.ensemble import KINDS, Ensemble
+from wsabie.models.ensembles.members import draw_column_sets, draw_row_weights, group_columns
+from wsabie.models.estimator_specs import SYSTEMS, build_estimator
+from wsabie.models.explanations.score_contributions import compute_contributions
+from wsabie.models.linear.one_vs_rest import OneVsRest
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.training.checkpoints import CheckpointFolder
 
 X, Y, ANSWER = toy()
 HALVES = [np.arange(15), np.arange(15, 30)]
@@ -57,7 +57,7 @@ def test_one_member_ranks_as_the_model_alone() -> None:
 @pytest.mark.parametrize("columns", [HALVES, 0.5, None, [np.arange(30) < 20, range(10, 30)]])
 def test_a_member_by_columns_knows_nothing_of_the_others(columns: Any) -> None:
     found = made(2, by="columns", columns=columns).fit(X, Y)
-    for m, chosen in enumerate(column_sets(columns, N_FEATURES, 2, 0)):
+    for m, chosen in enumerate(draw_column_sets(columns, N_FEATURES, 2, 0)):
         table = found.joined_.space_.features[:, 12 * m : 12 * (m + 1)]
         assert np.array_equal(np.flatnonzero(np.abs(table).sum(1)), chosen)
         assert found.members_[m].columns == len(chosen)
@@ -68,7 +68,7 @@ def test_a_member_by_columns_sees_rows_of_their_full_length() -> None:
     """What the other columns would add to the squares is made up by a factor."""
     found = made(2, by="columns", columns=HALVES).fit(X, Y)
     given = check_features(X)
-    scaled = as_matrix(RowScaling.learned(given, N_FEATURES, "auto")(given), N_FEATURES)
+    scaled = convert_to_matrix(RowScaling.learned(given, N_FEATURES, "auto")(given), N_FEATURES)
     rows = scaled[:, :15] * np.sqrt((scaled.data**2).sum() / (scaled[:, :15].data ** 2).sum())
     alone = Wsabie(dim=12, epochs=4, rows=None, threads=1).fit(rows, Y, label_names=[str(y) for y in range(12)])
     own = found.transform(X)[:, :12] @ found.label_vectors[:, :12].T
@@ -87,15 +87,15 @@ def test_a_member_by_columns_is_judged_on_its_own_columns() -> None:
 
 
 def test_bags_weigh_rows_by_how_often_they_are_drawn() -> None:
-    drawn = row_weights(None, 1000, 0, 1)
+    drawn = draw_row_weights(None, 1000, 0, 1)
     assert drawn.sum() == 1000
     assert abs((drawn == 0).mean() - np.exp(-1)) < 0.05
-    assert not np.array_equal(drawn, row_weights(None, 1000, 0, 2))
-    assert np.array_equal(row_weights(np.full(1000, 2), 1000, 0, 1), 2 * drawn)
+    assert not np.array_equal(drawn, draw_row_weights(None, 1000, 0, 2))
+    assert np.array_equal(draw_row_weights(np.full(1000, 2), 1000, 0, 1), 2 * drawn)
     with pytest.raises(InputError, match="sample_weight must be 120 finite"):
         made(1, by="rows").fit(X, Y, sample_weight=np.ones(119))
     bag = made(1, by="rows").fit(X, Y, sample_weight=np.ones(120))
-    weights = row_weights(None, 120, 0, 0)
+    weights = draw_row_weights(None, 120, 0, 0)
     alone = Wsabie(dim=12, epochs=4, threads=1).fit(X, Y, sample_weight=weights)
     assert np.array_equal(bag.rank(X, 12)[0], alone.rank(X, 12)[0])
 
@@ -123,16 +123,16 @@ def test_threads_change_no_bit() -> None:
 
 def test_contributions_add_up_to_the_score() -> None:
     found = made(by="columns").fit(X, names(ANSWER))
-    parts = contributions(found, X[:1], "label 3")
+    parts = compute_contributions(found, X[:1], "label 3")
     assert np.isclose(parts.sum(), found.scores(X[:1])[0, 3], atol=1e-5)
     with pytest.raises(InputError, match="X has 2 rows; give one"):
-        contributions(found, X[:2], "label 3")
+        compute_contributions(found, X[:2], "label 3")
 
 
 def test_resumed_members_are_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_again: list[int] = []
     whole = made().fit(X, Y)
-    monkeypatch.setattr(Checkpoints.__init__, "__kwdefaults__", {"resume": False, "every": 0.0})
+    monkeypatch.setattr(CheckpointFolder.__init__, "__kwdefaults__", {"resume": False, "every": 0.0})
     with pytest.raises(KeyboardInterrupt):
         made().fit(X, Y, checkpoint=tmp_path / "c", on_epoch=_stopping_at(7))
     resumed = made().fit(X, Y, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda s: made_again.append(s.epoch))
@@ -209,7 +209,7 @@ def test_what_cannot_be_used(model: Ensemble, sentence: str) -> None:
 
 
 def test_the_kinds_that_are_named_are_those_that_ensembles_are_made_of() -> None:
-    models = {name: build(name) for name in SYSTEMS}
+    models = {name: build_estimator(name) for name in SYSTEMS}
     able = [name for name, model in models.items() if isinstance(model, Wsabie) and model.kind == Wsabie.kind]
     assert list(KINDS) == able
 
@@ -220,6 +220,6 @@ def test_validation_rows_of_another_width() -> None:
 
 
 def test_blocks_by_names() -> None:
-    assert [block.tolist() for block in column_blocks(["a:1", "b:1", "a:2"])] == [[0, 2], [1]]
-    assert column_blocks(["a:1", "plain"]) == []
-    assert column_blocks([]) == []
+    assert [block.tolist() for block in group_columns(["a:1", "b:1", "a:2"])] == [[0, 2], [1]]
+    assert group_columns(["a:1", "plain"]) == []
+    assert group_columns([]) == []

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from toys import names, toy
-from wsabie.base.errors import InputError
-from wsabie.models.full_rank import BLENDS, FullRank
-from wsabie.models.linear import LinearRanker
-from wsabie.models.wsabie import Wsabie
-from wsabie.training.checkpoints import Checkpoints
+from wsabie.core.errors import InputError
+from wsabie.models.linear.full_rank import BLENDS, FullRank
+from wsabie.models.linear.linear_ranker import LinearRanker
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.training.checkpoints import CheckpointFolder
 
 X, Y, ANSWER = toy()
 VALIDATION = (X[::3], names(ANSWER[::3]))
@@ -47,7 +47,7 @@ def test_the_search_goes_on_between_the_neighbours_of_the_best() -> None:
     noise = np.random.default_rng(3)
     model.linear_.space_.weights += noise.standard_normal(model.linear_.coef_.shape).astype(np.float32)
     model.embedding_.space_.labels[:, :16] += 0.5 * noise.standard_normal((12, 16))
-    model._search(*VALIDATION)
+    model._search_blend(*VALIDATION)
     tried = dict(model.searched_)
     finer = sorted(set(tried) - set(BLENDS))
     coarse = max(BLENDS, key=lambda blend: tried[blend])
@@ -70,11 +70,11 @@ def test_the_search_finds_a_useless_term() -> None:
     model = make().fit(X, names(ANSWER), validation=VALIDATION)
     noise = np.random.default_rng(0)
     model.linear_.space_.weights[:] = noise.standard_normal(model.linear_.coef_.shape)
-    model._search(*VALIDATION)
+    model._search_blend(*VALIDATION)
     assert model.blend_ > 1
     model = make().fit(X, names(ANSWER), validation=VALIDATION)
     model.embedding_.space_.labels[:, :16] = noise.standard_normal((12, 16))
-    model._search(*VALIDATION)
+    model._search_blend(*VALIDATION)
     assert model.blend_ < 1
 
 
@@ -94,7 +94,7 @@ def test_joint_training_moves_both_terms_and_l2_shortens_the_weights() -> None:
 
 def test_a_stopped_joint_run_goes_on_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a bias in each term, which both have moved."""
-    monkeypatch.setattr(Checkpoints.__init__, "__kwdefaults__", {"resume": False, "every": 0.0})
+    monkeypatch.setattr(CheckpointFolder.__init__, "__kwdefaults__", {"resume": False, "every": 0.0})
 
     def fit(**options: Any) -> FullRank:
         model = FullRank(Wsabie(dim=16, epochs=4, label_bias=True), LinearRanker(l2=0.01, max_norm=1.0), joint=True)

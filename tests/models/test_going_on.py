@@ -10,8 +10,8 @@ from scipy.sparse import csr_matrix
 import wsabie
 from relating import like, make, world
 from wsabie import Relation, Space
-from wsabie.base.errors import InputError, UncalibratedError
-from wsabie.models.wsabie import Wsabie
+from wsabie.core.errors import InputError, NotCalibratedError
+from wsabie.models.wsabie.estimator import Wsabie
 
 
 def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +43,7 @@ def test_probabilities_are_fitted_anew() -> None:
     whole.calibrate(held, truth)
     assert np.array_equal(whole.predict_proba(held), before)  # on the same rows it is what `fit` found
     whole.partial_fit(X, which)
-    with pytest.raises(UncalibratedError):
+    with pytest.raises(NotCalibratedError):
         _ = whole.predict_proba
     found = whole.calibrate(held, truth).predict_proba(held)
     assert abs(found.max(axis=1).mean() - (found.argmax(axis=1) == truth).mean()) < 0.1

@@ -8,13 +8,13 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import wsabie
-from wsabie.base.errors import InputError, UnknownLabelError
-from wsabie.labels.names import Vocabulary
-from wsabie.models.indexed import find_index, index_labels, renew_index
-from wsabie.models.parts import Parts
-from wsabie.models.wsabie import Wsabie
-from wsabie.sources.align import fold_columns
-from wsabie.storage.folder import load_folder
+from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.io.alignment import merge_columns
+from wsabie.models.index_files import find_index, index_labels, renew_index
+from wsabie.models.object_parts.object_parts import ObjectParts
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.storage.model_folder import open_model_folder
+from wsabie.vocabulary.label_names import Vocabulary
 
 NAMES = ["red", "green", "rouge", "blue"]
 
@@ -69,7 +69,7 @@ def test_what_names_refuse() -> None:
 
 def test_right_and_wrong_at_once_is_right() -> None:
     Y = csr_matrix(np.array([[1, 0, -1], [-1, 0, -1], [0, 1, 0], [0, 0, 1]], np.int8))
-    assert fold_columns(Y, np.array([0, -1, 0]), 3).toarray().tolist() == [[1, 0, 0], [-1, 0, 0], [0, 0, 0], [1, 0, 0]]
+    assert merge_columns(Y, np.array([0, -1, 0]), 3).toarray().tolist() == [[1, 0, 0], [-1, 0, 0], [0, 0, 0], [1, 0, 0]]
 
 
 def test_a_renamed_label_answers_as_before() -> None:
@@ -86,7 +86,7 @@ def test_points_are_put_together_by_counts() -> None:
     own = model(label_bias=True)
     assert own.memory_ is not None
     assert own.calibration_ is not None
-    a, b = own.memory_.seen[[0, 2]].astype(float)
+    a, b = own.memory_.label_counts[[0, 2]].astype(float)
     W, others = own.label_vectors.astype(np.float64), (own.space_.bias, own.calibration_.label_offsets)
     mean = (a * W[0] + b * W[2]) / (a + b)
     length = (a * np.linalg.norm(W[0]) + b * np.linalg.norm(W[2])) / (a + b)
@@ -95,7 +95,12 @@ def test_points_are_put_together_by_counts() -> None:
     for was, now in zip(others, (own.space_.bias, own.calibration_.label_offsets), strict=True):
         assert was[0] != was[2]
         assert now[0] == pytest.approx((a * was[0] + b * was[2]) / (a + b), abs=1e-6)
-    assert own.memory_.seen.tolist() == [a + b, *own.memory_.seen[1:2], 0, *own.memory_.seen[3:]]
+    assert own.memory_.label_counts.tolist() == [
+        a + b,
+        *own.memory_.label_counts[1:2],
+        0,
+        *own.memory_.label_counts[3:],
+    ]
     assert not (own.memory_.Y.indices == 2).any()
 
 
@@ -174,7 +179,7 @@ def test_models_whose_labels_stay() -> None:
     numbered = Wsabie(dim=4, epochs=1, threads=1).fit(np.eye(3), [0, 1, 2])
     with pytest.raises(InputError, match="nothing but numbers"):
         numbered.merge_labels("0", ["1"])
-    parts = Parts([("car", "wheel")], dim=4, epochs=1, threads=1).fit(np.eye(2), ["car", "wheel"])
+    parts = ObjectParts([("car", "wheel")], dim=4, epochs=1, threads=1).fit(np.eye(2), ["car", "wheel"])
     with pytest.raises(InputError, match="kind parts cannot be changed"):
         parts.rename_label("car", "auto")
     with pytest.raises(InputError, match="the text 'green'"):
@@ -207,7 +212,7 @@ def test_an_index_follows_its_labels(kind: Any, tmp_path: Path) -> None:
         assert not np.isin(found[0], [rare, other]).any()
         assert (found[0] == merged).sum() == (true[0] == merged).sum() > 10  # it has no code
         assert all((own == its).mean() >= (1 if kind == "ivf" else 0.95) for own, its in zip(found, true, strict=True))
-    kept = load_folder(tmp_path / "m" / "index").tensors["places"]
+    kept = open_model_folder(tmp_path / "m" / "index").tensors["places"]
     assert np.flatnonzero(kept < 0).tolist() == sorted([rare, other, merged])
     learnt.remove_labels([f"label {label}" for label in often[1:41]])
     assert "index" not in learnt.facts()  # too many to be scored one by one

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import wsabie
-from wsabie.features.decode import decode
-from wsabie.features.registry import describer
-from wsabie.models.annotator import Annotator
-from wsabie.models.explain import explain_picture
-from wsabie.models.occlusion import occlusion, windows
-from wsabie.models.wsabie import Wsabie
-from wsabie.samples import sample_path
-from wsabie.sources.records import Item, ItemList
+from wsabie.features.extractor_registry import create_extractor
+from wsabie.features.images.image_decoder import decode_image
+from wsabie.io.records import Item, ItemList
+from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.explanations.occlusion import compute_occlusion_map, list_windows
+from wsabie.models.explanations.score_contributions import explain_picture
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.samples import get_sample_path
 
 KINDS = ("light skin tone", "fruit", "heart", "moon", "clock")
 
@@ -24,10 +24,10 @@ KINDS = ("light skin tone", "fruit", "heart", "moon", "clock")
 @pytest.fixture(scope="module")
 def seen() -> tuple[Annotator, dict[str, list[Item]]]:
     """A model of colours that knows five kinds of drawings, by distance: no score is a sum."""
-    emoji = wsabie.open_source(sample_path("emoji"))
+    emoji = wsabie.open_source(get_sample_path("emoji"))
     kept = [Item(p.id, p.content, k) for p in emoji if len(k := tuple(w for w in KINDS if w in p.labels)) == 1]
     items = ItemList(emoji.path, kept)
-    colours = describer("colour", size=96).fit(items)
+    colours = create_extractor("colour", size=96).fit(items)
     rows = colours.transform(items)
     model = Wsabie(dim=16, epochs=15, threads=1, similarity="euclidean").fit(
         rows.X, rows.Y, label_names=rows.label_names
@@ -37,7 +37,7 @@ def seen() -> tuple[Annotator, dict[str, list[Item]]]:
 
 @given(st.integers(1, 700), st.integers(1, 700))
 def test_every_pixel_is_covered(width: int, height: int) -> None:
-    times, boxes = np.zeros((height, width), int), windows(width, height)
+    times, boxes = np.zeros((height, width), int), list_windows(width, height)
     for left, top, right, bottom in boxes:
         assert 0 <= left < right <= width
         assert 0 <= top < bottom <= height
@@ -48,7 +48,7 @@ def test_every_pixel_is_covered(width: int, height: int) -> None:
 
 def test_it_is_the_mean_fall(seen: tuple[Annotator, dict[str, list[Item]]]) -> None:
     annotator, things = seen
-    picture = decode(things["fruit"][0].content, size=20)
+    picture = decode_image(things["fruit"][0].content, size=20)
     label = int(annotator.model.vocabulary_.ids(["fruit"])[0])
 
     def score(pixels: np.ndarray) -> float:
@@ -59,7 +59,7 @@ def test_it_is_the_mean_fall(seen: tuple[Annotator, dict[str, list[Item]]]) -> N
 
     height, width = picture.shape[:2]
     falls, weights = np.zeros((height, width)), np.zeros((height, width))
-    for left, top, right, bottom in windows(width, height):
+    for left, top, right, bottom in list_windows(width, height):
         covered = picture.copy()
         covered[top:bottom, left:right] = np.rint(picture.reshape(-1, 3).mean(axis=0))
         fall = score(picture) - score(covered)
@@ -68,7 +68,7 @@ def test_it_is_the_mean_fall(seen: tuple[Annotator, dict[str, list[Item]]]) -> N
                 weight = min(y - top + 1, bottom - y) * min(x - left + 1, right - x)
                 falls[y, x] += fall * weight
                 weights[y, x] += weight
-    found = occlusion(annotator, picture, label)
+    found = compute_occlusion_map(annotator, picture, label)
     assert found.shape == picture.shape[:2]
     assert np.allclose(found, falls / weights, atol=1e-5)
     assert np.ptp(found) > 0.01
@@ -79,7 +79,7 @@ def test_the_heat_is_on_the_half_where_the_thing_is(seen: tuple[Annotator, dict[
     right, rng = [], np.random.default_rng(0)
     for _ in range(12):
         first, second = rng.choice(KINDS, 2, replace=False)
-        both = [decode(things[kind][rng.integers(12)].content, size=96) for kind in (first, second)]
+        both = [decode_image(things[kind][rng.integers(12)].content, size=96) for kind in (first, second)]
         height = min(half.shape[0] for half in both)
         out = io.BytesIO()
         Image.fromarray(np.hstack([half[:height] for half in both])).save(out, "PNG")

@@ -17,10 +17,10 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 from toys import toy
-from wsabie.base.errors import InputError
-from wsabie.models import one_vs_rest
-from wsabie.models.learners import LEARNERS, shown_rows
-from wsabie.models.one_vs_rest import OneVsRest, TooLargeError
+from wsabie.core.errors import InputError
+from wsabie.models.linear import one_vs_rest
+from wsabie.models.linear.label_learners import LEARNERS, select_training_rows
+from wsabie.models.linear.one_vs_rest import ModelTooLargeError, OneVsRest
 
 EXPECTED_TO_FAIL = {
     "check_n_features_in_after_fitting": "the message names the model in words of its own",
@@ -65,10 +65,12 @@ def test_explicit_negatives_are_negatives() -> None:
 
 def test_what_is_too_large_is_refused_before_it_starts_with_its_price() -> None:
     X, Y = task()
-    with pytest.raises(TooLargeError, match=r"4 labels and 6 features needs .* the limits are 1e-08 GB and 10 min"):
+    with pytest.raises(
+        ModelTooLargeError, match=r"4 labels and 6 features needs .* the limits are 1e-08 GB and 10 min"
+    ):
         OneVsRest(max_gigabytes=1e-8).fit(X, Y)
     model = OneVsRest(max_minutes=1e-6, threads=1)
-    with pytest.raises(TooLargeError, match="set max_negatives, or raise max_gigabytes and max_minutes"):
+    with pytest.raises(ModelTooLargeError, match="set max_negatives, or raise max_gigabytes and max_minutes"):
         model.fit(X, Y)
     assert not hasattr(model, "coef_")
 
@@ -182,7 +184,7 @@ def test_every_learner_learns_and_threads_change_no_bit(learner: Any, max_negati
 def test_a_label_is_shown_its_rows_and_as_many_others_as_asked(n: int, m: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     positives = np.sort(rng.choice(n, rng.integers(1, n), replace=False))
-    shown, share = shown_rows(positives, n, m, [seed, 1])
+    shown, share = select_training_rows(positives, n, m, [seed, 1])
     assert np.isin(positives, shown).all()
     assert (np.diff(shown) > 0).all()
     assert shown[0] >= 0
@@ -192,7 +194,7 @@ def test_a_label_is_shown_its_rows_and_as_many_others_as_asked(n: int, m: int, s
 
 
 def test_negatives_are_drawn_evenly() -> None:
-    drawn = np.concatenate([shown_rows(np.array([2, 5]), 8, 3, [seed])[0] for seed in range(600)])
+    drawn = np.concatenate([select_training_rows(np.array([2, 5]), 8, 3, [seed])[0] for seed in range(600)])
     times = np.bincount(drawn, minlength=8)
     assert times[[2, 5]].tolist() == [600, 600]
     assert np.abs(times[[0, 1, 3, 4, 6, 7]] - 300).max() < 5 * np.sqrt(600 / 4)
@@ -258,7 +260,7 @@ def test_choices_that_cannot_be(wrong: dict[str, Any], told: str) -> None:
 
 @pytest.mark.data
 def test_corel5k(data_dir: Path) -> None:
-    from wsabie.sources.mulan import read_mulan
+    from wsabie.io.formats.mulan import read_mulan
 
     folder = data_dir / "corel5k_mulan"
     train = read_mulan(folder / "Corel5k-train-sparse.arff")

@@ -10,9 +10,9 @@ import pytest
 
 import wsabie
 from toys import names, toy
-from wsabie.base.errors import InputError, ModelFolderError
-from wsabie.models.wsabie import Wsabie
-from wsabie.storage.folder import Parts, load_folder, save_folder
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 
 X, Y, ANSWER = toy()
 
@@ -114,7 +114,7 @@ def test_a_flipped_bit_in_any_file_is_noticed(tmp_path: Path, model: Wsabie) -> 
 def test_a_config_without_a_part_is_refused(tmp_path: Path, model: Wsabie, part: str) -> None:
     parts = model.to_parts()
     config = {k: v for k, v in parts.config.items() if k != part}
-    save_folder(tmp_path / "m", Parts(parts.kind, config, parts.tensors))
+    save_model_folder(tmp_path / "m", ModelState(parts.kind, config, parts.tensors))
     for load in (wsabie.load, Wsabie.load):
         with pytest.raises(ModelFolderError, match=r"lacks a part .*; restore it from a copy or make"):
             load(tmp_path / "m")
@@ -124,7 +124,7 @@ def test_a_config_without_a_part_is_refused(tmp_path: Path, model: Wsabie, part:
 def test_a_folder_without_a_tensor_is_refused(tmp_path: Path, model: Wsabie, tensor: str) -> None:
     parts = model.to_parts()
     tensors = {k: v for k, v in parts.tensors.items() if k != tensor}
-    save_folder(tmp_path / "m", Parts(parts.kind, parts.config, tensors))
+    save_model_folder(tmp_path / "m", ModelState(parts.kind, parts.config, tensors))
     with pytest.raises(ModelFolderError, match=f"lacks a part .*{tensor}"):
         wsabie.load(tmp_path / "m")
 
@@ -133,7 +133,7 @@ def test_a_folder_without_a_tensor_is_refused(tmp_path: Path, model: Wsabie, ten
 def test_tensors_that_do_not_fit_together_are_refused(tmp_path: Path, model: Wsabie, tensor: str) -> None:
     parts = model.to_parts()
     tensors = {**parts.tensors, tensor: parts.tensors[tensor][..., :-1]}
-    save_folder(tmp_path / "m", Parts(parts.kind, parts.config, tensors))
+    save_model_folder(tmp_path / "m", ModelState(parts.kind, parts.config, tensors))
     with pytest.raises(ModelFolderError, match=f"the sizes of .*{tensor}.* do not agree with the rest"):
         wsabie.load(tmp_path / "m")
 
@@ -141,14 +141,14 @@ def test_tensors_that_do_not_fit_together_are_refused(tmp_path: Path, model: Wsa
 def test_a_parameter_of_a_later_version_is_refused(tmp_path: Path, model: Wsabie) -> None:
     parts = model.to_parts()
     parts.config["parameters"]["warp_drive"] = 9
-    save_folder(tmp_path / "m", parts)
+    save_model_folder(tmp_path / "m", parts)
     with pytest.raises(ModelFolderError, match=r"lacks a part .*warp_drive"):
         wsabie.load(tmp_path / "m")
 
 
 @pytest.mark.parametrize("kind", ["checkpoint", "dictionary"])
 def test_another_kind_of_folder_is_named(tmp_path: Path, kind: str) -> None:
-    save_folder(tmp_path / "m", Parts(kind, {}, {}))
+    save_model_folder(tmp_path / "m", ModelState(kind, {}, {}))
     for load in (wsabie.load, Wsabie.load, wsabie.Annotator.load):
         with pytest.raises(ModelFolderError, match=f"holds '{kind}' where .* is needed; give the folder"):
             load(tmp_path / "m")
@@ -157,15 +157,15 @@ def test_another_kind_of_folder_is_named(tmp_path: Path, kind: str) -> None:
 def test_a_full_disk_leaves_the_old_model(tmp_path: Path, model: Wsabie, monkeypatch: Any) -> None:
     import errno
 
-    from wsabie.storage import atomic
+    from wsabie.storage import atomic_files
 
     model.save(tmp_path / "m")
-    before = load_folder(tmp_path / "m")
+    before = open_model_folder(tmp_path / "m")
 
     def full(path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(atomic, "_flush", full)
+    monkeypatch.setattr(atomic_files, "_flush", full)
     with pytest.raises(InputError, match=r"the disk is full; free some space and run the same command again"):
         fit(seed=9).save(tmp_path / "m")
     monkeypatch.undo()

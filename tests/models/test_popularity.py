@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
-from wsabie.base.errors import InputError, UnknownLabelError
-from wsabie.models import inputs
+from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.models.base import feature_matrix
 from wsabie.models.popularity import Popularity
 
 NAMES = ["sky", "sea", "sand", "sun"]
@@ -65,11 +65,11 @@ def test_rank_is_the_order_of_the_scores_in_any_blocks(seed: int, k: int, exclud
     labels[0, 0] = 1
     model = Popularity().fit(np.ones((12, 2)), labels)
     exclude = sp.csr_matrix((rng.random((12, 7)) < 0.4).astype(np.int8)) if excluding else None
-    kept, inputs.BLOCK_BYTES = inputs.BLOCK_BYTES, 100
+    kept, feature_matrix.BLOCK_BYTES = feature_matrix.BLOCK_BYTES, 100
     try:
         ids, scores = model.rank(np.ones((12, 2)), k, exclude=exclude)
     finally:
-        inputs.BLOCK_BYTES = kept
+        feature_matrix.BLOCK_BYTES = kept
     expected = model.scores(np.ones((12, 2)))
     if exclude is not None:
         expected[exclude.toarray() != 0] = -np.inf

@@ -8,9 +8,15 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsabie.base.errors import InputError
-from wsabie.labels.names import Vocabulary
-from wsabie.models.relations import Kind, Relation, kinds_of, known_pairs, pair_matrix
+from wsabie.core.errors import InputError
+from wsabie.models.entity_space.relations import (
+    EntityKind,
+    Relation,
+    build_pair_matrix,
+    collect_kinds,
+    drop_unknown_pairs,
+)
+from wsabie.vocabulary.label_names import Vocabulary
 
 X = np.eye(3, dtype=np.float32)
 BOTH, NEITHER = (True, True), (False, False)
@@ -18,7 +24,7 @@ BOTH, NEITHER = (True, True), (False, False)
 
 def matrix(pairs: Any, grow: tuple[bool, bool] = NEITHER, names: tuple[str, str] = ("abc", "xy")) -> Any:
     """The pairs of a query's kind q and a target's kind t as a dense matrix."""
-    return pair_matrix(Relation("q", "t", pairs), *map(Vocabulary, names), grow).toarray()
+    return build_pair_matrix(Relation("q", "t", pairs), *map(Vocabulary, names), grow).toarray()
 
 
 # ---- forms of pairs
@@ -60,7 +66,7 @@ def test_no_pairs_are_none() -> None:
 
 def test_new_names_are_added_in_the_order_in_which_they_come() -> None:
     queries, targets = Vocabulary(["a"]), Vocabulary()
-    Y = pair_matrix(Relation("q", "t", [("b", "y"), ("a", "x"), ("b ", "x")]), queries, targets, BOTH)
+    Y = build_pair_matrix(Relation("q", "t", [("b", "y"), ("a", "x"), ("b ", "x")]), queries, targets, BOTH)
     assert (list(queries), list(targets)) == (["a", "b"], ["y", "x"])
     assert Y.toarray().tolist() == [[0, 1], [1, 1]]
 
@@ -68,7 +74,7 @@ def test_new_names_are_added_in_the_order_in_which_they_come() -> None:
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20))
 def test_pairs_of_one_kind_count_both_ways_and_none_is_of_a_thing_with_itself(pairs: list[tuple[int, int]]) -> None:
     things = Vocabulary("abcdef")
-    Y = pair_matrix(Relation("q", "q", pairs), things, things, NEITHER).toarray()
+    Y = build_pair_matrix(Relation("q", "q", pairs), things, things, NEITHER).toarray()
     told = {*pairs, *((b, a) for a, b in pairs)}
     assert {tuple(map(int, cell)) for cell in np.argwhere(Y)} == {(a, b) for a, b in told if a != b}
     assert set(np.unique(Y)) <= {0, 1}
@@ -76,8 +82,8 @@ def test_pairs_of_one_kind_count_both_ways_and_none_is_of_a_thing_with_itself(pa
 
 def test_new_things_and_known_ones_of_a_kind_are_two_sides() -> None:
     """They have numbers of their own: the first of the one is not the first of the other."""
-    relation = Relation(Kind("doc", X), "doc", [(0, 0), (2, 3)])
-    Y = pair_matrix(relation, Vocabulary("abc"), Vocabulary("vwxyz"), NEITHER)
+    relation = Relation(EntityKind("doc", X), "doc", [(0, 0), (2, 3)])
+    Y = build_pair_matrix(relation, Vocabulary("abc"), Vocabulary("vwxyz"), NEITHER)
     assert np.argwhere(Y.toarray()).tolist() == [[0, 0], [2, 3]]
 
 
@@ -120,12 +126,12 @@ def test_pairs_of_unknown_names_are_left_out_and_counted() -> None:
     sides = Vocabulary("abc"), Vocabulary("xy")
     pairs = [("a", "x"), ("zz", "x"), ("c", "zz"), ("c", "y")]
     for given_pairs in (pairs, np.array(pairs), iter(pairs)):
-        relation, left_out = known_pairs(Relation("q", "t", given_pairs), *sides)
+        relation, left_out = drop_unknown_pairs(Relation("q", "t", given_pairs), *sides)
         assert (relation.pairs, left_out) in (
             ([("a", "x"), ("c", "y")], 2), ([["a", "x"], ["c", "y"]], 2)
         )  # fmt: skip
     for numbers in (np.array([[0, 9]]), sp.identity(9)):
-        relation, left_out = known_pairs(Relation("q", "t", numbers), *sides)
+        relation, left_out = drop_unknown_pairs(Relation("q", "t", numbers), *sides)
         assert relation.pairs is numbers
         assert left_out == 0
 
@@ -135,32 +141,41 @@ def test_pairs_of_unknown_names_are_left_out_and_counted() -> None:
 
 @pytest.mark.parametrize("ids", [["a", "b", "c"], np.array(["a", "b", "c"]), ("a", " b", "c ")])
 def test_ids_of_any_sequence_are_names(ids: Any) -> None:
-    assert list(Kind("k", X, ids).names()) == ["a", "b", "c"]
+    assert list(EntityKind("k", X, ids).names()) == ["a", "b", "c"]
 
 
 def test_things_without_ids_are_called_by_their_numbers() -> None:
-    assert list(Kind("k", sp.csr_matrix(X)).names()) == ["0", "1", "2"]
-    assert list(Kind("k").names()) == []
+    assert list(EntityKind("k", sp.csr_matrix(X)).names()) == ["0", "1", "2"]
+    assert list(EntityKind("k").names()) == []
 
 
 def test_features_may_be_lists() -> None:
-    assert repr(Kind("k", X.tolist())) == "Kind('k', 3 things of 3 features)"
-    assert repr(Kind("k", ids=["a"])) == "Kind('k', 1 things)"
+    assert repr(EntityKind("k", X.tolist())) == "Kind('k', 3 things of 3 features)"
+    assert repr(EntityKind("k", ids=["a"])) == "Kind('k', 1 things)"
 
 
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        (lambda: Kind(""), "'' is no name for a kind of things"),
-        (lambda: Kind(" "), "' ' is no name for a kind of things"),
-        (lambda: Kind(3), "3 is no name for a kind of things"),  # type: ignore[arg-type]
-        (lambda: Kind("k", X[0]), r"the features of 'k' has 1 dimension\(s\); give a row of features for each thing"),
-        (lambda: Kind("k", [[1, 2], [3]]), "the features of 'k' has rows of different lengths"),
-        (lambda: Kind("k", X, ["a"]), "the kind 'k' has 3 rows of features and 1 ids; give an id for each row"),
-        (lambda: Kind("k", map="m"), "the kind 'k' has no features, and so no map to share; give X"),
-        (lambda: Kind("k", X, ["a", "b", "a"]).names(), "the things of the kind 'k' cannot be told apart: .*'a' comes"),
-        (lambda: Kind("k", X, [1, 2, 3]).names(), "'k' cannot be told apart: 1 is no text; give names, or leave ids"),  # type: ignore[list-item]
-        (lambda: Kind("k", X, ["a", "", "c"]).names(), "'k' cannot be told apart: .*empty name"),
+        (lambda: EntityKind(""), "'' is no name for a kind of things"),
+        (lambda: EntityKind(" "), "' ' is no name for a kind of things"),
+        (lambda: EntityKind(3), "3 is no name for a kind of things"),  # type: ignore[arg-type]
+        (
+            lambda: EntityKind("k", X[0]),
+            r"the features of 'k' has 1 dimension\(s\); give a row of features for each thing",
+        ),
+        (lambda: EntityKind("k", [[1, 2], [3]]), "the features of 'k' has rows of different lengths"),
+        (lambda: EntityKind("k", X, ["a"]), "the kind 'k' has 3 rows of features and 1 ids; give an id for each row"),
+        (lambda: EntityKind("k", map="m"), "the kind 'k' has no features, and so no map to share; give X"),
+        (
+            lambda: EntityKind("k", X, ["a", "b", "a"]).names(),
+            "the things of the kind 'k' cannot be told apart: .*'a' comes",
+        ),
+        (
+            lambda: EntityKind("k", X, [1, 2, 3]).names(),
+            "'k' cannot be told apart: 1 is no text; give names, or leave ids",
+        ),  # type: ignore[list-item]
+        (lambda: EntityKind("k", X, ["a", "", "c"]).names(), "'k' cannot be told apart: .*empty name"),
     ],
 )
 def test_kinds_are_refused_in_a_sentence(kind: Any, sentence: str) -> None:
@@ -182,24 +197,24 @@ def test_an_end_is_a_kind(end: Any) -> None:
 
 
 def test_relations_are_called_by_their_kinds_or_as_they_are_told() -> None:
-    assert Relation(Kind("doc", X), "tag", []).name == "doc - tag"
+    assert Relation(EntityKind("doc", X), "tag", []).name == "doc - tag"
     assert Relation("a", "b", [], "c").name == "c"
 
 
 def test_kinds_are_one_by_name_wherever_they_stand() -> None:
-    doc = Kind("doc", X)
-    found = kinds_of([Relation("doc", "tag", []), Relation("tag", "doc", []), Relation(doc, doc, [])])
+    doc = EntityKind("doc", X)
+    found = collect_kinds([Relation("doc", "tag", []), Relation("tag", "doc", []), Relation(doc, doc, [])])
     assert list(found) == ["doc", "tag"]
     assert found["doc"] is doc
     assert found["tag"].X is None
     with pytest.raises(InputError, match="two different kinds are called 'doc'; make one, and use it in both"):
-        kinds_of([Relation(doc, "tag", []), Relation(Kind("doc", X), "word", [])])
+        collect_kinds([Relation(doc, "tag", []), Relation(EntityKind("doc", X), "word", [])])
     with pytest.raises(InputError, match="there are two relations called 'doc - tag'; give each a name of its own"):
-        kinds_of([Relation(doc, "tag", []), Relation(doc, "tag", [])])
+        collect_kinds([Relation(doc, "tag", []), Relation(doc, "tag", [])])
 
 
 @pytest.mark.parametrize("times", [1, 2, 127, 128, 200, 256, 300])
 def test_a_pair_counts_once_however_often_it_comes(times: int) -> None:
     things = Vocabulary(["a", "b", "c"])
-    Y = pair_matrix(Relation("d", "d", [("a", "b")] * times + [("c", "b")]), things, things, (False, False))
+    Y = build_pair_matrix(Relation("d", "d", [("a", "b")] * times + [("c", "b")]), things, things, (False, False))
     assert Y.toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]

@@ -11,17 +11,17 @@ from scipy.sparse import csr_matrix
 from scipy.sparse import random as random_rows
 
 import wsabie
-from wsabie.base.arrays import Csr
-from wsabie.base.errors import InputError, ModelFolderError
-from wsabie.base.validation import check_features
-from wsabie.models import replay
-from wsabie.models.defaults import Shape
-from wsabie.models.growth import trainable
-from wsabie.models.replay import Memory, hold, remembered, seat
-from wsabie.models.stream import moved
-from wsabie.models.wsabie import Wsabie
-from wsabie.sources.mulan import read_mulan
-from wsabie.space.joint import JointSpace
+from wsabie.core.arrays import Csr
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.validation import check_features
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.io.formats.mulan import read_mulan
+from wsabie.models.base.auto_defaults import TrainingShape
+from wsabie.models.wsabie import replay
+from wsabie.models.wsabie.drift import measure_movement
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.wsabie.label_growth import copy_for_training
+from wsabie.models.wsabie.replay import ReplayBuffer, average_weights, refit_new_labels, update_buffer
 from wsabie.training.trainer import Trainer
 
 WORDS = 60
@@ -40,12 +40,12 @@ def topics(n: int, labels: range, seed: int, own_words: int = 3) -> tuple[csr_ma
     return csr_matrix(X), [f"label {label}" for label in own]
 
 
-def buffer_of(counts: list[int], size: int, seed: int = 0) -> Memory:
+def buffer_of(counts: list[int], size: int, seed: int = 0) -> ReplayBuffer:
     """A buffer that has seen so many rows of each label; the rows say which of them they are."""
     y = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
     Y = csr_matrix((np.ones(len(y), np.int8), y, np.arange(len(y) + 1)), (len(y), len(counts)))
     X = np.arange(len(y), dtype=np.float32)[:, None] / 1024
-    return remembered(None, X, 1, Y, None, size, seed)
+    return update_buffer(None, X, 1, Y, None, size, seed)
 
 
 def model(**changes: Any) -> Wsabie:
@@ -63,7 +63,7 @@ def test_what_is_seen_again_has_the_old_proportions() -> None:
     memory = buffer_of([20_000, 2_000], 4000)
     shares = []
     for epoch in range(30):
-        drawn = memory._drawn(10, np.random.default_rng(epoch))
+        drawn = memory._sample_rows(10, np.random.default_rng(epoch))
         assert len(drawn) == replay.FEWEST
         shares.append((memory.Y[drawn].indices == 0).mean())
     in_buffer = (memory.Y.indices == 0).mean()
@@ -76,9 +76,9 @@ def test_a_buffer_in_pieces_keeps_as_evenly_as_one() -> None:
     memory = None
     for piece in range(10):
         Y = csr_matrix(np.ones((1000, 1), np.int8))
-        memory = remembered(memory, np.full((1000, 1), piece, np.float32), 1, Y, None, 500, 3)
+        memory = update_buffer(memory, np.full((1000, 1), piece, np.float32), 1, Y, None, 500, 3)
     assert memory is not None
-    assert (memory.n_seen, memory.seen.tolist(), memory.met.tolist()) == (10_000, [10_000], [10_000])
+    assert (memory.n_seen, memory.label_counts.tolist(), memory.feature_counts.tolist()) == (10_000, [10_000], [10_000])
     kept = np.bincount(memory.rows[:, 0].astype(int), minlength=10)
     assert kept.sum() == 500
     assert abs(kept - 50).max() < 4 * 50**0.5
@@ -89,14 +89,14 @@ def test_rows_are_kept_at_half_the_bytes() -> None:
     given = check_features(X)
     assert isinstance(given, Csr)
     Y = csr_matrix((np.ones(300, np.int8), np.zeros(300, int), np.arange(301)), (300, 1))
-    narrow = remembered(None, given._replace(indices=given.indices % 60_000), 70_000, Y, None, 100, 0)
-    wide = remembered(None, given, 70_000, Y, None, 100, 0)
+    narrow = update_buffer(None, given._replace(indices=given.indices % 60_000), 70_000, Y, None, 100, 0)
+    wide = update_buffer(None, given, 70_000, Y, None, 100, 0)
     assert narrow.rows.indices.dtype == np.uint16
     assert wide.rows.indices.dtype == np.uint32
-    both = remembered(narrow, given, 70_000, Y, None, 1000, 0)  # indices of two sizes together
+    both = update_buffer(narrow, given, 70_000, Y, None, 1000, 0)  # indices of two sizes together
     assert both.rows.indices.dtype == np.uint32
     assert len(both) == 400
-    opened = both._opened(np.arange(400))
+    opened = both._decode_rows(np.arange(400))
     assert (opened.indices.dtype, opened.data.dtype) == (np.int32, np.float32)
     assert np.array_equal(opened.indices[opened.indptr[100] :], given.indices)
     assert np.allclose(opened.data[opened.indptr[100] :], given.data, rtol=1e-3)
@@ -105,7 +105,7 @@ def test_rows_are_kept_at_half_the_bytes() -> None:
 def test_auto_is_a_few_megabytes() -> None:
     X = random_rows(20_000, 5_000, 0.02, "csr", np.float32, random_state=0)
     Y = csr_matrix((np.ones(20_000, np.int8), np.arange(20_000) % 7, np.arange(20_001)), (20_000, 7))
-    memory = remembered(None, check_features(X), 5_000, Y, None, "auto", 0)
+    memory = update_buffer(None, check_features(X), 5_000, Y, None, "auto", 0)
     assert len(memory) < 20_000
     assert 0.8 * replay.BYTES < memory.nbytes < 1.1 * replay.BYTES
 
@@ -117,9 +117,13 @@ def test_old_points_are_held_by_the_rows_they_have_seen() -> None:
     )
     nothing = np.zeros(0, np.float32)
     none = csr_matrix((0, 3), dtype=np.int8)
-    before = Memory(np.zeros((0, 2), np.float16), none, nothing, nothing, np.array([12, 5]), np.array([12, 0]), 17)
-    after = Memory(np.zeros((0, 2), np.float16), none, nothing, nothing, np.array([13, 5, 3]), np.array([13, 4]), 21)
-    hold(space, began, before, after)
+    before = ReplayBuffer(
+        np.zeros((0, 2), np.float16), none, nothing, nothing, np.array([12, 5]), np.array([12, 0]), 17
+    )
+    after = ReplayBuffer(
+        np.zeros((0, 2), np.float16), none, nothing, nothing, np.array([13, 5, 3]), np.array([13, 4]), 21
+    )
+    average_weights(space, began, before, after)
     assert space.labels[:, 0].tolist() == space.bias.tolist() == [4, 2, 10]
     assert space.features[:, 0].tolist() == [4, 10]
 
@@ -138,17 +142,17 @@ def test_old_labels_are_kept_and_new_ones_learnt() -> None:
     assert bare.score(tested, truth) < 0.95 * kept.score(tested, truth)
 
 
-def stood(lengths: list[float]) -> tuple[JointSpace, Memory, Memory]:
+def stood(lengths: list[float]) -> tuple[JointSpace, ReplayBuffer, ReplayBuffer]:
     """Labels on one axis, rows at 1: 0 and 1 are known, 2 and 3 new; and the buffer before and after 2 of 12 pairs."""
     labels = np.zeros((4, 16), np.float32)
     labels[:, 0] = lengths
     space = JointSpace(16, "dot", np.eye(1, 16, dtype=np.float32), labels, np.zeros(4, np.float32))
     Y = csr_matrix(np.eye(4, dtype=np.int8)[[0] * 5 + [1] * 5 + [2, 3]])
     ones = np.ones(12, np.float32)
-    before = Memory(
+    before = ReplayBuffer(
         np.ones((10, 1), np.float16), Y[:10, :2], ones[:10], ones[:10], np.array([5, 5]), np.array([10]), 10
     )
-    after = Memory(np.ones((12, 1), np.float16), Y, ones, ones, np.array([5, 5, 1, 1]), np.array([12]), 12)
+    after = ReplayBuffer(np.ones((12, 1), np.float16), Y, ones, ones, np.array([5, 5, 1, 1]), np.array([12]), 12)
     return space, before, after
 
 
@@ -156,7 +160,7 @@ def test_without_new_labels_nothing_is_seated() -> None:
     X, y = topics(200, range(6), 0)
     extra, known = topics(40, range(6), 1)
     one = model().fit(X, y).merge_labels("label 0", ["label 5"])
-    with patch("wsabie.models.replay.Trainer") as trainer:
+    with patch("wsabie.models.wsabie.replay.Trainer") as trainer:
         one.partial_fit(extra, known)
     assert not trainer.called
 
@@ -166,7 +170,7 @@ def test_labels_that_the_buffer_has_not_met_are_not_new() -> None:
     X, y = topics(400, range(6), 0)
     known = np.isin(y, ["label 0", "label 1"])
     one = Wsabie(dim=16, epochs=5, threads=1).fit(X, y).set_params(replay=50).remember(X[known], np.array(y)[known])
-    with patch("wsabie.models.replay.Trainer") as trainer:
+    with patch("wsabie.models.wsabie.replay.Trainer") as trainer:
         one.partial_fit(*topics(40, range(2, 4), 1))
     assert not trainer.called
 
@@ -189,9 +193,9 @@ def test_rows_are_not_kept_with_weights_that_are_none() -> None:
 
 def test_only_new_labels_are_seated() -> None:
     space, before, after = stood([0.5, 0.4, 3, 3])
-    began, trainer = space.copy(), Trainer(model()._resolved(Shape(2, 2, 4)))
+    began, trainer = space.copy(), Trainer(model()._resolved(TrainingShape(2, 2, 4)))
     Y = csr_matrix(np.eye(4, dtype=np.int8)[2:])
-    seat(space, before, after, np.ones((2, 1), np.float32), Y, None, "mean", trainer)
+    refit_new_labels(space, before, after, np.ones((2, 1), np.float32), Y, None, "mean", trainer)
     assert np.array_equal(space.features, began.features)
     assert np.array_equal(space.labels[:2], began.labels[:2])
     assert (space.labels[2:, 0] < began.labels[2:, 0]).all(), "ten rows in twelve push them back"
@@ -201,9 +205,9 @@ def test_the_mean_point_is_that_of_all_rows_that_went_by() -> None:
     """Rows of a rare label are kept oftener, and count less for it: label 1 is in a tenth of 10,000 rows."""
     labels = np.random.default_rng(0).permutation(np.repeat([0, 1], [9000, 1000]))
     Y = csr_matrix((np.ones(10_000, np.int8), labels, np.arange(10_001)), (10_000, 2))
-    kept = remembered(None, labels[:, None].astype(np.float32), 1, Y, None, 2000, 0)
+    kept = update_buffer(None, labels[:, None].astype(np.float32), 1, Y, None, 2000, 0)
     assert kept.rows.mean() > 0.2
-    assert kept.mean_of(np.asarray(kept.rows, np.float32))[0] == pytest.approx(0.1, abs=0.03)
+    assert kept.estimate_mean(np.asarray(kept.rows, np.float32))[0] == pytest.approx(0.1, abs=0.03)
 
 
 def test_new_labels_beside_a_buffer_that_has_met_no_other() -> None:
@@ -224,15 +228,17 @@ def test_new_rows_count_more_around_a_mean_alone() -> None:
     weighed = {}
     for similarity in ("dot", "euclidean"):
         one = model(similarity=similarity).fit(X, y)
-        with patch.object(Memory, "beside_points", autospec=True, side_effect=Memory.beside_points) as asked:
+        with patch.object(
+            ReplayBuffer, "build_point_blocks", autospec=True, side_effect=ReplayBuffer.build_point_blocks
+        ) as asked:
             one.partial_fit(extra, new)
         weighed[similarity] = asked.call_args.args[-1]
     assert weighed == {"dot": replay.SEATED, "euclidean": 1}
 
 
-def level_of(space: JointSpace, memory: Memory) -> Any:
+def level_of(space: JointSpace, memory: ReplayBuffer) -> Any:
     """The mean score of each label among all rows that went by, as the buffer tells."""
-    centre = memory.mean_of(space.points(memory._opened()))
+    centre = memory.estimate_mean(space.points(memory._decode_rows()))
     return space.labels.astype(np.float64) @ centre + space.bias
 
 
@@ -249,9 +255,9 @@ def test_a_new_label_scores_everywhere_what_an_old_one_does(similarity: str, lab
     assert bool(one.space_.bias.any()) == (label_bias or similarity == "dot")
     level = level_of(one.space_, before)
     if similarity == "dot" and not label_bias:
-        few = one.memory_.seen[6:].max()
-        assert (few < one.memory_.seen[:6]).all(), "so that the octave of the rarest old labels tells"
-        rarest = np.log2(one.memory_.seen[:6]).astype(int)
+        few = one.memory_.label_counts[6:].max()
+        assert (few < one.memory_.label_counts[:6]).all(), "so that the octave of the rarest old labels tells"
+        rarest = np.log2(one.memory_.label_counts[:6]).astype(int)
         expected = level[:6][rarest == rarest.min()].mean()
         assert np.allclose(level[6:], expected, atol=1e-5)
 
@@ -284,7 +290,7 @@ def test_new_labels_do_not_crowd_out_old_ones(data_dir: Path) -> None:
         return float(np.isin(one.rank(test.X[old], k=1)[0], one.vocabulary_.ids(known)).mean())
 
     corrected = crowded()
-    with patch("wsabie.models.wsabie.seat"):
+    with patch("wsabie.models.wsabie.estimator.refit_new_labels"):
         assert corrected < 0.8 * crowded()
 
 
@@ -343,10 +349,10 @@ def test_a_buffer_that_begins_with_later_rows_takes_no_old_label_for_new() -> No
     X, y = topics(400, range(6), 0)
     one = model(replay=None).fit(X, y).set_params(replay=200)
     one.partial_fit(*topics(40, range(6, 8), 1))
-    assert (one.memory_.seen > 0).all()
+    assert (one.memory_.label_counts > 0).all()
     before = one.label_vectors[:6].copy()
     one.partial_fit(*topics(30, range(6), 2), epochs=1)
-    assert moved(before, one.label_vectors) < 0.3
+    assert measure_movement(before, one.label_vectors) < 0.3
 
 
 def test_a_label_that_was_named_before_it_had_a_row_is_new() -> None:
@@ -374,5 +380,5 @@ def test_a_new_label_is_as_long_as_those_that_have_a_point() -> None:
     merged.merge_labels("label 0", [f"label {i}" for i in range(1, 6)])
     living = np.linalg.norm(merged.label_vectors[merged.vocabulary_.ids([f"label {i}" for i in (0, 6, 7)])], axis=1)
     targets = csr_matrix((np.ones(400, np.int8), (np.arange(400), np.full(400, 8))), (400, 9))
-    space = trainable(merged.space_, 9, [(merged.scaling_(merged._checked(X)), targets)], seed=0)
+    space = copy_for_training(merged.space_, 9, [(merged.scaling_(merged._checked(X)), targets)], seed=0)
     assert np.linalg.norm(space.labels[8]) == pytest.approx(living.mean(), rel=1e-5)

@@ -13,9 +13,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from relating import GROUPS, N, by, features, like, make, same, tracks, world
-from wsabie import Kind, Relation, Space
-from wsabie.base.errors import DivergenceError, InputError, ModelFolderError, UnknownLabelError
-from wsabie.storage.folder import Parts, save_folder
+from wsabie import EntityKind, Relation, Space
+from wsabie.core.errors import DivergenceError, InputError, ModelFolderError, UnknownLabelError
+from wsabie.storage.model_folder import ModelState, save_model_folder
 
 HELD_OUT = Relation("track", "track", like(step=12))
 
@@ -43,7 +43,7 @@ def test_all_relations_are_learned_together(loss: str, similarity: str, negative
 
 
 def test_dense_features_learn_the_same_task() -> None:
-    known = Kind("track", features().toarray(), [f"t{i}" for i in range(N)])
+    known = EntityKind("track", features().toarray(), [f"t{i}" for i in range(N)])
     model = make(epochs=40).fit([Relation(known, "artist", by()), Relation(known, known, like())])
     artists, _ = model.rank("track", "artist", features(30, 1).toarray(), 2)
     assert (artists // 2 == (np.arange(30) % GROUPS)[:, None]).mean() > 0.95
@@ -60,7 +60,7 @@ def test_features_and_free_vectors_begin_as_long_as_they_are_told() -> None:
 
 
 def test_names_numbers_and_matrices_train_the_same_space() -> None:
-    artists = Kind("artist", ids=[f"artist {k}" for k in range(2 * GROUPS)])
+    artists = EntityKind("artist", ids=[f"artist {k}" for k in range(2 * GROUPS)])
     numbers = np.array([(i, 2 * (i % GROUPS) + which) for i in range(N) for which in (0, 1)])
     matrix = sp.csr_matrix((np.ones(2 * N), numbers.T), (N, 2 * GROUPS))
     models = [make(epochs=2).fit([Relation(tracks(), artists, pairs)]) for pairs in (by(), numbers, matrix)]
@@ -79,7 +79,7 @@ def test_a_space_without_features_is_learned_too() -> None:
 
 def test_kinds_of_one_map_meet_in_it() -> None:
     """Queries and documents share words: what is learned of a word holds for both."""
-    docs, queries = Kind("doc", features(), map="words"), Kind("query", features(seed=2), map="words")
+    docs, queries = EntityKind("doc", features(), map="words"), EntityKind("query", features(seed=2), map="words")
     model = make(epochs=40).fit([Relation(queries, docs, [(i, j) for i in range(N) for j in range(i % 6, N, 6)])])
     assert list(model.space_.tables) == ["words"]
     ids, _ = model.rank("query", "doc", features(12, 3), 5)
@@ -308,7 +308,7 @@ def test_a_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Path, chang
 @pytest.mark.parametrize("dense", [False, True])
 def test_loaded_answers_are_those_of_the_saved_space(tmp_path: Path, similarity: str, dim: int, dense: bool) -> None:
     X = features().toarray() if dense else features()
-    known = Kind("track/of sound", X, [f"t{i}" for i in range(N)], map="m")
+    known = EntityKind("track/of sound", X, [f"t{i}" for i in range(N)], map="m")
     relations = [Relation(known, "artist", by()), Relation(known, known, like())]
     saved = make(similarity=similarity, dim=dim, epochs=2).fit(relations)
     saved.save(tmp_path / "m")
@@ -325,7 +325,7 @@ def test_loaded_answers_are_those_of_the_saved_space(tmp_path: Path, similarity:
             pairs = zip(*(m.rank("track/of sound", target, things, 7) for m in (saved, loaded)), strict=True)
             assert all(np.array_equal(a, b) for a, b in pairs)
     assert loaded.similar("artist", "artist 3") == saved.similar("artist", "artist 3")
-    held_out = [Relation(Kind("track/of sound", X[:6]), "artist", [(i, i) for i in range(6)])]
+    held_out = [Relation(EntityKind("track/of sound", X[:6]), "artist", [(i, i) for i in range(6)])]
     assert loaded.evaluate(held_out)["track/of sound - artist"].means == (
         saved.evaluate(held_out)["track/of sound - artist"].means
     )
@@ -364,7 +364,7 @@ def test_a_flipped_bit_in_any_file_is_noticed(tmp_path: Path, fitted: Space) -> 
 def test_a_config_without_a_part_is_refused(tmp_path: Path, fitted: Space, part: str) -> None:
     parts = fitted.to_parts()
     config = {name: value for name, value in parts.config.items() if name != part}
-    save_folder(tmp_path / "m", Parts(parts.kind, config, parts.tensors))
+    save_model_folder(tmp_path / "m", ModelState(parts.kind, config, parts.tensors))
     with pytest.raises(ModelFolderError, match=f"lacks a part .*{part}.*; restore it from a copy"):
         Space.load(tmp_path / "m")
 
@@ -375,13 +375,13 @@ def test_a_folder_without_a_tensor_or_with_one_of_another_size_is_refused(tmp_pa
         others = {other: value for other, value in parts.tensors.items() if other != name}
         sizes = [others] if not len(array) else [others, {**others, name: array[:-1]}]
         for tensors in sizes:
-            save_folder(tmp_path / "m", Parts(parts.kind, parts.config, tensors))
+            save_model_folder(tmp_path / "m", ModelState(parts.kind, parts.config, tensors))
             with pytest.raises(ModelFolderError, match=r"lacks a part .*; restore it from a copy or make"):
                 Space.load(tmp_path / "m")
 
 
 def test_another_kind_of_folder_is_named(tmp_path: Path) -> None:
-    save_folder(tmp_path / "m", Parts("wsabie", {}, {}))
+    save_model_folder(tmp_path / "m", ModelState("wsabie", {}, {}))
     with pytest.raises(ModelFolderError, match="holds 'wsabie' where 'space' is needed"):
         Space.load(tmp_path / "m")
 
@@ -483,11 +483,11 @@ def test_citations_of_papers_that_training_never_saw(data_dir: Path) -> None:
     known, new = np.flatnonzero(~held), np.flatnonzero(held)
     place = np.empty(n, np.int64)
     place[known], place[new] = np.arange(len(known)), np.arange(len(new))
-    papers = Kind("paper", X[known])
+    papers = EntityKind("paper", X[known])
     inside = links[~held[links].any(1)]
     across = np.array([link if held[link[0]] else link[::-1] for link in links[held[links].sum(1) == 1]])
     model = Space(dim=100, threads=1).fit([Relation(papers, papers, place[inside])])
-    wanted = Relation(Kind("paper", X[new]), "paper", place[across])
+    wanted = Relation(EntityKind("paper", X[new]), "paper", place[across])
     found = model.evaluate([wanted], ks=[10])["paper - paper"]
     rows = TfidfTransformer().fit(X[known])
     cosines = (rows.transform(X[new]) @ rows.transform(X[known]).T).toarray()

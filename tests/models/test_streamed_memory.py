@@ -13,12 +13,12 @@ TRAINED = """
     from pathlib import Path
     import numpy as np
     sys.path.insert(0, {tests!r})
-    from wsabie.models.wsabie import Wsabie
-    from wsabie.sources.sharded import open_shards
-    from wsabie.storage.columns import Columns, Lists
-    from wsabie.storage.shards import write_manifest, write_shard
-    from wsabie.storage.shard_statistics import Statistics
-    from wsabie.training import ahead
+    from wsabie.models.wsabie.estimator import Wsabie
+    from wsabie.io.shards.sharded_table import open_shards
+    from wsabie.storage.column_files import ColumnTable, ListColumn
+    from wsabie.io.shards.shard_folder import write_manifest, write_shard
+    from wsabie.io.shards.shard_statistics import ShardStatistics
+    from wsabie.training import prefetch
 
     def anonymous():
         lines = Path("/proc/self/status").read_text().splitlines()
@@ -27,16 +27,16 @@ TRAINED = """
     n, width, per_row, labels, size = {n}, 5000, 100, 200, 1 << 14
     folder, rng = Path({folder!r}), np.random.default_rng(0)
     folder.mkdir()
-    seen, files = Statistics(width, labels, False), []
+    seen, files = ShardStatistics(width, labels, False), []
     for number in range(n // size):
         y = rng.integers(0, labels, size).astype(np.uint16)
         words = np.sort(rng.integers(0, width // per_row, (size, per_row)) + np.arange(0, width, width // per_row), 1)
         words[:, :10] = y[:, None] * 10 % 500 + np.arange(10)
         words.sort(1)
-        x = Lists(np.arange(0, size * per_row + 1, per_row), {{
+        x = ListColumn(np.arange(0, size * per_row + 1, per_row), {{
             "indices": words.ravel().astype(np.uint16), "values": np.ones(size * per_row, np.uint8)}})
         numbers = {{"id": np.arange(number * size, (number + 1) * size, dtype=np.uint64)}}
-        columns = Columns(numbers, {{"x": x, "y": Lists(np.arange(size + 1), {{"labels": y}})}})
+        columns = ColumnTable(numbers, {{"x": x, "y": ListColumn(np.arange(size + 1), {{"labels": y}})}})
         files.append(write_shard(folder, number, n // size, columns))
         seen.add(columns)
     more = {{"counts": True, "augment": 0, "dictionary": None, "source": "", "seed": 0, "values": "uint8"}}
@@ -53,7 +53,7 @@ TRAINED = """
             time.sleep(0.003)
     watcher = threading.Thread(target=watch)
     watcher.start()
-    ahead.ROWS_PER_BLOCK, ahead.NONZEROS_PER_BLOCK = {block}, 1 << 30
+    prefetch.ROWS_PER_BLOCK, prefetch.NONZEROS_PER_BLOCK = {block}, 1 << 30
     model = Wsabie(dim=8, epochs=1, threads=2).fit(rows)
     done.set()
     watcher.join()

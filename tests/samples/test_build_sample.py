@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from wsabie.samples import sample_path
+from wsabie.samples import get_sample_path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
@@ -213,11 +213,11 @@ def test_the_command_says_what_is_missing(part, tmp_path, capsys):
 def test_the_font_still_gives_the_bundled_picture():
     pytest.importorskip("fontTools", reason="fonttools is not installed")
     font = open_font(build_sample.FONT)
-    about = pq.read_schema(sample_path("emoji")).metadata[b"source"].decode()
+    about = pq.read_schema(get_sample_path("emoji")).metadata[b"source"].decode()
     if font.version not in about:
         pytest.skip("another version of the font is installed than the sample was made from")
     bundled = {
-        one["id"]: one["image"] for one in pq.read_table(sample_path("emoji"), columns=["id", "image"]).to_pylist()
+        one["id"]: one["image"] for one in pq.read_table(get_sample_path("emoji"), columns=["id", "image"]).to_pylist()
     }
     for sequence in ("🐕", "👩🏽‍🌾", "🇳🇴", "1⃣"):
         ours = similar.ink(shrunk(flattened(font.png(font.glyph(sequence))), 96))
@@ -227,10 +227,10 @@ def test_the_font_still_gives_the_bundled_picture():
 
 @pytest.mark.skipif(not build_sample.CLDR.is_dir(), reason="Debian's unicode-cldr-core is not installed")
 def test_cldr_still_gives_the_bundled_labels():
-    source = pq.read_schema(sample_path("emoji")).metadata[b"source"].decode()
+    source = pq.read_schema(get_sample_path("emoji")).metadata[b"source"].decode()
     if not source.endswith(f"CLDR {cldr_version(build_sample.CLDR)}"):
         pytest.skip("another version of the CLDR is installed than the sample was made from")
-    rows = pq.read_table(sample_path("emoji"), columns=["id", "labels"]).to_pylist()
+    rows = pq.read_table(get_sample_path("emoji"), columns=["id", "labels"]).to_pylist()
     bundled = next(one["labels"] for one in rows if one["id"] == "emoji-1f415")
     few = read_annotations(build_sample.CLDR, LANGUAGES[:3])["🐕"].labels
     assert list(few) == bundled[: len(few)]

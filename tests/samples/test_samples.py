@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from wsabie import samples
-from wsabie.base.errors import InputError
-from wsabie.samples import PARTS, bundled_parts, sample_path
+from wsabie.core.errors import InputError
+from wsabie.samples import PARTS, get_sample_path, list_bundled_parts
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
@@ -25,14 +25,14 @@ COPIES = 0.999  # cosine of thumbnails that only copies have, after lossy coding
 
 @pytest.fixture(scope="module", params=PARTS)
 def part(request):
-    if request.param not in bundled_parts():
+    if request.param not in list_bundled_parts():
         pytest.skip(f"{request.param}.parquet is not bundled in this install")
     return request.param
 
 
 @pytest.fixture(scope="module")
 def table(part):
-    return pq.read_table(sample_path(part))
+    return pq.read_table(get_sample_path(part))
 
 
 @pytest.fixture(scope="module")
@@ -42,23 +42,23 @@ def pictures(table):
 
 @pytest.fixture(scope="module")
 def emoji():
-    return {row["title"]: row for row in pq.read_table(sample_path("emoji")).drop_columns(["image"]).to_pylist()}
+    return {row["title"]: row for row in pq.read_table(get_sample_path("emoji")).drop_columns(["image"]).to_pylist()}
 
 
 def test_the_emoji_are_always_bundled():
-    assert "emoji" in bundled_parts()
+    assert "emoji" in list_bundled_parts()
 
 
 def test_an_unknown_sample_names_those_there_are():
     with pytest.raises(InputError, match="no sample called 'photos'; choose one of emoji, drawings"):
-        sample_path("photos")
+        get_sample_path("photos")
 
 
 def test_a_part_that_is_not_bundled_says_where_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(samples, "_place", lambda name: tmp_path / f"{name}.parquet")
-    assert bundled_parts() == ()
+    monkeypatch.setattr(samples, "_get_part_path", lambda name: tmp_path / f"{name}.parquet")
+    assert list_bundled_parts() == ()
     with pytest.raises(InputError, match=r"'drawings' is not bundled .* scripts/build_sample\.py"):
-        sample_path("drawings")
+        get_sample_path("drawings")
 
 
 def test_schema(part, table):
@@ -78,7 +78,7 @@ def test_the_file_tells_its_licence_and_source(table):
 
 
 def test_size_in_bytes(part):
-    assert sample_path(part).stat().st_size <= LARGEST[part]
+    assert get_sample_path(part).stat().st_size <= LARGEST[part]
 
 
 def test_number_of_pictures(part, table):
@@ -136,7 +136,7 @@ def test_labels_of_a_dog_in_many_languages(emoji):
 
 
 def test_emoji_have_labels_in_all_languages(emoji):
-    about = pq.read_schema(sample_path("emoji")).metadata
+    about = pq.read_schema(get_sample_path("emoji")).metadata
     languages = about[b"languages"].decode().split()
     assert len(languages) >= 20
     counts = Counter(used for row in emoji.values() for used in {one for many in row["languages"] for one in many})

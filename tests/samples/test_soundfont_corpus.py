@@ -12,8 +12,8 @@ from shutil import which
 import numpy as np
 import pytest
 
-from wsabie.sources.open import open_source
-from wsabie.sources.relations import relations_of
+from wsabie.io.datasets.attribute_recognition import read_attributes
+from wsabie.io.recognition import open_source
 from wsabie.storage.rejects import Rejects
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
@@ -118,7 +118,7 @@ def test_what_is_rendered_is_a_collection(corpus: Path) -> None:
     assert {item.labels for item in source} == {("Violin", "Strings"), ("Flute", "Pipe")}
     assert len(source) == 16
     assert len(open_source(corpus, split="test")) == 8
-    related = relations_of(corpus, kinds=("instrument", "family", "pitch", "chord", "velocity"))
+    related = read_attributes(corpus, kinds=("instrument", "family", "pitch", "chord", "velocity"))
     assert [len(pairs) for pairs in related.pairs.values()] == [16] * 5
 
 

@@ -7,29 +7,29 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from wsabie.base.errors import InputError
-from wsabie.labels.knowledge import Knowledge
-from wsabie.labels.matching import Matched, match_labels
-from wsabie.samples import PARTS, TABLES, bundled_parts, not_parts, sample_path, table_path
-from wsabie.sources.knowledge import read_knowledge, read_label_table
-from wsabie.sources.pairs import read_couples
+from wsabie.core.errors import InputError
+from wsabie.io.formats.pair_list import read_id_pairs
+from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph, read_label_table
+from wsabie.samples import PARTS, TABLES, get_sample_path, get_table_path, list_bundled_parts, read_part_exclusions
+from wsabie.vocabulary.concept_matching import LabelConcepts, match_labels
+from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 
-SYNSETS = ("meanings", "car_parts")
+SYNSETS = ("label_concepts", "car_part_concepts")
 
 
 def rows(name: str) -> list[list[str]]:
-    lines = table_path(name).read_text("utf-8").splitlines()
+    lines = get_table_path(name).read_text("utf-8").splitlines()
     return [line.split("\t") for line in lines if not line.startswith("# ")]
 
 
 @pytest.fixture(scope="module")
 def pictures() -> dict[str, set[str]]:
     """The pictures of every English label of the emoji and every tag of the drawings."""
-    if bundled_parts() != PARTS:
+    if list_bundled_parts() != PARTS:
         pytest.skip("drawings.parquet is not bundled in this install")
     found: dict[str, set[str]] = {}
     for name in PARTS:
-        table = pq.read_table(sample_path(name)).drop_columns(["image"]).to_pylist()
+        table = pq.read_table(get_sample_path(name)).drop_columns(["image"]).to_pylist()
         for row in table:
             languages = row.get("languages") or [["en"]] * len(row["labels"])
             for label, used in zip(row["labels"], languages, strict=True):
@@ -39,18 +39,20 @@ def pictures() -> dict[str, set[str]]:
 
 
 @pytest.fixture(scope="module")
-def wordnet(data_dir: Path) -> Knowledge:
-    return read_knowledge(data_dir / "imagenet_synsets" / "words.txt", data_dir / "wordnet_partof")
+def wordnet(data_dir: Path) -> KnowledgeGraph:
+    return read_knowledge_graph(data_dir / "imagenet_synsets" / "words.txt", data_dir / "wordnet_partof")
 
 
 @pytest.fixture(scope="module")
-def meant(wordnet: Knowledge, pictures: dict[str, set[str]]) -> Matched:
-    return match_labels(wordnet, pictures, read_label_table(table_path("meanings")))
+def meant(wordnet: KnowledgeGraph, pictures: dict[str, set[str]]) -> LabelConcepts:
+    return match_labels(wordnet, pictures, read_label_table(get_table_path("label_concepts")))
 
 
 def test_an_unknown_table_names_those_there_are() -> None:
-    with pytest.raises(InputError, match="no table called 'sense'; choose one of meanings, not_parts, car_parts"):
-        table_path("sense")
+    with pytest.raises(
+        InputError, match="no table called 'sense'; choose one of label_concepts, part_exclusions, car_part_concepts"
+    ):
+        get_table_path("sense")
 
 
 @pytest.mark.parametrize("name", SYNSETS)
@@ -61,17 +63,17 @@ def test_no_label_comes_twice(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SYNSETS)
-def test_every_synset_is_one_of_wordnet_by_its_name(name: str, wordnet: Knowledge) -> None:
+def test_every_synset_is_one_of_wordnet_by_its_name(name: str, wordnet: KnowledgeGraph) -> None:
     told = [(synset, first) for _, synset, *names in rows(name) for first in names]
     assert told == [(synset, wordnet.name(synset)) for synset, _ in told]
     assert all(row[1] == "-" or len(row) == 3 for row in rows(name))
 
 
 def test_every_label_is_of_the_sample(pictures: dict[str, set[str]]) -> None:
-    assert [label for label, *_ in rows("meanings") if label not in pictures] == []
+    assert [label for label, *_ in rows("label_concepts") if label not in pictures] == []
 
 
-def test_nothing_that_wordnet_knows_is_left_to_its_first_sense(meant: Matched) -> None:
+def test_nothing_that_wordnet_knows_is_left_to_its_first_sense(meant: LabelConcepts) -> None:
     assert set(meant.how) == {"table", ""}
     assert len(set(meant.concepts)) > 1_100
 
@@ -83,18 +85,18 @@ def test_nothing_that_wordnet_knows_is_left_to_its_first_sense(meant: Matched) -
         ("nail", "body part"), ("kite", "plaything"), ("pepper", "food"), ("cricket", "insect"), ("watch", "timepiece"),
     ],
 )  # fmt: skip
-def test_a_label_means_what_its_pictures_show(label: str, kind: str, wordnet: Knowledge) -> None:
-    synset = read_label_table(table_path("meanings"))[label]
+def test_a_label_means_what_its_pictures_show(label: str, kind: str, wordnet: KnowledgeGraph) -> None:
+    synset = read_label_table(get_table_path("label_concepts"))[label]
     above = wordnet.reach([synset], ["is-a"])
     assert any(sense in above for sense in wordnet.senses(kind))
 
 
 def test_labels_that_show_nothing_mean_nothing() -> None:
-    table = read_label_table(table_path("meanings"))
+    table = read_label_table(get_table_path("label_concepts"))
     assert {table[label] for label in ("love", "cold", "spring", "france", "work", "computer")} == {""}
 
 
-def test_enough_parts_and_wholes_have_pictures(meant: Matched, pictures: dict[str, set[str]]) -> None:
+def test_enough_parts_and_wholes_have_pictures(meant: LabelConcepts, pictures: dict[str, set[str]]) -> None:
     shown: dict[str, set[str]] = {}
     for label, synset in zip(meant.labels, meant.concepts, strict=True):
         shown.setdefault(synset or "", set()).update(pictures[label])
@@ -108,25 +110,33 @@ def test_enough_parts_and_wholes_have_pictures(meant: Matched, pictures: dict[st
         return sum(min(len(shown[a]), len(shown[b])) > 1 and len(shown[a] | shown[b]) > 3 for a, b in pairs)
 
     direct, inherited = related(inherit=False), related(inherit=True)
-    assert not_parts() <= inherited
-    assert (len(direct), len(inherited), len(inherited - not_parts())) == (51, 437, 198)
-    assert (usable(direct), usable(direct - not_parts()), usable(inherited - not_parts())) == (27, 26, 75)
+    assert read_part_exclusions() <= inherited
+    assert (len(direct), len(inherited), len(inherited - read_part_exclusions())) == (51, 437, 198)
+    assert (usable(direct), usable(direct - read_part_exclusions()), usable(inherited - read_part_exclusions())) == (
+        27,
+        26,
+        75,
+    )
 
 
-def test_the_classes_of_car_parts_are_parts_of_a_car_or_of_its_systems(wordnet: Knowledge, data_dir: Path) -> None:
+def test_the_classes_of_car_parts_are_parts_of_a_car_or_of_its_systems(wordnet: KnowledgeGraph, data_dir: Path) -> None:
     for split in ("trainingset", "testset"):
         told = json.loads((data_dir / "car_parts" / split / "annotations.json").read_text())
-        assert {one["name"] for one in told["categories"]} - {"_background_"} == {row[0] for row in rows("car_parts")}
+        assert {one["name"] for one in told["categories"]} - {"_background_"} == {
+            row[0] for row in rows("car_part_concepts")
+        }
     (car,) = (sense for sense in wordnet.senses("car") if "auto" in wordnet.concept(sense).names)
     above = wordnet.reach([car], ["is-a"])
     inside = wordnet.reach(above, ["has-part"])
-    assert {row[2] for row in rows("car_parts") if row[1] not in inside} == {"tailgate"}  # of beach wagon and truck
+    assert {row[2] for row in rows("car_part_concepts") if row[1] not in inside} == {
+        "tailgate"
+    }  # of beach wagon and truck
 
 
 def test_couples_have_pictures_of_their_own(pictures: dict[str, set[str]]) -> None:
-    couples = list(read_couples(table_path("married")))
+    couples = list(read_id_pairs(get_table_path("emoji_couples")))
     names = [name for couple in couples for name in couple]
-    assert len(couples) == len(rows("married")) == 10
+    assert len(couples) == len(rows("emoji_couples")) == 10
     assert len(set(names)) == len(names)
     for one, other in couples:
         assert min(len(pictures[one] - pictures[other]), len(pictures[other] - pictures[one])) > 1
@@ -134,7 +144,7 @@ def test_couples_have_pictures_of_their_own(pictures: dict[str, set[str]]) -> No
 
 def test_tables_are_small_and_plain() -> None:
     for name in TABLES:
-        text = table_path(name).read_bytes()
+        text = get_table_path(name).read_bytes()
         assert len(text) < 120_000
         assert text.decode("utf-8").endswith("\n")
         assert b"\r" not in text

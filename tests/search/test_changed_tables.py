@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from wsabie.search.approximate import ApproximateIndex
-from wsabie.search.exact import ExactIndex
+from wsabie.search.approximate_index import ApproximateIndex
+from wsabie.search.exact_index import ExactIndex
 
 pytest.importorskip("faiss", reason="faiss is not installed")
 
@@ -41,7 +41,7 @@ def test_it_finds_what_an_exact_search_finds(before: tuple[Any, ApproximateIndex
     table, index = before
     now, places = changed(table, gone, came)
     exact = ExactIndex(now)
-    moved = index.over(exact, places)
+    moved = index.rebase(exact, places)
     new = np.setdiff1d(np.arange(len(now)), places)
     queries = np.vstack([np.random.default_rng(9).normal(size=(30, DIM)).astype(np.float32), now[new[:10]]])
     best, n = exact.top_k(queries, 1)[0][:, 0], len(queries)
@@ -62,7 +62,7 @@ def test_where_much_came_all_is_searched_exactly(before: tuple[Any, ApproximateI
     table, index = before
     now, places = changed(table, 0, 2400)
     exact = ExactIndex(now)
-    moved = index.over(exact, places)
+    moved = index.rebase(exact, places)
     with mock.patch.object(moved._codes, "search", side_effect=AssertionError):
         for mine, theirs in zip(moved.top_k(now[:9], 5), exact.top_k(now[:9], 5), strict=True):
             np.testing.assert_array_equal(mine, theirs)
@@ -71,7 +71,7 @@ def test_where_much_came_all_is_searched_exactly(before: tuple[Any, ApproximateI
 def test_the_first_index_stays_as_it_was(before: tuple[Any, ApproximateIndex]) -> None:
     table, index = before
     now, places = changed(table, 5, 5)
-    index.over(ExactIndex(now), places)
+    index.rebase(ExactIndex(now), places)
     np.testing.assert_array_equal(index.top_k(table[:9], 3)[0], ExactIndex(table).top_k(table[:9], 3)[0])
 
 
@@ -81,7 +81,7 @@ def test_what_is_gone_has_not_come(before: tuple[Any, ApproximateIndex]) -> None
     new = np.setdiff1d(np.arange(len(now)), places)
     gone = np.sort(np.append(new[:3], places[places >= 0][:3000]))
     exact = ExactIndex(now, gone=gone)
-    moved = index.over(exact, np.where(np.isin(places, gone), -1, places))
+    moved = index.rebase(exact, np.where(np.isin(places, gone), -1, places))
     np.testing.assert_array_equal(moved._tail, new[3:])
     with mock.patch.object(moved._codes, "search", wraps=moved._codes.search) as looked:
         found = moved.top_k(now[gone[:20]], 5)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from wsabie.search import screened
-from wsabie.search.approximate import ApproximateIndex
-from wsabie.search.exact import ExactIndex
+from wsabie.search import screening_index
+from wsabie.search.approximate_index import ApproximateIndex
+from wsabie.search.exact_index import ExactIndex
+from wsabie.search.label_index import LabelSearchIndex
 from wsabie.search.label_tree import LabelTree
-from wsabie.search.measured import MeasuredIndex
-from wsabie.search.screened import ScreenedIndex
+from wsabie.search.screening_index import ScreeningIndex
 
 N, DIM = 12_000, 10  # so many that a search among half of them goes by codes
 GONE = np.unique(np.random.default_rng(5).integers(0, N, 1600))
@@ -28,7 +28,7 @@ def everywhere(exact: ExactIndex) -> ApproximateIndex:
 
 LOOKING: list[Callable[[ExactIndex], Any]] = [
     lambda exact: exact,
-    ScreenedIndex.build,
+    ScreeningIndex.build,
     lambda exact: LabelTree.grow(exact, branching=4, leaf=9, beam=N),
     everywhere,
 ]
@@ -37,7 +37,7 @@ LOOKING: list[Callable[[ExactIndex], Any]] = [
 @pytest.fixture(autouse=True)
 def by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a processor that has the instruction."""
-    monkeypatch.setattr(screened, "by_bytes", lambda: True)
+    monkeypatch.setattr(screening_index, "has_byte_products", lambda: True)
 
 
 def table_and_queries() -> tuple[Any, Any]:
@@ -99,7 +99,7 @@ def test_an_index_knows_which_are_gone(looking: Any) -> None:
     """Kept and opened again, it is the same; of other labels, none."""
     table, queries = table_and_queries()
     exact = ExactIndex(table, gone=GONE)
-    index: MeasuredIndex = looking(exact)
+    index: LabelSearchIndex = looking(exact)
     again = type(index).from_parts(index.to_parts(), exact)
     assert again is not None
     same(again.top_k(queries, 10), index.top_k(queries, 10))

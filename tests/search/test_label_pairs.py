@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.reference.label_pairs import count_pairs, score_pairs, select_top_pairs
 
-from wsabie.base.errors import InputError
-from wsabie.kernels.label_pairs_reference import counts_of_pair, scores_of_pairs, top_of_pairs
+from wsabie.core.errors import InputError
 from wsabie.search import label_pairs
-from wsabie.search.label_pairs import LabelPairs
+from wsabie.search.label_pairs import LabelPairIndex
 
 
 def table(n_labels, dim, seed, *, whole=False):
@@ -22,7 +22,7 @@ def table(n_labels, dim, seed, *, whole=False):
 def edges_of(pairs):
     """All edges, as the kernel makes them one by one."""
     n = pairs.n_labels
-    return pairs._edges(*np.divmod(np.arange(n * n), n)).reshape(n, n)
+    return pairs._compute_edges(*np.divmod(np.arange(n * n), n)).reshape(n, n)
 
 
 def extra_of(n_labels, *, known=(), offset=0.0, same=True, couples=None):
@@ -41,16 +41,16 @@ def extra_of(n_labels, *, known=(), offset=0.0, same=True, couples=None):
 
 def check(W, a, b, k, weight, *, known=(), offset=0.0, same=True, couples=None):
     """Labels and scores equal to brute force bit by bit, and ranks of all candidates."""
-    pairs = LabelPairs(W, weight, known, offset, same=same)
+    pairs = LabelPairIndex(W, weight, known, offset, same=same)
     extra, edges, n = extra_of(len(W), known=known, offset=offset, same=same, couples=couples), edges_of(pairs), len(W)
     found = pairs.top(a, b, k, couples=couples)
     for q in range(len(a)):
-        scores = scores_of_pairs(a[q], b[q], edges, extra)
-        for one, expected in zip(found, top_of_pairs(scores, k), strict=True):
+        scores = score_pairs(a[q], b[q], edges, extra)
+        for one, expected in zip(found, select_top_pairs(scores, k), strict=True):
             np.testing.assert_array_equal(one[q], expected)
         i, j = np.nonzero(np.isfinite(scores))
         counts = pairs.counts(np.tile(a[q], (len(i), 1)), np.tile(b[q], (len(i), 1)), i, j, couples=couples)
-        expected = [counts_of_pair(scores, *pair) for pair in zip(i, j, strict=True)]
+        expected = [count_pairs(scores, *pair) for pair in zip(i, j, strict=True)]
         assert list(zip(counts.above.tolist(), counts.tied.tolist(), strict=True)) == expected
     assert (found[0].dtype, found[1].dtype, found[2].dtype, n) == (np.int64, np.int64, np.float32, pairs.n_labels)
 
@@ -82,15 +82,15 @@ def test_equals_brute_force_bit_by_bit(task):
 def test_equals_brute_force_over_several_tiles(weight, spread):
     """With scores that decide alone, that leave it to the edges, and that say nothing."""
     W, a, b = table(203, 30, 0) / 4, *(spread * table(3, 203, seed) for seed in (1, 2))
-    pairs = LabelPairs(W, weight)
+    pairs = LabelPairIndex(W, weight)
     found, edges = pairs.top(a, b, 25), edges_of(pairs)
     given_i, given_j = np.array([[7, 0, 202], [7, 202, 64]])
     counts = pairs.counts(a, b, given_i, given_j)
     for q in range(3):
-        scores = scores_of_pairs(a[q], b[q], edges)
-        for one, expected in zip(found, top_of_pairs(scores, 25), strict=True):
+        scores = score_pairs(a[q], b[q], edges)
+        for one, expected in zip(found, select_top_pairs(scores, 25), strict=True):
             np.testing.assert_array_equal(one[q], expected)
-        assert (counts.above[q], counts.tied[q]) == counts_of_pair(scores, given_i[q], given_j[q])
+        assert (counts.above[q], counts.tied[q]) == count_pairs(scores, given_i[q], given_j[q])
 
 
 def test_a_case_worked_by_hand():
@@ -101,18 +101,18 @@ def test_a_case_worked_by_hand():
     assert scores[0, 1] == 1 + 1 + 0.5 * 0.75
     assert scores[1, 2] == 0.75 + 0.75 - 0.5 * 0.5
     order = sorted(scores, key=lambda pair: (-scores[pair], pair))
-    objects, parts, best = LabelPairs(W, 0.5).top(a, b, 9)
+    objects, parts, best = LabelPairIndex(W, 0.5).top(a, b, 9)
     assert list(zip(objects[0].tolist(), parts[0].tolist(), strict=True)) == order
     assert best[0].tolist() == [scores[pair] for pair in order]
     every = np.divmod(np.arange(9), 3)
-    ranks = LabelPairs(W, 0.5).ranks(np.tile(a, (9, 1)), np.tile(b, (9, 1)), *every)
+    ranks = LabelPairIndex(W, 0.5).ranks(np.tile(a, (9, 1)), np.tile(b, (9, 1)), *every)
     above = {pair: sum(s > scores[pair] for s in scores.values()) for pair in scores}
     tied = {pair: sum(s == scores[pair] for s in scores.values()) - 1 for pair in scores}
     assert ranks.tolist() == [1 + above[pair] + (tied[pair] + 1) // 2 for pair in zip(*every, strict=True)]
 
 
 def test_equal_scores_go_by_object_and_then_by_part():
-    objects, parts, scores = LabelPairs(np.ones((70, 3)), 1.0).top(np.zeros((1, 70)), np.zeros((1, 70)), 72)
+    objects, parts, scores = LabelPairIndex(np.ones((70, 3)), 1.0).top(np.zeros((1, 70)), np.zeros((1, 70)), 72)
     assert objects[0].tolist() == [0] * 70 + [1] * 2
     assert parts[0].tolist() == [*range(70), 0, 1]
     assert (scores == 3).all()
@@ -121,13 +121,13 @@ def test_equal_scores_go_by_object_and_then_by_part():
 @pytest.mark.parametrize("n_labels", [3, 4])
 def test_a_scorer_that_knows_nothing_ranks_as_chance(n_labels):
     nothing = np.zeros((1, n_labels))
-    rank = LabelPairs(np.ones((n_labels, 2)), 0.1).ranks(nothing, nothing, [1], [2])
+    rank = LabelPairIndex(np.ones((n_labels, 2)), 0.1).ranks(nothing, nothing, [1], [2])
     assert rank.tolist() == [int(np.ceil((n_labels**2 + 1) / 2))]
 
 
 def test_more_pairs_than_there_are():
     for options, n in (({}, 4), ({"same": False}, 2)):
-        objects, parts, scores = LabelPairs(np.eye(2), 1.0, **options).top(np.zeros((1, 2)), np.zeros((1, 2)), 6)
+        objects, parts, scores = LabelPairIndex(np.eye(2), 1.0, **options).top(np.zeros((1, 2)), np.zeros((1, 2)), 6)
         assert (objects[0, n:] == -1).all()
         assert (parts[0, n:] == -1).all()
         assert (scores[0, n:] == -np.inf).all()
@@ -135,7 +135,7 @@ def test_more_pairs_than_there_are():
 
 
 def test_one_label():
-    pairs = LabelPairs([[2.0]], 0.5, [[0, 0]], 100)
+    pairs = LabelPairIndex([[2.0]], 0.5, [[0, 0]], 100)
     assert [found.tolist() for found in pairs.top([[1.0]], [[2.0]], 1)] == [[[0]], [[0]], [[105.0]]]
     assert pairs.ranks([[1.0]], [[2.0]], [0], [0]).tolist() == [1]
 
@@ -144,21 +144,21 @@ def test_known_pairs_come_first_and_only_couples_count():
     rng = np.random.default_rng(0)
     W, a, b = table(50, 4, 0), *rng.normal(size=(2, 5, 50)).astype(np.float32)
     known = [[3, 4], [9, 1], [3, 4]]
-    objects, parts, scores = LabelPairs(W, 0.0, known, 100).top(a, b, 3)
+    objects, parts, scores = LabelPairIndex(W, 0.0, known, 100).top(a, b, 3)
     assert (scores[:, :2] > 50).all()
     assert (scores[:, 2] < 50).all()
     found = np.sort(50 * objects[:, :2] + parts[:, :2], axis=1)
     assert (found == [50 * 3 + 4, 50 * 9 + 1]).all()
-    ranks = LabelPairs(W, 0.0).ranks(a, b, np.full(5, 3), np.full(5, 4), couples=known)
+    ranks = LabelPairIndex(W, 0.0).ranks(a, b, np.full(5, 3), np.full(5, 4), couples=known)
     np.testing.assert_array_equal(ranks, 1 + (a[:, 9] + b[:, 1] > a[:, 3] + b[:, 4]))
 
 
 def test_threads_chunks_and_neighbours_change_nothing(monkeypatch):
     W, a, b = table(300, 20, 0), table(40, 300, 1), table(40, 300, 2)
-    pairs, given_ = LabelPairs(W, 0.3), (np.arange(40), np.arange(40) + 200)
+    pairs, given_ = LabelPairIndex(W, 0.3), (np.arange(40), np.arange(40) + 200)
     whole, counts = pairs.top(a, b, 7, threads=1), pairs.counts(a, b, *given_, threads=1)
     monkeypatch.setattr(label_pairs, "_CELLS", 900)
-    monkeypatch.setattr(label_pairs, "_COUNTED", 7)
+    monkeypatch.setattr(label_pairs, "_QUERIES_AT_ONCE", 7)
     for threads in (1, 3):
         for one, other in zip(pairs.top(a, b, 7, threads=threads), whole, strict=True):
             np.testing.assert_array_equal(one, other)
@@ -170,7 +170,7 @@ def test_threads_chunks_and_neighbours_change_nothing(monkeypatch):
 
 def test_the_best_have_the_first_ranks():
     W, a, b = table(100, 10, 0), table(1, 100, 1), table(1, 100, 2)
-    pairs = LabelPairs(W, 0.5)
+    pairs = LabelPairIndex(W, 0.5)
     objects, parts, _ = pairs.top(a, b, 50)
     ranks = pairs.ranks(np.tile(a, (50, 1)), np.tile(b, (50, 1)), objects[0], parts[0])
     assert ranks.tolist() == list(range(1, 51))
@@ -181,16 +181,16 @@ def test_arrays_as_they_come_are_taken():
     padded = np.zeros((60, 16), np.float32)
     padded[:, :10] = table(60, 10, 0)
     a, b = table(2, 60, 1), table(2, 60, 2)
-    expected = LabelPairs(padded[:, :10].copy(), 0.5).top(a, b, 5)
+    expected = LabelPairIndex(padded[:, :10].copy(), 0.5).top(a, b, 5)
     for array in (a, b, padded):
         array.flags.writeable = False
     given_ = a.astype(np.float64), np.asfortranarray(b)
-    for one, other in zip(LabelPairs(padded[:, :10], 0.5).top(*given_, 5), expected, strict=True):
+    for one, other in zip(LabelPairIndex(padded[:, :10], 0.5).top(*given_, 5), expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_no_queries_and_no_couples():
-    pairs, none = LabelPairs(np.eye(3), 1.0), np.empty((0, 3), np.float32)
+    pairs, none = LabelPairIndex(np.eye(3), 1.0), np.empty((0, 3), np.float32)
     assert [found.shape for found in pairs.top(none, none, 2)] == [(0, 2)] * 3
     assert pairs.ranks(none, none, np.empty(0, int), np.empty(0, int)).shape == (0,)
     objects, _, scores = pairs.top(np.zeros((1, 3)), np.zeros((1, 3)), 2, couples=[])
@@ -212,17 +212,17 @@ def test_memory_grows_with_the_labels_and_not_with_the_pairs():
     peaks = []
     for n_labels in (2000, 4000):
         W, a, b = table(n_labels, 8, 0) / 10, table(1, n_labels, 1), table(1, n_labels, 2)
-        peaks.append(peak_of(lambda W=W, a=a, b=b: LabelPairs(W, 0.1).top(a, b, 10)))
-        peaks.append(peak_of(lambda W=W, a=a, b=b: LabelPairs(W, 0.1).ranks(a, b, [0], [1])))
+        peaks.append(peak_of(lambda W=W, a=a, b=b: LabelPairIndex(W, 0.1).top(a, b, 10)))
+        peaks.append(peak_of(lambda W=W, a=a, b=b: LabelPairIndex(W, 0.1).ranks(a, b, [0], [1])))
     assert max(peaks) < 4000 * 8 * 30  # thirty arrays of one number a label, where all pairs are four thousand
     assert peaks[2] < 2.5 * peaks[0]
 
 
 def test_few_pairs_are_looked_at():
     W, a, b = table(2000, 50, 0) / 10, table(2, 2000, 1), table(2, 2000, 2)
-    pairs = LabelPairs(W, 0.1)
+    pairs = LabelPairIndex(W, 0.1)
     pairs.top(a, b, 10)
-    assert (pairs.looked_ < 2000**2 / 100).all()
+    assert (pairs.n_scored_ < 2000**2 / 100).all()
 
 
 NAN, INF = float("nan"), float("inf")
@@ -231,17 +231,17 @@ NAN, INF = float("nan"), float("inf")
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: LabelPairs([[1.0, NAN]], 1), "not finite"),
-        (lambda: LabelPairs([[1.0, INF]], 1), "not finite"),
-        (lambda: LabelPairs([[1e30, 1]], 1), "too long"),
-        (lambda: LabelPairs([1.0, 2.0], 1), "1 dimension"),
-        (lambda: LabelPairs(np.empty((0, 2)), 1), "no rows"),
-        (lambda: LabelPairs(np.eye(2), NAN), "choose finite"),
-        (lambda: LabelPairs(np.eye(2), 1, [[0, 1]], INF), "choose finite"),
-        (lambda: LabelPairs(np.eye(2), 1, [[0, 2]], 1), "label 2 of the known pairs does not exist"),
-        (lambda: LabelPairs(np.eye(2), 1, [[-1, 0]], 1), "label -1 of the known pairs does not exist"),
-        (lambda: LabelPairs(np.eye(2), 1, [[0.5, 1]], 1), "two label numbers a row"),
-        (lambda: LabelPairs(np.eye(2), 1, [0, 1], 1), "two label numbers a row"),
+        (lambda: LabelPairIndex([[1.0, NAN]], 1), "not finite"),
+        (lambda: LabelPairIndex([[1.0, INF]], 1), "not finite"),
+        (lambda: LabelPairIndex([[1e30, 1]], 1), "too long"),
+        (lambda: LabelPairIndex([1.0, 2.0], 1), "1 dimension"),
+        (lambda: LabelPairIndex(np.empty((0, 2)), 1), "no rows"),
+        (lambda: LabelPairIndex(np.eye(2), NAN), "choose finite"),
+        (lambda: LabelPairIndex(np.eye(2), 1, [[0, 1]], INF), "choose finite"),
+        (lambda: LabelPairIndex(np.eye(2), 1, [[0, 2]], 1), "label 2 of the known pairs does not exist"),
+        (lambda: LabelPairIndex(np.eye(2), 1, [[-1, 0]], 1), "label -1 of the known pairs does not exist"),
+        (lambda: LabelPairIndex(np.eye(2), 1, [[0.5, 1]], 1), "two label numbers a row"),
+        (lambda: LabelPairIndex(np.eye(2), 1, [0, 1], 1), "two label numbers a row"),
     ],
 )
 def test_tables_that_do_not_do_are_refused(make, sentence):
@@ -262,7 +262,7 @@ def test_tables_that_do_not_do_are_refused(make, sentence):
     ],
 )
 def test_scores_that_do_not_do_are_refused(a, b, sentence):
-    pairs = LabelPairs(np.eye(2), 0.1)
+    pairs = LabelPairIndex(np.eye(2), 0.1)
     with pytest.raises(InputError, match=sentence):
         pairs.top(a, b, 1)
     with pytest.raises(InputError, match=sentence):
@@ -270,7 +270,7 @@ def test_scores_that_do_not_do_are_refused(a, b, sentence):
 
 
 def test_other_things_that_do_not_do_are_refused():
-    pairs, one = LabelPairs(np.eye(2), 0.1, same=False), np.zeros((1, 2))
+    pairs, one = LabelPairIndex(np.eye(2), 0.1, same=False), np.zeros((1, 2))
     with pytest.raises(InputError, match="k is 0"):
         pairs.top(one, one, 0)
     with pytest.raises(InputError, match="label 5 of the couples"):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from wsabie.base.errors import InputError
-from wsabie.search.exact import ExactIndex
-from wsabie.search.label_groups import grown
-from wsabie.search.label_tree import LabelTree, _to_learn_from
-from wsabie.storage.folder import Parts, load_folder, save_folder
+from wsabie.core.errors import InputError
+from wsabie.search.exact_index import ExactIndex
+from wsabie.search.label_tree import LabelTree, _choose_training_points
+from wsabie.search.tree_shape import grow_tree
+from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 
 N, DIM = 600, 8
 
@@ -28,7 +28,7 @@ def test_every_label_has_one_place_and_children_share_out_their_parents(confused
     if confused:
         rng = np.random.default_rng(1)
         confusion = csr_matrix((np.ones(3000), (rng.integers(0, N, 3000), rng.integers(0, N, 3000))), (N, N))
-    shape = grown(grouped(), 5, 12, confusion, 0)
+    shape = grow_tree(grouped(), 5, 12, confusion, 0)
     assert sorted(shape.order) == list(range(N))
     for node, (lo, hi, first, count) in enumerate(
         zip(shape.starts, shape.stops, shape.first, shape.counts, strict=True)
@@ -55,7 +55,7 @@ def test_what_is_confused_goes_down_together() -> None:
     kept = (block[i] == block[j]) & (i % 50 > 0) & (j % 50 > 0)
     confusion = csr_matrix((np.ones(kept.sum()), (i[kept], j[kept])), (N, N))
     points = rng.normal(size=(N, DIM)).astype(np.float32)
-    shape = grown(points, 4, N // 3, confusion, 0)
+    shape = grow_tree(points, 4, N // 3, confusion, 0)
     known = np.arange(N)[np.arange(N) % 50 > 0]
     for node in np.flatnonzero(shape.parents == 0):
         own = np.intersect1d(shape.order[shape.starts[node] : shape.stops[node]], known)
@@ -63,7 +63,7 @@ def test_what_is_confused_goes_down_together() -> None:
 
 
 def test_equal_points_are_split_evenly() -> None:
-    shape = grown(np.ones((100, 3), np.float32), 4, 10, None, 0)
+    shape = grow_tree(np.ones((100, 3), np.float32), 4, 10, None, 0)
     assert (shape.stops - shape.starts)[shape.counts == 0].max() <= 10
 
 
@@ -105,7 +105,7 @@ def test_training_lowers_the_tree_loss() -> None:
     Y = csr_matrix((np.ones(4000), (np.arange(4000), labels)), (4000, 64))
 
     def right() -> float:
-        held = [tree._bottom(point, 1) for point in points[3000:]]
+        held = [tree._descend(point, 1) for point in points[3000:]]
         return float(np.mean([y in found for y, found in zip(labels[3000:], held, strict=True)]))
 
     before = right()
@@ -160,8 +160,8 @@ def test_built_it_reaches_what_is_asked_for_and_is_kept_in_a_folder(far: float, 
     assert [one.effort for one in tree.curve][:3] == [1, 2, 4]
     assert tree.facts()["effort"] == tree.beam
     assert tree.facts()["kind"] == "tree"
-    save_folder(tmp_path / "index", tree.to_parts())
-    again = LabelTree.from_parts(load_folder(tmp_path / "index"), exact)
+    save_model_folder(tmp_path / "index", tree.to_parts())
+    again = LabelTree.from_parts(open_model_folder(tmp_path / "index"), exact)
     assert again is not None
     assert (again.facts(), again.curve) == (tree.facts(), tree.curve)
     for mine, theirs in zip(again.top_k(rows[:40], 10), tree.top_k(rows[:40], 10), strict=True):
@@ -173,7 +173,7 @@ def test_labels_stand_in_for_rows_and_are_not_judged_by() -> None:
     exact = ExactIndex(many())
     asked = exact.table[:400]
     for rows in (None, exact.table[:500] + 1):
-        learnt = _to_learn_from(exact, rows, asked, np.random.default_rng(0))
+        learnt = _choose_training_points(exact, rows, asked, np.random.default_rng(0))
         assert len(learnt) == 1600
         assert not (learnt[:, None] == asked[None, :3]).all(axis=2).any()
     assert LabelTree.build(exact, recall=0.5).queries == "200 of 400 labels"
@@ -191,8 +191,8 @@ def test_other_parts_are_refused() -> None:
     others |= {"points": tensors["points"][:, :-1], "counts": tensors["counts"] * 3}
     for name, other in others.items():
         with pytest.raises(ValueError, match="its nodes"):
-            LabelTree.from_parts(Parts(parts.kind, parts.config, tensors | {name: other}), exact)
+            LabelTree.from_parts(ModelState(parts.kind, parts.config, tensors | {name: other}), exact)
     with pytest.raises(ValueError, match="no label tree"):
-        LabelTree.from_parts(Parts("wsabie", parts.config, tensors), exact)
+        LabelTree.from_parts(ModelState("wsabie", parts.config, tensors), exact)
     with pytest.raises(InputError, match="search them exactly"):
         LabelTree.build(ExactIndex(grouped()))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from wsabie.base.errors import ModelFolderError
-from wsabie.storage import folder
-from wsabie.storage.folder import Parts, load_folder, save_folder
+from wsabie.core.errors import ModelFolderError
+from wsabie.storage import model_folder
+from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(["F32", "<f4"]),
@@ -25,7 +25,7 @@ numbers = st.integers(-2, 2**70) | st.floats() | values
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: Any) -> Path:
     path: Path = tmp_path_factory.mktemp("any") / "m"
-    save_folder(path, Parts("test", {"names": ["dog"]}, {"W": np.ones((2, 3), np.float32)}))
+    save_model_folder(path, ModelState("test", {"names": ["dog"]}, {"W": np.ones((2, 3), np.float32)}))
     return path
 
 
@@ -33,7 +33,7 @@ def refused(path: Path) -> bool:
     """Whether the folder is refused, which takes one sentence; else it can be read whole."""
     message = ""
     try:
-        parts = load_folder(path)
+        parts = open_model_folder(path)
     except ModelFolderError as error:
         message = str(error)
     else:
@@ -104,7 +104,7 @@ def test_any_bytes_as_tensor(model: Path, content: bytes) -> None:
     del pointer["sha256"]
     pointer["tensors"]["W"] |= {"file": f"tensors/{file.name}", "sha256": digest}
     try:
-        folder._write_config(model / "config.json", pointer)
+        model_folder._write_config(model / "config.json", pointer)
         assert refused(model)
     finally:
         (model / "config.json").write_bytes(before)

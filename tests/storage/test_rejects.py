@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from wsabie.base.errors import InputError
+from wsabie.core.errors import InputError
 from wsabie.storage.rejects import Rejects
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from runs import figure, make_block, make_settings, make_space, train
-from wsabie.base.errors import InputError, ModelFolderError
-from wsabie.storage.folder import Parts, load_folder, save_folder
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 from wsabie.training import checkpoints
-from wsabie.training.checkpoints import Checkpoints, Progressed
+from wsabie.training.checkpoints import CheckpointFolder, TrainingProgress
 
 BLOCK = make_block()
 TESTS = str(Path(__file__).parents[1])
@@ -50,10 +50,10 @@ def stop_after(epochs: int) -> Any:
 def test_resumed_is_uninterrupted(tmp_path: Path, deterministic: bool, monitor: Any, stop: int) -> None:
     settings = make_settings(deterministic=deterministic)
     whole, expected = train(BLOCK, make_space(), settings, monitor=monitor)
-    first = Checkpoints(tmp_path / "c", {"seed": 1}, every=0)
+    first = CheckpointFolder(tmp_path / "c", {"seed": 1}, every=0)
     with pytest.raises(StopError):
         train(BLOCK, make_space(), settings, monitor=monitor, checkpoints=first, on_epoch=stop_after(stop))
-    second = Checkpoints(tmp_path / "c", {"seed": 1}, every=0, resume=True)
+    second = CheckpointFolder(tmp_path / "c", {"seed": 1}, every=0, resume=True)
     seen: list[int] = []
     history, space = train(
         BLOCK,
@@ -72,8 +72,8 @@ def test_resumed_is_uninterrupted(tmp_path: Path, deterministic: bool, monitor: 
 
 def test_resuming_a_finished_run_changes_nothing(tmp_path: Path) -> None:
     settings = make_settings(epochs=2)
-    _, expected = train(BLOCK, make_space(), settings, checkpoints=Checkpoints(tmp_path / "c", {}, every=0))
-    again = Checkpoints(tmp_path / "c", {}, every=0, resume=True)
+    _, expected = train(BLOCK, make_space(), settings, checkpoints=CheckpointFolder(tmp_path / "c", {}, every=0))
+    again = CheckpointFolder(tmp_path / "c", {}, every=0, resume=True)
     history, space = train(BLOCK, make_space(), settings, checkpoints=again)
     assert len(history) == 2
     assert np.array_equal(space.features, expected.features)
@@ -82,8 +82,8 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path: Path) -> None:
 def test_without_resume_the_old_checkpoint_is_overwritten(tmp_path: Path) -> None:
     settings = make_settings(epochs=2)
     for seed in (1, 2):
-        train(BLOCK, make_space(), settings, checkpoints=Checkpoints(tmp_path / "c", {"seed": seed}, every=0))
-    assert load_folder(tmp_path / "c").config["identity"] == {"seed": 2}
+        train(BLOCK, make_space(), settings, checkpoints=CheckpointFolder(tmp_path / "c", {"seed": seed}, every=0))
+    assert open_model_folder(tmp_path / "c").config["identity"] == {"seed": 2}
 
 
 @pytest.mark.parametrize(
@@ -96,29 +96,29 @@ def test_saving_takes_a_tenth_of_the_time_at_most(
     """Small models, whose saves are short beside an epoch, lose no finished epoch; the first is always saved."""
     clock, epochs = Clock(), []
 
-    def save(path: Path, parts: Parts) -> None:
+    def save(path: Path, parts: ModelState) -> None:
         clock.now += save_seconds
         epochs.append(parts.config["epoch"])
 
     monkeypatch.setattr(checkpoints, "time", clock)
-    monkeypatch.setattr(checkpoints, "save_folder", save)
-    keeper, space = Checkpoints(tmp_path / "c", {}), make_space()
+    monkeypatch.setattr(checkpoints, "save_model_folder", save)
+    keeper, space = CheckpointFolder(tmp_path / "c", {}), make_space()
     for epoch in range(1, 9):
         clock.now += epoch_seconds
-        keeper.save(space, Progressed(epoch, [], None, None))
+        keeper.save(space, TrainingProgress(epoch, [], None, None))
     assert epochs == list(saved)
 
 
 def test_other_data_or_settings_are_refused_by_name(tmp_path: Path) -> None:
     """Of other data the automatic settings are others too: nobody chose them, so that they are not named."""
-    old = Checkpoints(tmp_path / "c", {"data": "a", "seed": 1, "margin": 1.0}, every=0)
+    old = CheckpointFolder(tmp_path / "c", {"data": "a", "seed": 1, "margin": 1.0}, every=0)
     train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=old)
     for identity, named in (
         ({"data": "a", "seed": 1, "dim": 3}, "dim, margin"),
         ({"data": "b", "seed": 1, "dim": 3}, "data"),
         ({"data": "b", "seed": 2, "dim": 3}, "data, seed"),
     ):
-        new = Checkpoints(tmp_path / "c", identity, resume=True)
+        new = CheckpointFolder(tmp_path / "c", identity, resume=True)
         with pytest.raises(InputError, match=rf"with other {named}; use the same .*--anew"):
             train(BLOCK, make_space(), make_settings(), checkpoints=new)
 
@@ -126,30 +126,30 @@ def test_other_data_or_settings_are_refused_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("resume", [True, False])
 def test_a_model_is_never_overwritten(tmp_path: Path, resume: bool) -> None:
     """Somebody gives the model's own folder for the checkpoints."""
-    save_folder(tmp_path / "m", Parts("wsabie", {"a": 1}, {}))
-    kept = Checkpoints(tmp_path / "m", {}, every=0, resume=resume)
+    save_model_folder(tmp_path / "m", ModelState("wsabie", {"a": 1}, {}))
+    kept = CheckpointFolder(tmp_path / "m", {}, every=0, resume=resume)
     with pytest.raises(InputError, match="holds a model of kind wsabie, not a checkpoint"):
         train(BLOCK, make_space(), make_settings(), checkpoints=kept)
-    assert load_folder(tmp_path / "m").config == {"a": 1}
+    assert open_model_folder(tmp_path / "m").config == {"a": 1}
 
 
 @pytest.mark.parametrize("resume", [True, False])
 def test_a_foreign_folder_is_refused_before_training(tmp_path: Path, resume: bool) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    kept = Checkpoints(tmp_path, {}, every=0, resume=resume)
+    kept = CheckpointFolder(tmp_path, {}, every=0, resume=resume)
     with pytest.raises(ModelFolderError, match="holds other files"):
         train(BLOCK, make_space(), make_settings(), checkpoints=kept)
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 
 def test_a_damaged_checkpoint_is_not_silently_started_over(tmp_path: Path) -> None:
-    train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=Checkpoints(tmp_path / "c", {}, every=0))
+    train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=CheckpointFolder(tmp_path / "c", {}, every=0))
     config = tmp_path / "c" / "config.json"
     config.write_text(config.read_text().replace('"epoch": 1', '"epoch": 0'))
     with pytest.raises(ModelFolderError, match="does not agree with its checksum"):
-        train(BLOCK, make_space(), make_settings(), checkpoints=Checkpoints(tmp_path / "c", {}, resume=True))
-    train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=Checkpoints(tmp_path / "c", {}, every=0))
-    assert load_folder(tmp_path / "c").config["epoch"] == 1
+        train(BLOCK, make_space(), make_settings(), checkpoints=CheckpointFolder(tmp_path / "c", {}, resume=True))
+    train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=CheckpointFolder(tmp_path / "c", {}, every=0))
+    assert open_model_folder(tmp_path / "c").config["epoch"] == 1
 
 
 # ---- kill -9
@@ -158,11 +158,11 @@ VICTIM = """
 import sys, time, json
 sys.path.insert(0, sys.argv[1])
 from runs import figure, make_block, make_settings, make_space, train
-from wsabie.training.checkpoints import Checkpoints
+from wsabie.training.checkpoints import CheckpointFolder
 def on_epoch(stats):
     print(stats.epoch, flush=True)
     time.sleep(0.02)
-checkpoints = Checkpoints(sys.argv[2], {"run": 1}, resume=True, every=0)
+checkpoints = CheckpointFolder(sys.argv[2], {"run": 1}, resume=True, every=0)
 train(make_block(), make_space(), make_settings(epochs=40), monitor=figure, checkpoints=checkpoints, on_epoch=on_epoch)
 """
 
@@ -190,7 +190,7 @@ def test_killed_three_times_and_resumed_is_never_killed(tmp_path: Path) -> None:
     assert out.split()[-1] == "39"
     assert int(out.split()[0]) > first_epochs[2]
     history, expected = train(make_block(), make_space(), make_settings(epochs=40), monitor=figure)
-    parts = load_folder(folder)
+    parts = open_model_folder(folder)
     best = "best/" if "best/features" in parts.tensors else ""
     assert np.array_equal(parts.tensors[f"{best}features"], expected.features)
     assert np.array_equal(parts.tensors[f"{best}labels"], expected.labels)

@@ -14,16 +14,16 @@ from scipy.sparse import csr_matrix
 from passes import fast_block
 from runs import make_block, make_space
 from strategies import Problem, label_rows, make_problem, make_rule, seeds, sparse_rows, with_free_vectors
-from wsabie.base.arrays import Csr
-from wsabie.kernels import blocks
-from wsabie.kernels.warp import VISITED
-from wsabie.space import tables
-from wsabie.space.joint import JointSpace
+from wsabie.core.arrays import Csr
+from wsabie.embedding import tables
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.kernels.training import deterministic_loop
+from wsabie.kernels.training.warp import VISITED
 from wsabie.training import loops
-from wsabie.training.loops import _SAMPLED, Tally, _Plan, run_blocks, run_hogwild
-from wsabie.training.samplers import PAIRS_PER_BLOCK, Sampling
+from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.loops import _SAMPLED, StepCounters, _BlockPlan, run_blocks, run_hogwild
+from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler
 from wsabie.training.targets import RowBlock, build_targets
-from wsabie.training.threads import Threads
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,23 +34,33 @@ def test_blocks_hold_about_256_pairs_and_every_visit_once(seed: int, n: int, rat
     targets = build_targets(label_rows(n, 40, rate, 0, rng), None, "mean")
     block = RowBlock(np.zeros((n, 30), np.float32), targets)
     order = rng.permutation(len(targets.rows))
-    plans = [_Plan(make_space(), block, order, Sampling([]), threads) for threads in (1, 3)]
+    plans = [_BlockPlan(make_space(), block, order, NegativeSampler([]), threads) for threads in (1, 3)]
     for plan in plans:
-        visits, pairs = np.diff(plan.cuts), np.diff(plan.whole.firsts[plan.cuts])
+        visits, pairs = np.diff(plan.cuts), np.diff(plan.example_block.firsts[plan.cuts])
         assert (plan.cuts[0], plan.cuts[-1], pairs.sum()) == (0, len(order), len(targets.labels))
         assert (pairs <= PAIRS_PER_BLOCK + 8).all()
         assert len(pairs) <= -(-len(targets.labels) // PAIRS_PER_BLOCK)
-        assert len(plan.whole.queries) == len(plan.whole.directions) == len(plan.whole.moved) == visits.max(initial=0)
-        assert len(plan.whole.positives) == len(plan.whole.violators) == len(plan.whole.weights) == pairs.max(initial=0)
+        assert (
+            len(plan.example_block.queries)
+            == len(plan.example_block.directions)
+            == len(plan.example_block.moved)
+            == visits.max(initial=0)
+        )
+        assert (
+            len(plan.example_block.positives)
+            == len(plan.example_block.violators)
+            == len(plan.example_block.weights)
+            == pairs.max(initial=0)
+        )
         assert np.array_equal(plan.cuts, plans[0].cuts)
-        assert np.array_equal(plan.whole.order, order)
+        assert np.array_equal(plan.example_block.order, order)
 
 
 @pytest.mark.parametrize("turn", [None, 1])
 def test_many_blocks_are_twice_as_large_but_for_those_that_take_turns(turn: int | None) -> None:
     targets = build_targets(csr_matrix(np.ones((40_000, 1), np.int8)), None, "mean")
     block = RowBlock(np.zeros((40_000, 30), np.float32), targets, turn=turn)
-    plan = _Plan(make_space(), block, np.arange(40_000), Sampling([]), 1)
+    plan = _BlockPlan(make_space(), block, np.arange(40_000), NegativeSampler([]), 1)
     assert np.diff(plan.cuts).max() in (range(500, 513) if turn is None else range(250, 257))
 
 
@@ -58,7 +68,7 @@ def test_many_blocks_are_twice_as_large_but_for_those_that_take_turns(turn: int 
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_owners_share_the_features_by_their_load(dense: bool, threads: int) -> None:
     block, space = make_block(300, dense), make_space()
-    plan = _Plan(space, block, np.arange(len(block.targets.rows)), Sampling([]), threads)
+    plan = _BlockPlan(space, block, np.arange(len(block.targets.rows)), NegativeSampler([]), threads)
     bounds = plan.bounds
     assert (bounds[0], bounds[-1], len(bounds)) == (0, space.n_features, threads + 1)
     assert (np.diff(bounds) >= 0).all()
@@ -74,7 +84,7 @@ def test_owners_share_rows_that_have_the_same_number_of_fields() -> None:
     inputs = Csr(np.arange(n + 1) * 4, fields.ravel().astype(np.int32), np.ones(4 * n, np.float32))
     block = RowBlock(inputs, build_targets(csr_matrix(np.ones((n, 1), np.int8)), None, "mean"))
     space = JointSpace.random(50, 2, 8, "dot", np.random.default_rng(0))
-    bounds = _Plan(space, block, np.arange(n), Sampling([]), 2).bounds
+    bounds = _BlockPlan(space, block, np.arange(n), NegativeSampler([]), 2).bounds
     shares = [np.bincount(inputs.indices)[lo:hi].sum() / len(inputs.indices) for lo, hi in itertools.pairwise(bounds)]
     assert shares == pytest.approx([0.5, 0.5], abs=0.06)
 
@@ -85,7 +95,7 @@ def test_threads_whose_first_fails_do_not_wait_for_it(monkeypatch: pytest.Monkey
     inputs = Csr(np.arange(n + 1), rng.integers(0, 30, n).astype(np.int32), np.ones(n, np.float32))
     problem = one_label_a_row(64, 1.2)
     Y = csr_matrix((np.ones(n, np.int8), rng.integers(0, 40, n), np.arange(n + 1)), (n, 40))
-    block, kernel = RowBlock(inputs, build_targets(Y, None, "mean")), blocks.run_blocks
+    block, kernel = RowBlock(inputs, build_targets(Y, None, "mean")), deterministic_loop.run_blocks
 
     def failing(*arguments: Any) -> None:
         if arguments[12] == 0:
@@ -94,11 +104,17 @@ def test_threads_whose_first_fails_do_not_wait_for_it(monkeypatch: pytest.Monkey
         kernel(*arguments)
         left.append(arguments[12])
 
-    monkeypatch.setattr(blocks, "run_blocks", failing)
-    with Threads(4) as threads, pytest.raises(ZeroDivisionError):
+    monkeypatch.setattr(deterministic_loop, "run_blocks", failing)
+    with KernelThreads(4) as threads, pytest.raises(ZeroDivisionError):
         list(
             run_blocks(
-                make_space(), block, problem.rule, Sampling([problem.sampler] * 4), np.arange(n), threads, Tally.new(4)
+                make_space(),
+                block,
+                problem.rule,
+                NegativeSampler([problem.sampler] * 4),
+                np.arange(n),
+                threads,
+                StepCounters.new(4),
             )
         )
     assert sorted(left) == [1, 2, 3]
@@ -107,8 +123,8 @@ def test_threads_whose_first_fails_do_not_wait_for_it(monkeypatch: pytest.Monkey
 def one_label_a_row(n: int, limit: float) -> Problem:
     """n pairs, each a visit of its own, in a random order; no row of the tables is longer than the limit."""
     rng, space = np.random.default_rng(0), make_space()
-    tables.project_rows(space.features, limit)
-    tables.project_rows(space.labels, limit)
+    tables.clip_row_norms(space.features, limit)
+    tables.clip_row_norms(space.labels, limit)
     Y = csr_matrix(np.eye(40, dtype=np.int8)[rng.integers(0, 40, n)])
     rule = make_rule(40, max_norm_rows=limit, max_norm_labels=limit)
     return make_problem(space, sparse_rows(n, 30, 0.2, rng), Y, rule, rng.permutation(n))
@@ -117,9 +133,9 @@ def one_label_a_row(n: int, limit: float) -> Problem:
 def after_blocks(problem: Problem, n_threads: int) -> JointSpace:
     """The space after `run_blocks` over the whole order."""
     space, block = problem.space.copy(), RowBlock(problem.inputs, problem.targets)
-    with Threads(n_threads) as threads:
-        sampling = Sampling([problem.sampler] * n_threads)
-        list(run_blocks(space, block, problem.rule, sampling, problem.order, threads, Tally.new(n_threads)))
+    with KernelThreads(n_threads) as threads:
+        sampling = NegativeSampler([problem.sampler] * n_threads)
+        list(run_blocks(space, block, problem.rule, sampling, problem.order, threads, StepCounters.new(n_threads)))
     return space
 
 
@@ -137,7 +153,7 @@ def test_the_bits_are_those_of_blocks_of_256_pairs_one_after_the_other(pairs: in
     assert np.array_equal(space.labels, by_hand.labels)
 
 
-class Looks(Sampling):
+class Looks(NegativeSampler):
     """A sampler that must look again after so many pairs, and notes what had been visited when it did."""
 
     def __init__(self, problem: Problem, n_threads: int, period: int | None) -> None:
@@ -145,7 +161,7 @@ class Looks(Sampling):
         self.visited: list[int] = []
         self.looks: list[int] = []
 
-    def refresh(self, space: Any, threads: Threads) -> None:
+    def refresh(self, space: Any, threads: KernelThreads) -> None:
         self.looks.append(sum(self.visited))
 
 
@@ -155,11 +171,11 @@ def test_a_pass_is_planned_once_however_often_the_sampler_looks(
     run: Any, n_threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every visit has one pair here: 700 of them make three parts, which end where a block ends."""
-    problem, planned, plan = one_label_a_row(700, 1.2), [], loops._Plan
-    monkeypatch.setattr(loops, "_Plan", lambda *given: planned.append(given) or plan(*given))
-    sampling, tally = Looks(problem, n_threads, 300), Tally.new(n_threads)
+    problem, planned, plan = one_label_a_row(700, 1.2), [], loops._BlockPlan
+    monkeypatch.setattr(loops, "_BlockPlan", lambda *given: planned.append(given) or plan(*given))
+    sampling, tally = Looks(problem, n_threads, 300), StepCounters.new(n_threads)
     block = RowBlock(problem.inputs, problem.targets)
-    with Threads(n_threads) as threads:
+    with KernelThreads(n_threads) as threads:
         for visits in run(problem.space, block, problem.rule, sampling, problem.order, threads, tally):
             sampling.visited.append(visits)
     assert sampling.looks == [0, 300, 600]
@@ -172,14 +188,14 @@ def test_looks_change_the_cuts_and_nothing_else() -> None:
     problem = one_label_a_row(700, 1.2)
     whole, parts = problem.space.copy(), problem.space.copy()
     block = RowBlock(problem.inputs, problem.targets)
-    with Threads(1) as threads:
+    with KernelThreads(1) as threads:
         for space, period, orders in (
             (whole, 300, [problem.order]),
             (parts, None, np.split(problem.order, [300, 600])),
         ):
             for order in orders:
                 sampling = Looks(problem, 1, period)
-                list(run_blocks(space, block, problem.rule, sampling, order, threads, Tally.new(1)))
+                list(run_blocks(space, block, problem.rule, sampling, order, threads, StepCounters.new(1)))
     assert np.array_equal(whole.features, parts.features)
     assert np.array_equal(whole.labels, parts.labels)
 
@@ -193,6 +209,6 @@ def test_free_vectors_stay_within_the_limit_with_the_same_bits_for_2_threads() -
     assert np.linalg.norm(alone.features, axis=1).max() <= 0.8 * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/training.md"])
+@pytest.mark.parametrize("page", ["docs/decisions/deterministic-threads.md", "docs/training.md"])
 def test_the_size_of_a_block_is_the_documented_one(page: str) -> None:
     assert f"blocks of about {PAIRS_PER_BLOCK} pairs" in (ROOT / page).read_text(encoding="utf-8")

@@ -10,22 +10,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runs import make_block, make_settings, make_space, train
-from wsabie.base.errors import InputError
-from wsabie.kernels.sketches import Sketched
-from wsabie.space.joint import JointSpace
-from wsabie.space.linear import LinearSpace
-from wsabie.space.shared import SharedSpace
+from wsabie.core.errors import InputError
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.embedding.linear_space import LinearSpace
+from wsabie.embedding.multi_relation_space import MultiRelationSpace
+from wsabie.kernels.embedding.label_sketches import SketchedLabels
 from wsabie.training import samplers, trainer
-from wsabie.training.loops import Tally
-from wsabie.training.samplers import Sampler, SketchedSampling, _ends, are_sketched, rank_chances, sampling_of
-from wsabie.training.threads import Threads
+from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.loops import StepCounters
+from wsabie.training.samplers import (
+    SamplerConfig,
+    SketchedNegativeSampler,
+    _find_extremes,
+    can_use_sketches,
+    compute_rank_chances,
+    create_sampler,
+)
 from wsabie.training.trainer import Trainer
 
 
 def test_a_name_or_a_mapping_makes_a_sampler() -> None:
-    assert Sampler.given("uniform") == Sampler()
-    assert Sampler.given({"name": "frequency", "power": 0.75}) == Sampler("frequency", power=0.75)
-    assert Sampler.given(Sampler("adaptive")) == Sampler("adaptive")
+    assert SamplerConfig.given("uniform") == SamplerConfig()
+    assert SamplerConfig.given({"name": "frequency", "power": 0.75}) == SamplerConfig("frequency", power=0.75)
+    assert SamplerConfig.given(SamplerConfig("adaptive")) == SamplerConfig("adaptive")
 
 
 @pytest.mark.parametrize(
@@ -46,25 +53,27 @@ def test_a_name_or_a_mapping_makes_a_sampler() -> None:
 )
 def test_what_is_no_sampler_is_refused_in_a_sentence(value: Any, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        Sampler.given(value)
+        SamplerConfig.given(value)
 
 
 def test_exponential_chances_by_hand() -> None:
     """p(r) = exp(-r / (rank_scale * n)), normalised over the ranks (convention 7)."""
-    found = rank_chances(Sampler("adaptive", rank_scale=0.5), 4)
+    found = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.5), 4)
     heights = [math.exp(-r / 2) for r in (1, 2, 3, 4)]
     assert found == pytest.approx([h / sum(heights) for h in heights])
 
 
 def test_the_printed_scale_leaves_the_first_ranks_alone() -> None:
     """[V] as printed: exp(-r / lambda) with lambda of at most 1; the released code's lambda * (n - 1) can be 0."""
-    found = rank_chances(Sampler("adaptive", rank_scale=0.001, paper=True), 291)
+    found = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.001, paper=True), 291)
     assert found.tolist() == [1.0]
-    assert rank_chances(Sampler("adaptive", rank_scale=1.0, paper=True), 291)[0] == pytest.approx(1 - math.exp(-1))
+    assert compute_rank_chances(SamplerConfig("adaptive", rank_scale=1.0, paper=True), 291)[0] == pytest.approx(
+        1 - math.exp(-1)
+    )
 
 
 def test_geometric_chances_by_hand() -> None:
-    found = rank_chances(Sampler("adaptive", rank_scale=0.01, distribution="geometric"), 1000)
+    found = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.01, distribution="geometric"), 1000)
     assert found[:3] == pytest.approx([0.1, 0.09, 0.081], rel=1e-6)
 
 
@@ -75,7 +84,7 @@ def test_geometric_chances_by_hand() -> None:
     st.booleans(),
 )
 def test_chances_fall_and_sum_to_one(distribution: Any, scale: float, n: int, paper: bool) -> None:
-    found = rank_chances(Sampler("adaptive", rank_scale=scale, distribution=distribution, paper=paper), n)
+    found = compute_rank_chances(SamplerConfig("adaptive", rank_scale=scale, distribution=distribution, paper=paper), n)
     assert 1 <= len(found) <= n
     assert found.sum() == pytest.approx(1)
     assert (np.diff(found) <= 1e-15).all()
@@ -83,7 +92,7 @@ def test_chances_fall_and_sum_to_one(distribution: Any, scale: float, n: int, pa
 
 def test_only_reachable_ranks_are_kept() -> None:
     """So that only the ends of the rankings need sorting: 22 scales of 1,094 ranks, not 109,444."""
-    found = rank_chances(Sampler("adaptive", rank_scale=0.01), 109_444)
+    found = compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.01), 109_444)
     assert 15_000 < len(found) < 26_000
 
 
@@ -92,9 +101,9 @@ def test_labels_without_rows_are_drawn_by_frequency_too(power: float) -> None:
     space = make_space()
     counts = np.zeros(40, np.int64)
     counts[3] = 80
-    alias = sampling_of(Sampler("frequency", power=power), space, counts, 1).per_thread[0].chances
+    alias = create_sampler(SamplerConfig("frequency", power=power), space, counts, 1).per_thread[0].chances
     kept = alias.cuts / 2.0**32 / 40
-    found = kept + np.bincount(alias.others, weights=1 / 40 - kept, minlength=40)
+    found = kept + np.bincount(alias.aliases, weights=1 / 40 - kept, minlength=40)
     assert found[3] / found[0] == pytest.approx(80**power)
 
 
@@ -103,10 +112,10 @@ def test_a_run_counts_the_rows_of_each_label_in_all_blocks(monkeypatch: pytest.M
 
     def spied(sampler: Any, space: Any, counts: Any, *rest: Any) -> Any:
         counted.append(counts)
-        return sampling_of(sampler, space, counts, *rest)
+        return create_sampler(sampler, space, counts, *rest)
 
-    monkeypatch.setattr(trainer, "sampling_of", spied)
-    settings = make_settings(sampler=Sampler("frequency"), rank_sample=10, epochs=1)
+    monkeypatch.setattr(trainer, "create_sampler", spied)
+    settings = make_settings(sampler=SamplerConfig("frequency"), rank_sample=10, epochs=1)
     Trainer(settings).train(make_space(), lambda epoch: blocks, sum(len(b.targets.labels) for b in blocks))
     assert counted[-1].tolist() == sum(np.bincount(b.targets.labels, minlength=40) for b in blocks).tolist()
     assert counted[-1].max() > counted[-1].min() > 0
@@ -116,7 +125,7 @@ def test_a_run_counts_the_rows_of_each_label_in_all_blocks(monkeypatch: pytest.M
 @pytest.mark.parametrize("loss", ["warp", "auc"])
 def test_a_run_is_the_same_for_any_number_of_threads_and_learns(name: Any, loss: Any) -> None:
     block = make_block(300)
-    changes = {"sampler": Sampler(name), "loss": loss, "rank_sample": 10 if loss == "warp" else 0}
+    changes = {"sampler": SamplerConfig(name), "loss": loss, "rank_sample": 10 if loss == "warp" else 0}
     settings = make_settings(epochs=3, max_trials=40 if loss == "warp" else 1, **changes)
     (history, one), (_, two) = (
         train(block, make_space(), make_settings(**{**vars(settings), "threads": n})) for n in (1, 2)
@@ -131,7 +140,7 @@ def test_both_ends_are_those_of_one_order_with_equal_values_by_place(seed: int, 
     """Zeros of both signs are equal."""
     k, rng = max(1, round(share * n)), np.random.default_rng(seed)
     columns = (rng.integers(-2, 3, (3, n)) * rng.choice([-1, 1], (3, n))).astype(np.float32) * np.float32(0.5)
-    front, back = _ends(columns, k)
+    front, back = _find_extremes(columns, k)
     for column, first, last in zip(columns, front, back, strict=True):
         order = np.lexsort((np.arange(n), -column))
         assert first.tolist() == order[:k].tolist()
@@ -140,23 +149,23 @@ def test_both_ends_are_those_of_one_order_with_equal_values_by_place(seed: int, 
 
 def test_the_adaptive_sampler_needs_an_inner_product() -> None:
     with pytest.raises(InputError, match=r'"adaptive" orders .* scores are by euclidean; choose similarity="dot"'):
-        train(make_block(50), make_space("euclidean"), make_settings(sampler=Sampler("adaptive")))
+        train(make_block(50), make_space("euclidean"), make_settings(sampler=SamplerConfig("adaptive")))
 
 
 @pytest.mark.parametrize(("deterministic", "threads"), [(True, 1), (True, 2), (False, 1)])
 def test_a_run_with_sketches_is_the_same_to_the_bit(
     deterministic: bool, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    block, asked, labels = make_block(600), [], SketchedSampling.labels
+    block, asked, labels = make_block(600), [], SketchedNegativeSampler.labels
     settings = make_settings(epochs=3, max_norm=0.9, deterministic=deterministic, threads=threads, max_trials=40)
     _, plain = train(block, make_space(), settings)
     monkeypatch.setattr(samplers, "SKETCHED_FROM", 1)
-    monkeypatch.setattr(SketchedSampling, "labels", lambda *given: asked.append(labels(*given)) or asked[-1])
+    monkeypatch.setattr(SketchedNegativeSampler, "labels", lambda *given: asked.append(labels(*given)) or asked[-1])
     _, sketched = train(block, make_space(), settings)
     assert np.array_equal(plain.features, sketched.features)
     assert np.array_equal(plain.labels, sketched.labels)
     assert asked
-    assert all(isinstance(given, Sketched) for given in asked)
+    assert all(isinstance(given, SketchedLabels) for given in asked)
 
 
 def test_labels_that_were_moved_between_passes_are_sketched_anew() -> None:
@@ -165,10 +174,10 @@ def test_labels_that_were_moved_between_passes_are_sketched_anew() -> None:
     for sketched in (False, True):
         space, rng = make_space(), np.random.default_rng(4)
         made = Trainer(make_settings(max_trials=40))
-        sampling = sampling_of(Sampler(), space, np.ones(40, np.int64), 1, sketched)
-        with Threads(1) as threads:
+        sampling = create_sampler(SamplerConfig(), space, np.ones(40, np.int64), 1, sketched)
+        with KernelThreads(1) as threads:
             for epoch in range(3):
-                _, visits = made.visited(space, block, epoch, 0, sampling, threads, Tally.new(1))
+                _, visits = made.prepare_visits(space, block, epoch, 0, sampling, threads, StepCounters.new(1))
                 list(visits)
                 space.labels[:, :20] = rng.standard_normal((40, 20))
         spaces.append(space)
@@ -177,18 +186,18 @@ def test_labels_that_were_moved_between_passes_are_sketched_anew() -> None:
 
 def test_tables_that_something_else_may_move_have_no_sketches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor have labels without points, or points under another similarity, or a table that the cache holds."""
-    rng, uniform = np.random.default_rng(0), Sampler()
+    rng, uniform = np.random.default_rng(0), SamplerConfig()
     space = JointSpace.random(3, 40, 20, "dot", rng)
-    assert not are_sketched(uniform, space)
+    assert not can_use_sketches(uniform, space)
     monkeypatch.setattr(samplers, "SKETCHED_FROM", space.labels.nbytes)
-    assert are_sketched(uniform, space)
-    assert not are_sketched(Sampler("frequency"), space)
+    assert can_use_sketches(uniform, space)
+    assert not can_use_sketches(SamplerConfig("frequency"), space)
     others = (
         JointSpace.random(3, 39, 20, "dot", rng),
         JointSpace.random(3, 40, 20, "cosine", rng),
         JointSpace(20, "dot", space.labels, space.labels, space.bias),
         replace(space, candidates=np.arange(400, dtype=np.int32)),
         LinearSpace.zeros(30, 400),
-        SharedSpace.random({"track": 400, "artist": 400}, 20, "dot", rng),
+        MultiRelationSpace.random({"track": 400, "artist": 400}, 20, "dot", rng),
     )
-    assert [are_sketched(uniform, other) for other in others] == [False] * 6
+    assert [can_use_sketches(uniform, other) for other in others] == [False] * 6

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.reference.warp import list_positives as known_to
 
 from strategies import label_rows, seeds
-from wsabie.kernels.warp_reference import positives as known_to
 from wsabie.training.targets import build_targets
 
 

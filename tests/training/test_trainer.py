@@ -11,11 +11,11 @@ import pytest
 from scipy.sparse import csr_matrix, identity
 
 from runs import figure, make_block, make_settings, make_space, train
-from wsabie.base.errors import DivergenceError
-from wsabie.base.validation import check_features
-from wsabie.kernels import blocks, sequential
-from wsabie.space.joint import JointSpace
-from wsabie.space.shared import Ends, SharedSpace
+from wsabie.core.errors import DivergenceError
+from wsabie.core.validation import check_features
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds
+from wsabie.kernels.training import deterministic_loop, sequential_loop
 from wsabie.training import loops, samplers, trainer
 from wsabie.training.samplers import PAIRS_PER_BLOCK
 from wsabie.training.targets import RowBlock, build_targets
@@ -143,7 +143,7 @@ def test_every_rate_follows_the_schedule_and_decay_is_the_share_of_its_own_rate(
     rates = {"feature_rate": 0.1, "learning_rate": 0.04, "weight_rate": 0.2, "bias_rate": 0.02}
     settings = make_settings(epochs=10, l2_rows=0.5, l2_labels=0.25, l2_weights=2.0, **rates)
     for epoch, left in ((0, 1.0), (5, 0.5), (5.5, 0.45)):
-        rule = Trainer(settings)._rule(make_space(), epoch)
+        rule = Trainer(settings)._build_step_config(make_space(), epoch)
         steps = rule.step_rows, rule.step_labels, rule.step_weights, rule.step_bias
         assert steps == pytest.approx([left * rate for rate in rates.values()])
         keeps = rule.keep_rows, rule.keep_labels, rule.keep_weights
@@ -244,9 +244,9 @@ def test_compiling_is_announced_once_and_is_of_the_types_that_training_has(
 
         return call
 
-    for module, name in ((sequential, "run_visits"), (blocks, "run_blocks")):
+    for module, name in ((sequential_loop, "run_visits"), (deterministic_loop, "run_blocks")):
         monkeypatch.setattr(module, name, recorded(name, getattr(module, name)))
-    monkeypatch.setattr(trainer, "_rehearsed", set())
+    monkeypatch.setattr(trainer, "_compiled_types", set())
     for threads in (2, 1):
         train(block, make_space(), replace(settings, threads=threads), progress=recorder)
     assert [name for name, _, _ in recorder.stages] == ["compiling (once)", "training", "training"]
@@ -286,11 +286,11 @@ def relations(n: int = 200, **second: Any) -> tuple[Any, list[RowBlock]]:
     """A space of two tables; things of the one with features are related to things of the other, and to their like."""
     rng = np.random.default_rng(0)
     inputs = check_features(csr_matrix(rng.random((n, 30), np.float32) * (rng.random((n, 30)) < 0.2)))
-    space = SharedSpace.random({"thing": 30, "name": 40}, 20, "dot", np.random.default_rng(9))
+    space = MultiRelationSpace.random({"thing": 30, "name": 40}, 20, "dot", np.random.default_rng(9))
     pairs = [(rng.random((n, width)) < rate).astype(np.int8) for width, rate in ((40, 0.05), (n, 0.02))]
     np.fill_diagonal(pairs[1], 0)
     names, like = map(csr_matrix, pairs)
-    ends = Ends("names", "thing", "name"), Ends("like", "thing", "thing", inputs, 16)
+    ends = RelationEnds("names", "thing", "name"), RelationEnds("like", "thing", "thing", inputs, 16)
     hidden = identity(n, np.int8, "csr")
     blocks = [
         RowBlock(inputs, build_targets(names, None, "mean"), ends[0], turn=1),
@@ -317,7 +317,7 @@ def test_every_pair_of_a_relation_is_visited_as_often_as_its_weight_says(
         yield len(order)
 
     monkeypatch.setattr(trainer, "run_blocks", run)
-    monkeypatch.setattr(trainer, "rehearse", lambda *given: None)
+    monkeypatch.setattr(trainer, "warm_up_loops", lambda *given: None)
     space, (names, like) = relations(weight=weight)
     train_relations(space, [names, like], epochs=4)
     for block in (names, like):
@@ -354,7 +354,7 @@ def test_relations_end_together_however_long_they_are(monkeypatch: pytest.Monkey
             yield visits
 
     monkeypatch.setattr(trainer, "run_blocks", run)
-    monkeypatch.setattr(trainer, "rehearse", lambda *given: None)
+    monkeypatch.setattr(trainer, "warm_up_loops", lambda *given: None)
     space, blocks = relations(600)
     history, _ = train_relations(space, blocks, epochs=1)
     assert history[0].pairs == sum(len(block.targets.labels) for block in blocks)

@@ -13,11 +13,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
-from tests.faces.serve.conftest import running
+from tests.server.conftest import running
 
 from benchmarks.first_use import SHOWN
-from wsabie.faces.serve.static_files import FOLDER
-from wsabie.samples import sample_path
+from wsabie.samples import get_sample_path
+from wsabie.server.static_files import FOLDER
 
 WEB = Path(__file__).parents[2] / "web"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
@@ -34,7 +34,7 @@ pytestmark = [
 def collection(tmp_path: Path) -> Path:
     """160 emoji in three folders, 110 of them with tags."""
     folder = tmp_path / "emoji"
-    table = pq.read_table(sample_path("emoji"), columns=["image", "labels"]).slice(400, 160).to_pylist()
+    table = pq.read_table(get_sample_path("emoji"), columns=["image", "labels"]).slice(400, 160).to_pylist()
     for name in "abc":
         (folder / name).mkdir(parents=True)
     with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:

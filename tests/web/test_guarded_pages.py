@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.faces.serve.conftest import drawn, running, trained_collection  # noqa: F401 - a fixture
+from tests.server.conftest import drawn, running, trained_collection  # noqa: F401 - a fixture
 from tests.web.test_browser import CHROMIUM, WEB
 from tests.web.test_browser import pytestmark as pytestmark
 
 from databases import copied
-from wsabie.catalogue.collection import create
-from wsabie.catalogue.learning import train
-from wsabie.catalogue.scanning import scan
-from wsabie.faces.serve.tokens import new_token
+from wsabie.collection.folder.collection import create_collection
+from wsabie.collection.learning.training import train_model
+from wsabie.collection.scan.scanner import scan_collection
+from wsabie.server.auth.tokens import create_token
 
 SCRIPTS = [
     '<img src=x onerror="window.hacked=1">',
@@ -45,8 +45,8 @@ def walked(script: str, *words: str, **environment: str) -> str:
 
 def test_tokens_in_the_pages(trained_collection: Path, tmp_path: Path) -> None:  # noqa: F811
     file = tmp_path / "tokens"
-    tokens = {"WRITE": new_token(file, "first", "write"), "AGAIN": new_token(file, "second", "write")}
-    tokens["READ"] = new_token(file, "reader", "read")
+    tokens = {"WRITE": create_token(file, "first", "write"), "AGAIN": create_token(file, "second", "write")}
+    tokens["READ"] = create_token(file, "reader", "read")
     with copied(trained_collection, tmp_path / "photos") as folder, running(folder, "--tokens", file) as service:
         said = walked("token.mjs", str(service.base_url).rstrip("/"), str(file), **tokens)
     assert said.split("\n")[:3] == ["asked for: ok", "expires: ok", "reads: ok"]
@@ -68,9 +68,9 @@ def hostile(tmp_path: Path) -> Path:
             labels = ";".join([SCRIPTS[number % 3], SCRIPTS[3 + number % 3]])
             lines.append(",".join('"' + cell.replace('"', '""') + '"' for cell in (name, labels)))
     (place / "metadata.csv").write_text("\n".join(lines))
-    with create(place) as collection:
-        scan(collection, by=SCRIPTS[0])
-        train(collection, by=SCRIPTS[0], describe="colour", dim=8, epochs=20, threads=1)
+    with create_collection(place) as collection:
+        scan_collection(collection, by=SCRIPTS[0])
+        train_model(collection, by=SCRIPTS[0], describe="colour", dim=8, epochs=20, threads=1)
     return place
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers.harness import LONGEST, Run, main
-from wsabie.models.wsabie import Wsabie
+from wsabie.models.wsabie.estimator import Wsabie
 
 
 class _EnoughError(Exception):

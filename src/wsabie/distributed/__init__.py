@@ -1,1 +1,1 @@
-"""Work on many machines, by Ray; the only room that imports it, and only when it is asked for."""
+"""Work on many machines by Ray; only this package imports Ray, and only on request."""

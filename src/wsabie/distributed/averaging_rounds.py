@@ -1,10 +1,10 @@
-"""Who trains what, and when the tables come together; it knows nothing of how messages travel.
+"""Coordinator of averaging rounds: it assigns parts to workers and joins their tables.
 
-An epoch is dealt into parts, which workers take as they get done: a slow one takes fewer. After so many parts as the
-interval says, every worker gives its steps and waits for the joined tables. (To go on meanwhile was tried: steps that
-go the same way then come in different rounds, where nothing tells that they do, and the tables run too far.) What is
-counted as trained is what was given: the parts of a worker that is lost before that go back to the others. A worker
-that is late holds up one round at most; its steps join a later one.
+It does not know how messages travel. An epoch consists of parts. Workers take a part whenever they finish one, so that
+a slow worker takes fewer. After as many parts as the interval demands, every worker gives its steps and waits for the
+joined tables. (Workers that trained on meanwhile were tried: steps in one direction then come in different rounds,
+where nothing shows that they do, and the tables move too far.) Only given parts count as trained: the parts of a worker
+that is lost before go back to the others. A late worker delays one round at most; its steps join a later one.
 """
 
 import time
@@ -13,120 +13,120 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
-from wsabie.base.arrays import Float32
-from wsabie.base.errors import WsabieError
-from wsabie.distributed.averaging_steps import Parts, Tables, Together, n_bytes, steps, whole
-from wsabie.distributed.averaging_worker import Report
+from wsabie.core.arrays import Float32
+from wsabie.core.errors import WsabieError
+from wsabie.distributed.averaging_worker import PartReport
+from wsabie.distributed.table_deltas import DeltaSum, TableDeltas, Tables, compute_deltas, copy_tables, count_bytes
 
 AHEAD = 2
-"""Parts that wait with a worker, the one in training among them."""
+"""Parts queued at a worker, including the one in training."""
 DRIFT = 0.35
-"""How far two workers may be from their mean, relative to its length; n workers sqrt(n - 1) times less far."""
+"""Allowed distance of two workers from their mean, relative to its length; sqrt(n - 1) times less for n workers."""
 LEAST_ROUNDS = 4
-"""Rounds of an epoch at least, where it has the parts."""
+"""Minimum number of rounds of an epoch with enough parts."""
 LATE = 0.5
-"""Seconds that a round waits for further steps, beyond as long as the first ones took."""
+"""Seconds that a round waits for further steps, after waiting as long as the first ones took."""
 SILENCE = 120.0
 """Seconds without an answer after which a worker counts as lost, unless parts take as long.
 
-They double whenever one is lost so, until steps come: while nobody has trained a part, nobody knows how long one takes,
-and workers that were let go in its midst would follow one another for ever.
+The limit doubles after each such loss until steps come. Before the first part is trained its duration is unknown, and a
+fixed limit could dismiss one worker after the other.
 """
 
 
 class NoWorkersError(WsabieError):
-    """There is nobody left to train."""
+    """No worker is left to train."""
 
 
-class Answer(NamedTuple):
-    """What a worker says: the `Report` of a part, or the steps that it gave; nothing when it is lost."""
+class WorkerMessage(NamedTuple):
+    """Message of a worker: the `PartReport` of a part, or its steps, or None if it is lost."""
 
     worker: str
-    what: Literal["trained", "gave", "lost"]
+    kind: Literal["trained", "gave", "lost"]
     value: Any = None
 
 
-class Absence(NamedTuple):
-    """Why the last worker was lost, so far as that is known; whether there will be none where there are nodes now."""
+class WorkerLoss(NamedTuple):
+    """Reason of the last loss, as far as it is known, and whether none of the present nodes can train."""
 
     why: str = ""
     lasts: bool = False
 
 
 class Fleet(Protocol):
-    """The workers, by their names. What one is asked it does in order; answers are waited for by `answers` alone."""
+    """Workers by name. A worker handles its requests in order; only `answers` waits for answers."""
 
     def newcomers(self) -> Iterable[str]:
-        """Workers that have become ready since the last time."""
+        """Return workers that have become ready since the last call."""
         ...
 
     def train(self, worker: str, epoch: int, part: int, coming: int | None) -> None: ...
 
     def give(self, worker: str) -> None: ...
 
-    def take(self, workers: Iterable[str], news: Parts) -> None: ...
+    def take(self, workers: Iterable[str], news: TableDeltas) -> None: ...
 
-    def answers(self, seconds: float) -> Iterable[Answer]:
-        """What was answered; waits so long for the first."""
+    def answers(self, seconds: float) -> Iterable[WorkerMessage]:
+        """Yield answers; wait at most `seconds` for the first."""
         ...
 
     def dismiss(self, worker: str) -> None:
-        """Ask it nothing any more."""
+        """Send no more requests to a worker."""
         ...
 
-    def absence(self) -> Absence:
-        """Asked while there is nobody."""
+    def absence(self) -> WorkerLoss:
+        """Explain why there are no workers."""
         ...
 
 
 @dataclass
-class Interval:
-    """Parts of a worker between two rounds: as many as keep the drift near what is wanted.
+class RoundInterval:
+    """Number of parts of a worker between two rounds, adapted to keep the drift near its target.
 
     Attributes
     ----------
     parts : float
-    wanted : float
-        The drift of two workers.
+    target_drift : float
+        Target for two workers.
 
     Examples
     --------
-    >>> interval = Interval(wanted=0.02)
-    >>> [interval.after(drift, workers=2, most=8) for drift in (0.001, 0.01, 0.08, 0.02)]
+    >>> interval = RoundInterval(target_drift=0.02)
+    >>> [interval.compute_parts(drift, workers=2, max_parts=8) for drift in (0.001, 0.01, 0.08, 0.02)]
     [1.5, 2.25, 1.125, 1.125]
     """
 
     parts: float = 1.0
-    wanted: float = DRIFT
+    target_drift: float = DRIFT
 
     def begin(self) -> None:
-        """Short again: a worker has come."""
+        """Reset the interval for a new worker."""
         self.parts = 1.0
 
-    def after(self, drift: float, workers: int, most: float, left: float = 1.0) -> float:
-        """The next interval, where so much is left of the rate; it grows by half at most, and shrinks to half."""
-        wanted = self.wanted * left / max(workers - 1, 1) ** 0.5
-        factor = min(1.5, max(0.5, wanted / max(drift, 1e-9)))
-        self.parts = max(1.0, min(self.parts * factor, most))
+    def compute_parts(self, drift: float, workers: int, max_parts: float, rate_share: float = 1.0) -> float:
+        """Compute the next interval; it grows by half at most, and shrinks to half at most."""
+        target = self.target_drift * rate_share / max(workers - 1, 1) ** 0.5
+        factor = min(1.5, max(0.5, target / max(drift, 1e-9)))
+        self.parts = max(1.0, min(self.parts * factor, max_parts))
         return self.parts
 
 
-class Round(NamedTuple):
-    """What a round did.
+class RoundReport(NamedTuple):
+    """Figures of a round.
 
     Attributes
     ----------
     drift : float
     parts : float
-        Of a worker, by the interval.
+        Parts of a worker by the interval.
     workers : int
-        Whose steps were joined.
+        Workers whose steps were joined.
     received, sent : int
-        Bytes of steps, and of tables to each worker.
+        Bytes of steps, and of news to each worker.
     seconds, joining : float
-        Since the last round, and of these for joining.
+        Duration since the last round, and the part of it for joining.
     came, lost : int
-        Workers that there have been, and those of them that were lost.
+        Total number of workers, and of lost ones.
     """
 
     epoch: int
@@ -142,49 +142,49 @@ class Round(NamedTuple):
 
 
 @dataclass
-class _Hand:
-    """What is known of a worker.
+class _WorkerState:
+    """State of a worker.
 
     Attributes
     ----------
     training : list of int
-        Parts that it was asked to train, in order.
-    trained : list of (int, Report)
+        Parts that it is to train, in order.
+    trained : list of (int, PartReport)
         Parts whose steps it has not given.
-    asked : int or None
-        So many of these, and of those in training, are in the steps that it was asked for.
-    done : bool
-        It gets nothing more to do in this round.
-    late : bool
-        It has not given what the round before asked for.
-    coming : int or None
-        The part that it reads meanwhile.
-    heard : float
-        When it last answered, or got something to do.
+    n_requested : int or None
+        Number of `trained` and `training` parts in the requested steps; None without a request.
+    is_finished : bool
+        It gets no more parts in this round.
+    is_late : bool
+        It has not given the steps of the round before.
+    next_part : int or None
+        Part that it reads meanwhile.
+    last_answer : float
+        Time of its last answer, or of its first request after a pause.
     version : int
-        Of the tables that it has taken.
+        Version of the tables that it has taken.
     """
 
-    heard: float
+    last_answer: float
     version: int
     training: list[int] = field(default_factory=list)
-    trained: list[tuple[int, Report]] = field(default_factory=list)
-    asked: int | None = None
-    done: bool = False
-    late: bool = False
-    coming: int | None = None
+    trained: list[tuple[int, PartReport]] = field(default_factory=list)
+    n_requested: int | None = None
+    is_finished: bool = False
+    is_late: bool = False
+    next_part: int | None = None
 
     @property
-    def idle(self) -> bool:
-        return not self.training and self.asked is None
+    def is_idle(self) -> bool:
+        return not self.training and self.n_requested is None
 
     def parts(self) -> list[int]:
-        """All that would have to be trained again without it."""
+        """Return all parts that must be trained again if it is lost."""
         mine = [part for part, _ in self.trained] + self.training
-        return mine if self.coming is None else [*mine, self.coming]
+        return mine if self.next_part is None else [*mine, self.next_part]
 
 
-class Rounds:
+class AveragingRounds:
     """Epochs over workers that come and go.
 
     Parameters
@@ -193,11 +193,11 @@ class Rounds:
     tables : mapping of arrays
         Moved in place.
     settle : callable
-        What is due after tables were joined: norm limits.
-    told : callable
-        Is told every `Round`.
-    alone : float
-        Seconds to wait for a worker when there is none.
+        Called after tables were joined, to apply norm limits.
+    on_round : callable
+        Called with every `RoundReport`.
+    max_wait : float
+        Seconds to wait for a worker if there is none.
     clock : callable
     """
 
@@ -207,206 +207,215 @@ class Rounds:
         tables: Tables,
         settle: Callable[[], None] = lambda: None,
         *,
-        interval: Interval | None = None,
-        told: Callable[[Round], None] = lambda _: None,
-        alone: float = 300.0,
+        interval: RoundInterval | None = None,
+        on_round: Callable[[RoundReport], None] = lambda _: None,
+        max_wait: float = 300.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.fleet, self.tables, self.settle = fleet, tables, settle
-        self.interval = interval or Interval()
-        self.told, self.alone, self.clock = told, alone, clock
-        self.hands: dict[str, _Hand] = {}
-        self._known: dict[str, Float32] = {}  # the tables that workers have
-        self._together = Together(tables)
-        self._version, self._came, self._lost, self._longest = 0, 0, 0, 0.0
-        self._nobody_since: float | None = None
+        self.interval = interval or RoundInterval()
+        self.on_round, self.max_wait, self.clock = on_round, max_wait, clock
+        self.workers: dict[str, _WorkerState] = {}
+        self._shared_tables: dict[str, Float32] = {}  # tables that workers have
+        self._delta_sum = DeltaSum(tables)
+        self._version, self._n_joined, self._n_lost, self._longest_part = 0, 0, 0, 0.0
+        self._empty_since: float | None = None
         self._patience = SILENCE
 
     def epoch(
-        self, epoch: int, n_parts: int, given: Callable[[Report], None] = lambda _: None, left: float = 1.0
+        self,
+        epoch: int,
+        n_parts: int,
+        on_report: Callable[[PartReport], None] = lambda _: None,
+        rate_share: float = 1.0,
     ) -> None:
         """Train every part once.
 
         Parameters
         ----------
         epoch, n_parts : int
-        left : float
-            What is left of the rate of the first epoch, and of the drift that is allowed: last steps are to last.
-        given : callable
-            Is told the report of a part when its steps are there: once for each.
+        rate_share : float
+            Learning rate relative to the first epoch; the allowed drift shrinks with it, so that the last steps stay.
+        on_report : callable
+            Called once with the report of each part, when its steps arrive.
 
         Raises
         ------
         NoWorkersError
-            Nobody came in the time that a worker is waited for, or nobody can train on the nodes that there are.
+            No worker came in time, or none can train on the present nodes.
         """
-        self._epoch, self._n_parts, self._given, self._allowed = epoch, n_parts, given, left
-        self._pool, self._left = deque(range(n_parts)), n_parts
-        self._known = self._known or {name: table.copy() for name, table in self.tables.items()}
+        self._epoch, self._n_parts, self._on_report, self._rate_share = epoch, n_parts, on_report, rate_share
+        self._free_parts, self._n_remaining = deque(range(n_parts)), n_parts
+        self._shared_tables = self._shared_tables or {name: table.copy() for name, table in self.tables.items()}
         self._begin_round()
-        while self._left or self._together.n:
-            self._welcome()
-            self._hand_out()
+        while self._n_remaining or self._delta_sum.n:
+            self._admit_newcomers()
+            self._assign_parts()
             for answer in self.fleet.answers(0.2):
-                self._heed(answer)
+                self._handle_message(answer)
             self._dismiss_silent()
             if self._is_over():
-                if self._together.n:
-                    self._join()
+                if self._delta_sum.n:
+                    self._join_deltas()
                 self._begin_round()
 
-    # ---- who is there
+    # ---- workers
 
-    def _welcome(self) -> None:
+    def _admit_newcomers(self) -> None:
         for name in self.fleet.newcomers():
-            self.hands[name] = _Hand(self.clock(), self._version)
-            self._came += 1
-            self.fleet.take([name], whole(self._known))
+            self.workers[name] = _WorkerState(self.clock(), self._version)
+            self._n_joined += 1
+            self.fleet.take([name], copy_tables(self._shared_tables))
             self.interval.begin()
-        if self.hands:
-            self._nobody_since = None
+        if self.workers:
+            self._empty_since = None
         else:
-            self._wait_for_somebody()
+            self._wait_for_worker()
 
-    def _wait_for_somebody(self) -> None:
-        self._nobody_since = self.clock() if self._nobody_since is None else self._nobody_since
+    def _wait_for_worker(self) -> None:
+        self._empty_since = self.clock() if self._empty_since is None else self._empty_since
         why, lasts = self.fleet.absence()
         if lasts:
-            told = "none of the nodes can train", "start another one"
-        elif self.clock() - self._nobody_since > self.alone:
-            told = f"there has been no node to train on for {self.alone:.0f} s", "start one"
+            problem, advice = "none of the nodes can train", "start another one"
+        elif self.clock() - self._empty_since > self.max_wait:
+            problem, advice = f"there has been no node to train on for {self.max_wait:.0f} s", "start one"
         else:
             return
         last = f" (the last worker was lost: {why})" if why else ""
-        raise NoWorkersError(f"{told[0]}{last}; {told[1]}, and run the same command with --resume")
+        raise NoWorkersError(f"{problem}{last}; {advice}, and run the same command with --resume")
 
     def _dismiss_silent(self) -> None:
-        limit = self.clock() - max(self._patience, 20 * self._longest)
-        silent = [name for name, hand in self.hands.items() if not hand.idle and hand.heard < limit]
-        for name in silent:
+        limit = self.clock() - max(self._patience, 20 * self._longest_part)
+        silent_workers = [
+            name for name, state in self.workers.items() if not state.is_idle and state.last_answer < limit
+        ]
+        for name in silent_workers:
             self.fleet.dismiss(name)
-            self._heed(Answer(name, "lost"))
-        if silent:
+            self._handle_message(WorkerMessage(name, "lost"))
+        if silent_workers:
             self._patience *= 2
 
-    # ---- what they do
+    # ---- parts
 
     def _begin_round(self) -> None:
-        self._received = self._handed = 0
-        self._began = self.clock()
-        self._first_gave: float | None = None
-        for hand in self.hands.values():
-            hand.late = hand.done = hand.asked is not None
+        self._received = self._n_assigned = 0
+        self._started_at = self.clock()
+        self._first_deltas_at: float | None = None
+        for state in self.workers.values():
+            state.is_late = state.is_finished = state.n_requested is not None
 
     @property
     def _goal(self) -> int:
-        """Parts of a round: as many for each, or some would wait."""
-        return max(1, round(self.interval.parts) * len(self.hands))
+        """Parts of a round, equally many for each worker so that none waits."""
+        return max(1, round(self.interval.parts) * len(self.workers))
 
-    def _hand_out(self) -> None:
-        """Parts to who has few; when those of the round are out, everybody is asked for its steps."""
-        deep = AHEAD if len(self._pool) >= AHEAD * len(self.hands) else 1
+    def _assign_parts(self) -> None:
+        """Assign parts to workers with few; once the parts of the round are out, request all steps."""
+        deep = AHEAD if len(self._free_parts) >= AHEAD * len(self.workers) else 1
         for depth in range(deep):
-            for name, hand in self.hands.items():
-                if len(hand.training) <= depth:
-                    self._hand(name, hand)
-        if self._handed < self._goal and self._is_any_left():
+            for name, state in self.workers.items():
+                if len(state.training) <= depth:
+                    self._assign_part(name, state)
+        if self._n_assigned < self._goal and self._has_parts():
             return
-        for name, hand in self.hands.items():
-            if hand.done:
+        for name, state in self.workers.items():
+            if state.is_finished:
                 continue
-            hand.done = True
-            if hand.trained or hand.training:
-                hand.asked = len(hand.trained) + len(hand.training)
+            state.is_finished = True
+            if state.trained or state.training:
+                state.n_requested = len(state.trained) + len(state.training)
                 self.fleet.give(name)
 
-    def _hand(self, name: str, hand: _Hand) -> None:
-        """The next part to a worker, if there is one in this round."""
-        if hand.done or self._handed >= self._goal or not self._is_any_left():
+    def _assign_part(self, name: str, state: _WorkerState) -> None:
+        """Assign the next part to a worker, if this round has one."""
+        if state.is_finished or self._n_assigned >= self._goal or not self._has_parts():
             return
-        part = self._next(hand)
-        hand.coming = self._pool.popleft() if len(self._pool) > AHEAD * len(self.hands) else None
-        if hand.idle:
-            hand.heard = self.clock()
-        hand.training.append(part)
-        self._handed += 1
-        self.fleet.train(name, self._epoch, part, hand.coming)
+        part = self._choose_part(state)
+        state.next_part = self._free_parts.popleft() if len(self._free_parts) > AHEAD * len(self.workers) else None
+        if state.is_idle:
+            state.last_answer = self.clock()
+        state.training.append(part)
+        self._n_assigned += 1
+        self.fleet.train(name, self._epoch, part, state.next_part)
 
-    def _is_any_left(self) -> bool:
-        return bool(self._pool) or any(hand.coming is not None for hand in self.hands.values())
+    def _has_parts(self) -> bool:
+        return bool(self._free_parts) or any(state.next_part is not None for state in self.workers.values())
 
-    def _next(self, hand: _Hand) -> int:
-        """The part that it reads already, or one that nobody has, or one that another worker reads."""
-        if hand.coming is None and self._pool:
-            return self._pool.popleft()
-        whose = hand if hand.coming is not None else next(h for h in self.hands.values() if h.coming is not None)
-        part, whose.coming = whose.coming, None
-        return part  # type: ignore[return-value]  # looked for
+    def _choose_part(self, state: _WorkerState) -> int:
+        """Choose the part that the worker reads already, a free one, or one that another worker reads."""
+        if state.next_part is None and self._free_parts:
+            return self._free_parts.popleft()
+        owner = (
+            state if state.next_part is not None else next(h for h in self.workers.values() if h.next_part is not None)
+        )
+        part, owner.next_part = owner.next_part, None
+        return part  # type: ignore[return-value]  # checked by `_has_parts`
 
-    def _heed(self, answer: Answer) -> None:
-        hand = self.hands.get(answer.worker)
-        if hand is None:
+    def _handle_message(self, answer: WorkerMessage) -> None:
+        state = self.workers.get(answer.worker)
+        if state is None:
             return
         now = self.clock()
-        if answer.what == "lost":
-            del self.hands[answer.worker]
-            self._lost += 1
-            self._pool.extendleft(reversed(hand.parts()))
+        if answer.kind == "lost":
+            del self.workers[answer.worker]
+            self._n_lost += 1
+            self._free_parts.extendleft(reversed(state.parts()))
             return
-        if answer.what == "trained":
-            self._longest = max(self._longest, now - hand.heard)
-            hand.trained.append((hand.training.pop(0), answer.value))
+        if answer.kind == "trained":
+            self._longest_part = max(self._longest_part, now - state.last_answer)
+            state.trained.append((state.training.pop(0), answer.value))
         else:
-            self._add(hand, answer.value)
+            self._add_deltas(state, answer.value)
             self._patience = SILENCE
-            self._first_gave = now if self._first_gave is None else self._first_gave
-        hand.heard = now
+            self._first_deltas_at = now if self._first_deltas_at is None else self._first_deltas_at
+        state.last_answer = now
 
-    def _add(self, hand: _Hand, moved: Parts) -> None:
-        self._together.add(moved)
-        self._received += n_bytes(moved)
-        for _, report in hand.trained[: hand.asked]:
-            self._left -= 1
-            self._given(report)
-        del hand.trained[: hand.asked]
-        hand.asked = None
+    def _add_deltas(self, state: _WorkerState, moved: TableDeltas) -> None:
+        self._delta_sum.add(moved)
+        self._received += count_bytes(moved)
+        for _, report in state.trained[: state.n_requested]:
+            self._n_remaining -= 1
+            self._on_report(report)
+        del state.trained[: state.n_requested]
+        state.n_requested = None
 
     # ---- the round
 
     def _is_over(self) -> bool:
-        """Whether all have given their steps, or those who have not are late; or whoever was asked is lost.
+        """Return whether all workers have given their steps, or the others are late or lost.
 
-        Who was late before is not waited for, where others have given: it may be lost, which is noticed after seconds.
+        A worker that was late before is not waited for once others have given: it may be lost, which shows only after
+        seconds.
         """
-        missing = [hand for hand in self.hands.values() if not hand.done or hand.asked is not None]
+        missing = [state for state in self.workers.values() if not state.is_finished or state.n_requested is not None]
         if not missing:
             return True
-        if self._first_gave is None:
+        if self._first_deltas_at is None:
             return False
-        late = self.clock() > self._first_gave + (self._first_gave - self._began) + LATE
-        return late or all(hand.late for hand in missing)
+        late = self.clock() > self._first_deltas_at + (self._first_deltas_at - self._started_at) + LATE
+        return late or all(state.is_late for state in missing)
 
-    def _join(self) -> None:
-        started, joined = self.clock(), self._together.n
-        drift = self._together.join(self.tables)
+    def _join_deltas(self) -> None:
+        started, joined = self.clock(), self._delta_sum.n
+        drift = self._delta_sum.join(self.tables)
         self.settle()
-        news = steps(self.tables, self._known, back=False)
+        news = compute_deltas(self.tables, self._shared_tables, back=False)
         self._version += 1
-        self._send(news)
+        self._send_tables(news)
         now, parts = self.clock(), self.interval.parts
-        if joined > 1 or len(self.hands) < 2:
-            n = max(len(self.hands), 1)
-            self.interval.after(drift, n, self._n_parts / (LEAST_ROUNDS * n), self._allowed)
-        bytes_sent, times = n_bytes(news), (now - self._began, now - started)
-        counts = (*times, self._came, self._lost)
-        self.told(Round(self._epoch, drift, parts, joined, self._received, bytes_sent, *counts))
+        if joined > 1 or len(self.workers) < 2:
+            n = max(len(self.workers), 1)
+            self.interval.compute_parts(drift, n, self._n_parts / (LEAST_ROUNDS * n), self._rate_share)
+        bytes_sent, times = count_bytes(news), (now - self._started_at, now - started)
+        counts = (*times, self._n_joined, self._n_lost)
+        self.on_round(RoundReport(self._epoch, drift, parts, joined, self._received, bytes_sent, *counts))
 
-    def _send(self, news: Parts) -> None:
-        """Steps to those who have the tables of before, everything to others; not before they gave."""
-        free = {name: hand for name, hand in self.hands.items() if hand.asked is None}
-        behind = [name for name, hand in free.items() if hand.version < self._version - 1]
-        self.fleet.take([name for name in free if name not in behind], news)
-        if behind:
-            self.fleet.take(behind, whole(self._known))
-        for hand in free.values():
-            hand.version = self._version
+    def _send_tables(self, news: TableDeltas) -> None:
+        """Send steps to workers with the previous tables and whole tables to others, once they have given."""
+        ready_workers = {name: state for name, state in self.workers.items() if state.n_requested is None}
+        late_names = [name for name, state in ready_workers.items() if state.version < self._version - 1]
+        self.fleet.take([name for name in ready_workers if name not in late_names], news)
+        if late_names:
+            self.fleet.take(late_names, copy_tables(self._shared_tables))
+        for state in ready_workers.values():
+            state.version = self._version

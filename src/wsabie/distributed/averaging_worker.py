@@ -1,82 +1,89 @@
-"""What a node does: it trains parts of an epoch on tables of its own, and says how far it has moved them."""
+"""Worker of a node: it trains parts of an epoch on its own tables and returns their steps."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from wsabie.base.arrays import Float64, Int64
-from wsabie.distributed.averaging_steps import Parts, rehearse, steps, take
-from wsabie.training.loops import Tally
-from wsabie.training.settings import Settings
+from wsabie.core.arrays import Float64, Int64
+from wsabie.distributed.table_deltas import TableDeltas, apply_deltas, compute_deltas, warm_up
+from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.loops import StepCounters
+from wsabie.training.settings import TrainingSettings
 from wsabie.training.targets import RowBlock
-from wsabie.training.threads import Threads
-from wsabie.training.trainer import Dealt, Trainer, read_for
+from wsabie.training.trainer import NumberedBlocks, Trainer, count_block_reads
 
 
-class Report(NamedTuple):
-    """What the training of a part did."""
+class PartReport(NamedTuple):
+    """Counters and sums of training a part."""
 
     counters: Int64
     loss: Float64
     pairs: int
-    read: float
+    rows_read: float
     unlabelled: int
 
 
-class Worker:
-    """Trains parts on its own tables.
+class AveragingWorker:
+    """Worker that trains parts on its own tables.
 
     Parameters
     ----------
-    settings : Settings
-        Its threads are those of this node.
-    space : Trainable
-        Where it begins; copied.
-    blocks : Dealt
+    settings : TrainingSettings
+        `threads` are those of this node.
+    space : TrainableTables
+        Initial tables; copied.
+    blocks : NumberedBlocks
     """
 
-    def __init__(self, settings: Settings, space: Any, blocks: Dealt) -> None:
+    def __init__(self, settings: TrainingSettings, space: Any, blocks: NumberedBlocks) -> None:
         self.settings, self.space, self.blocks = settings, space, blocks
-        self._reads = ThreadPoolExecutor(1, thread_name_prefix="wsabie-reads")
-        self._coming: tuple[tuple[int, int], Future[RowBlock]] | None = None
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="wsabie-reads")
+        self._prefetch: tuple[tuple[int, int], Future[RowBlock]] | None = None
 
     def begin(self) -> None:
-        """What may take a while, or fail."""
+        """Copy the tables, compile the kernels and create the sampler; this may take a while, or fail."""
         settings, self.space = self.settings, self.space.copy()
-        self.before = {name: table.copy() for name, table in self.space.arrays().items()}
-        self.trainer, self.threads = Trainer(settings), Threads(settings.threads)
+        self.base_tables = {name: table.copy() for name, table in self.space.arrays().items()}
+        self.trainer, self.threads = Trainer(settings), KernelThreads(settings.threads)
         self.trainer.compile(self.space, self.blocks)
-        rehearse()
-        self.sampling = self.trainer.sampling(self.space, self.blocks.of_label)
+        warm_up()
+        self.sampler = self.trainer.make_sampler(self.space, self.blocks.of_label)
 
-    def train(self, epoch: int, number: int, coming: int | None = None) -> Report:
-        """Train a part; the coming one is read meanwhile."""
-        block = self._block(epoch, number)
+    def train(self, epoch: int, number: int, coming: int | None = None) -> PartReport:
+        """Train a part while another thread reads the coming one."""
+        block = self._read_block(epoch, number)
         if coming is not None:
-            self._coming = (epoch, coming), self._reads.submit(self.blocks.part, epoch, coming)
-        tally = Tally.new(self.threads.n)
-        _, visits = self.trainer.visited(self.space, block, epoch, number, self.sampling, self.threads, tally)
+            self._prefetch = (epoch, coming), self._reader.submit(self.blocks.part, epoch, coming)
+        step_counters = StepCounters.new(self.threads.n)
+        _, visits = self.trainer.prepare_visits(
+            self.space, block, epoch, number, self.sampler, self.threads, step_counters
+        )
         for _ in visits:
             pass
-        return Report(tally.counters.sum(0), tally.loss.sum(0), len(block.targets.labels), *read_for(block))
+        return PartReport(
+            step_counters.counters.sum(0),
+            step_counters.loss.sum(0),
+            len(block.targets.labels),
+            *count_block_reads(block),
+        )
 
-    def _block(self, epoch: int, number: int) -> RowBlock:
-        coming, self._coming = self._coming, None
+    def _read_block(self, epoch: int, number: int) -> RowBlock:
+        coming, self._prefetch = self._prefetch, None
         if coming is not None and coming[0] == (epoch, number):
             return coming[1].result()
         return self.blocks.part(epoch, number)
 
-    def give(self) -> Parts:
-        """How far the tables have moved since they were taken; they go back by it until `take`."""
-        return steps(self.space.arrays(), self.before, back=True)
+    def give(self) -> TableDeltas:
+        """Return the steps since the tables were taken; the tables go back by these until `take`."""
+        return compute_deltas(self.space.arrays(), self.base_tables, back=True)
 
-    def take(self, news: Parts) -> None:
-        """Go on from new tables, with what was not given."""
-        take(self.space.arrays(), self.before, news)
+    def take(self, news: TableDeltas) -> None:
+        """Continue from new tables, and keep the steps that are not given yet."""
+        apply_deltas(self.space.arrays(), self.base_tables, news)
 
     def work(
-        self, news: Parts | None, part: tuple[int, int, int | None] | None, gives: bool
-    ) -> tuple[Report | None, Parts | None]:
-        """Take, train and give by one message; what was not asked is None."""
+        self, news: TableDeltas | None, part: tuple[int, int, int | None] | None, gives: bool
+    ) -> tuple[PartReport | None, TableDeltas | None]:
+        """Take, train and give by one message; results that were not requested are None."""
         if news is not None:
             self.take(news)
         report = None if part is None else self.train(*part)

@@ -1,7 +1,7 @@
-"""Percentile bootstrap: how far a mean over rows, or a difference on the same rows, may be off by chance.
+"""Percentile bootstrap of a mean over rows, or of a difference between two models on the same rows.
 
-Rows are drawn with replacement (Efron 1979), or whole groups of rows when rows of a group are alike. Rows
-that are NaN in a metric are left out of its mean, in every resample.
+Rows are drawn with replacement (Efron 1979), or whole groups of rows if the rows of a group are alike. A row with NaN
+in a metric does not count for its mean, in every resample.
 """
 
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Float64, Int64
-from wsabie.base.errors import InputError
+from wsabie.core.arrays import Float64, Int64
+from wsabie.core.errors import InputError
 
-_BLOCK = 4_000_000
-"""Draws held at once."""
+_DRAWS_PER_BLOCK = 4_000_000
+"""Draws held in memory at once."""
 
 
 class Interval(NamedTuple):
@@ -24,8 +24,8 @@ class Interval(NamedTuple):
     high: float
 
 
-class Difference(NamedTuple):
-    """Mean of a - b with its interval, and the fraction of resamples with a ahead (equal counts half)."""
+class PairedDifference(NamedTuple):
+    """Mean of a - b with its interval, and the fraction of resamples with a ahead (ties count half)."""
 
     mean: float
     low: float
@@ -41,14 +41,14 @@ def bootstrap(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Interval:
-    """Percentile interval of the mean of values per row.
+    """Compute the percentile interval of the mean of values per row.
 
     Parameters
     ----------
     values : (n_rows,) float
-        NaN = the row does not count.
+        NaN: the row does not count.
     groups : (n_rows,) array or None
-        Whole groups are drawn; None = every row is its own.
+        Draw whole groups; None: every row is its own group.
     resamples : int
     confidence : float
         Between 0 and 1.
@@ -76,9 +76,9 @@ def bootstrap_all(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Interval]:
-    """`bootstrap` of several metrics of the same rows, from the same resamples."""
-    means, observed = _resampled(per_row, groups, resamples, seed)
-    low, high = _percentiles(means, confidence)
+    """Bootstrap several metrics of the same rows, from the same resamples; see `bootstrap`."""
+    means, observed = _resample(per_row, groups, resamples, seed)
+    low, high = _compute_percentiles(means, confidence)
     return {name: Interval(float(observed[i]), float(low[i]), float(high[i])) for i, name in enumerate(per_row)}
 
 
@@ -90,8 +90,8 @@ def paired_bootstrap(
     resamples: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Difference:
-    """Difference of two models' means on the same rows, resampled together.
+) -> PairedDifference:
+    """Compare two models' means on the same rows, resampled together.
 
     Parameters are those of `bootstrap`; a and b must belong to the same rows in the same order.
 
@@ -103,57 +103,57 @@ def paired_bootstrap(
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if a.shape != b.shape:
         raise InputError(f"the two models have {len(a)} and {len(b)} rows; compare them on the same rows")
-    means, observed = _resampled({"": a - b}, groups, resamples, seed)
-    low, high = _percentiles(means, confidence)
+    means, observed = _resample({"": a - b}, groups, resamples, seed)
+    low, high = _compute_percentiles(means, confidence)
     ahead = np.mean(means > 0) + np.mean(means == 0) / 2
-    return Difference(float(observed[0]), float(low[0]), float(high[0]), float(ahead))
+    return PairedDifference(float(observed[0]), float(low[0]), float(high[0]), float(ahead))
 
 
-def _resampled(per_row: dict[str, Any], groups: Any, resamples: int, seed: int) -> tuple[Float64, Float64]:
-    """Means of every metric in every resample, (resamples, n_metrics), and the observed means."""
+def _resample(per_row: dict[str, Any], groups: Any, resamples: int, seed: int) -> tuple[Float64, Float64]:
+    """Return the means of every metric in every resample, (resamples, n_metrics), and the observed means."""
     if resamples < 1:
         raise InputError(f"resamples = {resamples} but at least 1 is needed")
-    sums, sizes = _units(per_row, groups)
+    sums, sizes = _sum_by_unit(per_row, groups)
     if not len(sums) or (sizes.sum(axis=0) == 0).any():
         raise InputError("there is nothing to resample: a metric has no row with a number")
     means = np.empty((resamples, sums.shape[1]))
-    done = 0
-    for counts in _draws(len(sums), resamples, seed):
+    start = 0
+    for counts in _draw_counts(len(sums), resamples, seed):
         weight = counts @ sizes
         with np.errstate(invalid="ignore"):  # a resample without a single defined row has no mean
-            means[done : done + len(counts)] = (counts @ sums) / weight
-        done += len(counts)
+            means[start : start + len(counts)] = (counts @ sums) / weight
+        start += len(counts)
     return means, sums.sum(axis=0) / sizes.sum(axis=0)
 
 
-def _units(per_row: dict[str, Any], groups: Any) -> tuple[Float64, Float64]:
-    """Sum and number of the defined values per unit that is drawn, (n_units, n_metrics) each."""
-    # Singles, whose sums in doubles are the same in every order: a library's threads choose it.
+def _sum_by_unit(per_row: dict[str, Any], groups: Any) -> tuple[Float64, Float64]:
+    """Return sum and number of the defined values per unit of drawing, (n_units, n_metrics) each."""
+    # Sums of single-precision values in doubles do not depend on their order, which a library's threads choose.
     values = np.stack([np.asarray(v, np.float32).ravel() for v in per_row.values()], axis=1).astype(np.float64)
-    known = ~np.isnan(values)
-    values = np.where(known, values, 0.0)
+    is_number = ~np.isnan(values)
+    values = np.where(is_number, values, 0.0)
     if groups is None:
-        return values, known.astype(np.float64)
+        return values, is_number.astype(np.float64)
     names, unit = np.unique(np.asarray(groups), return_inverse=True)
     if len(unit) != len(values):
         raise InputError(f"there are {len(unit)} groups for {len(values)} rows; give one per row")
     sums, sizes = np.zeros((2, len(names), values.shape[1]))
     np.add.at(sums, unit, values)
-    np.add.at(sizes, unit, known)
+    np.add.at(sizes, unit, is_number)
     return sums, sizes
 
 
-def _draws(n: int, resamples: int, seed: int) -> Iterator[Float64]:
-    """How often each unit is drawn, (b, n) for blocks of resamples."""
+def _draw_counts(n: int, resamples: int, seed: int) -> Iterator[Float64]:
+    """Yield the number of times that each unit is drawn, (b, n) for blocks of resamples."""
     rng = np.random.default_rng(seed)
-    block = max(1, _BLOCK // n)
+    block = max(1, _DRAWS_PER_BLOCK // n)
     for start in range(0, resamples, block):
         size = min(block, resamples - start)
-        drawn: Int64 = rng.integers(n, size=(size, n)) + np.arange(size)[:, None] * n
-        yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
+        choices: Int64 = rng.integers(n, size=(size, n)) + np.arange(size)[:, None] * n
+        yield np.bincount(choices.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
 
 
-def _percentiles(means: Float64, confidence: float) -> tuple[Float64, Float64]:
+def _compute_percentiles(means: Float64, confidence: float) -> tuple[Float64, Float64]:
     if not 0 < confidence < 1:
         raise InputError(f"confidence = {confidence} but it lies between 0 and 1, such as 0.95")
     low, high = np.nanquantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)

@@ -1,32 +1,40 @@
-"""The hierarchical error of the ImageNet challenges of 2010 and 2011, since withdrawn as insensitive ([D] A.3).
+"""Hierarchical error of the ImageNet challenges of 2010 and 2011 (Frome et al. 2013, appendix A.3).
+
+The challenges withdrew it later, because it is insensitive.
 
     herr@k = the least height of the lowest common ancestor of a true label and one of the first k labels
 
-0 where a true label is among them (`wsabie.labels.heights`); lower is better. Ties: the expected value over random
-orders of tied labels. Let A labels score strictly above the k-th score, and t labels have it, with the errors d_1 <=
-... <= d_t: the least error of m = k - A labels drawn from them is d_i with probability C(t - i, m - 1) / C(t, m).
+It is 0 if a true label is among them (`wsabie.vocabulary.hierarchy_distance`); lower is better. With ties it is the
+expected value over random orders of tied labels. Let A labels score strictly above the k-th score, and t labels have
+it, with the errors d_1 <= ... <= d_t. The least error of m = k - A labels drawn from them is d_i with probability
+C(t - i, m - 1) / C(t, m).
 """
 
 from typing import Any
 
 import numpy as np
 
-from wsabie.base.arrays import Bool, Float64
-from wsabie.base.lists import Lists
-from wsabie.kernels.topk import Heap
-from wsabie.labels.heights import Heights
+from wsabie.core.arrays import Bool, Float64
+from wsabie.core.label_lists import LabelLists
+from wsabie.kernels.ranking.topk import TopKHeap
+from wsabie.vocabulary.hierarchy_distance import AncestorHeights
 
 
-def hierarchical_error(
-    scores: Any, best: Heap, positives: Lists, excluded: Lists, heights: Heights, ks: tuple[int, ...]
+def compute_hierarchical_error(
+    scores: Any,
+    best: TopKHeap,
+    positives: LabelLists,
+    excluded: LabelLists,
+    heights: AncestorHeights,
+    ks: tuple[int, ...],
 ) -> dict[str, Float64]:
-    """herr@k of a block of rows.
+    """Compute herr@k of a block of rows.
 
     Parameters
     ----------
     scores, best, positives, excluded, ks
-        As of `sibling_precision`.
-    heights : Heights
+        See `compute_sibling_precision`.
+    heights : AncestorHeights
 
     Returns
     -------
@@ -39,20 +47,20 @@ def hierarchical_error(
         candidate[excluded.labels[excluded.indptr[row] : excluded.indptr[row + 1]]] = False
         errors = heights.between(positives.labels[positives.indptr[row] : positives.indptr[row + 1]])
         first = best.scores[row][best.labels[row] >= 0]
-        values[:, row] = [_least(scores[row], first, errors, candidate, k) for k in ks]
+        values[:, row] = [_compute_row_error(scores[row], first, errors, candidate, k) for k in ks]
     return {f"herr@{k}": value for k, value in zip(ks, values, strict=True)}
 
 
-def _least(scores: Any, first: Any, errors: Float64, candidate: Bool, k: int) -> float:
-    """Of one row; `first` are the scores of its first labels."""
-    # no label of a score of -inf is among the first ones: it is a candidate all the same
+def _compute_row_error(scores: Any, first: Any, errors: Float64, candidate: Bool, k: int) -> float:
+    """Compute herr@k of one row; `first` are the scores of its first labels."""
+    # labels with a score of -inf are never among the first ones, but they are candidates
     cut = first[k - 1] if k <= len(first) else -np.inf
-    over = candidate & (scores > cut)
+    is_above = candidate & (scores > cut)
     tied = np.sort(errors[candidate & (scores == cut)])
-    least = float(errors[over].min(initial=np.inf))
-    drawn = min(k - int(over.sum()), len(tied))
-    if not drawn:
-        return least
-    i = np.arange(len(tied) - drawn)
-    chance = np.cumprod(np.append(drawn / len(tied), (len(tied) - i - drawn) / (len(tied) - i - 1)))
-    return float(chance @ np.minimum(tied[: len(chance)], least))
+    least_above = float(errors[is_above].min(initial=np.inf))
+    n_drawn = min(k - int(is_above.sum()), len(tied))
+    if not n_drawn:
+        return least_above
+    i = np.arange(len(tied) - n_drawn)
+    chance = np.cumprod(np.append(n_drawn / len(tied), (len(tied) - i - n_drawn) / (len(tied) - i - 1)))
+    return float(chance @ np.minimum(tied[: len(chance)], least_above))

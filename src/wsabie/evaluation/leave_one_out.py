@@ -1,7 +1,7 @@
-"""Leave one label out: of each row with several labels one is kept for the test, the others are trained on.
+"""Leave-one-out split of labels: of each row with several labels one is tested, the others train.
 
-The protocol of Guo et al. ("VSE-ens", AAAI 2018) and of recommenders: it asks whether the labels of a
-row can be completed, so that rows are on both sides and labels are not. A row's training labels are then no candidates
+This is the protocol of Guo et al. 2018 ("VSE-ens") and of recommenders. It measures how well a model completes the
+labels of a row: rows are on both sides, (row, label) pairs are not. The training labels of a row are then no candidates
 (`exclude` of `evaluate_scores`).
 """
 
@@ -10,22 +10,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Int64, Matrix
-from wsabie.base.errors import InputError
-from wsabie.base.lists import Lists, lists_of
-from wsabie.base.sparse import to_csr
-from wsabie.evaluation.splits import keyed_hash
+from wsabie.core.arrays import Int64, Matrix
+from wsabie.core.errors import InputError
+from wsabie.core.label_lists import LabelLists, build_label_lists
+from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.evaluation.splits import hash_with_seed
 
 
-class HeldOut(NamedTuple):
-    """The two sides of every row's labels.
+class LabelHoldout(NamedTuple):
+    """Training and test labels of every row.
 
     Attributes
     ----------
     train : csr_matrix (n, n_labels)
-        What is left; explicit negatives stay.
+        The remaining labels; explicit negatives stay.
     test : csr_matrix (n, n_labels) int8
-        1 for the label that was held out; rows that lost none are empty.
+        1 for the held-out label; rows without one are empty.
     """
 
     train: Matrix
@@ -34,8 +34,8 @@ class HeldOut(NamedTuple):
 
 def hold_out_labels(
     Y: Matrix, *, least: int = 2, share: float = 1.0, ids: Sequence[str] | None = None, seed: int = 0
-) -> HeldOut:
-    """Hold out one label, drawn at random, of every row that has enough.
+) -> LabelHoldout:
+    """Hold out one random label of every row with enough labels.
 
     Parameters
     ----------
@@ -46,23 +46,23 @@ def hold_out_labels(
     share : float
         Fraction of the rows with enough labels that lose one; above 0, up to 1.
     ids : sequence of str or None
-        Names that decide the draw; None = the numbers of the rows.
+        Names that decide the draw; None: the numbers of the rows.
     seed : int
-        Same seed and ids = same labels, whatever the order of the rows.
+        The same seed and ids give the same labels, in any order of the rows.
 
     Returns
     -------
-    HeldOut
+    LabelHoldout
 
     Raises
     ------
     InputError
-        Parameters out of range, or no row has so many labels.
+        A parameter is out of range, or no row has so many labels.
 
     Examples
     --------
-    >>> held = hold_out_labels(np.array([[1, 1, 0], [0, -1, 1]]))
-    >>> held.train.sum(axis=1).ravel().tolist(), held.test.sum(axis=1).ravel().tolist()
+    >>> sides = hold_out_labels(np.array([[1, 1, 0], [0, -1, 1]]))
+    >>> sides.train.sum(axis=1).ravel().tolist(), sides.test.sum(axis=1).ravel().tolist()
     ([[1, 0]], [[1, 0]])
     """
     from scipy.sparse import csr_matrix
@@ -71,27 +71,31 @@ def hold_out_labels(
         raise InputError(f"least = {least} and share = {share} but least is 1 or more, and share above 0 and up to 1")
     if not 0 <= seed < 2**63:
         raise InputError(f"seed is {seed}; choose a whole number from 0 to {2**63 - 1}")
-    Y = to_csr(Y, "Y").copy()
+    Y = convert_to_csr(Y, "Y").copy()
     Y.sum_duplicates()
     n, n_labels = Y.shape
     if ids is not None and len(ids) != n:
         raise InputError(f"ids has {len(ids)} entries for {n} rows; give one per row")
-    positives = lists_of(Y, n_labels, "Y", lambda data: data > 0)
-    enough = np.flatnonzero(np.diff(positives.indptr) >= least)
-    if not len(enough):
+    positives = build_label_lists(Y, n_labels, "Y", lambda data: data > 0)
+    eligible = np.flatnonzero(np.diff(positives.indptr) >= least)
+    if not len(eligible):
         raise InputError(f"no row has {least} labels or more, so that none can be held out; give rows with more")
-    rows, labels = _drawn(positives, enough, share, [str(i if ids is None else ids[i]) for i in enough.tolist()], seed)
+    rows, labels = _draw_labels(
+        positives, eligible, share, [str(i if ids is None else ids[i]) for i in eligible.tolist()], seed
+    )
     entries = np.repeat(np.arange(n, dtype=np.int64), np.diff(Y.indptr)) * n_labels + Y.indices
     Y.data[np.isin(entries, rows * n_labels + labels)] = 0
     Y.eliminate_zeros()
-    return HeldOut(Y, csr_matrix((np.ones(len(rows), np.int8), (rows, labels)), (n, n_labels)))
+    return LabelHoldout(Y, csr_matrix((np.ones(len(rows), np.int8), (rows, labels)), (n, n_labels)))
 
 
-def _drawn(positives: Lists, enough: Int64, share: float, names: list[str], seed: int) -> tuple[Int64, Int64]:
-    """(rows that lose a label, the label of each): a share of the rows in `enough`, which have these names."""
-    turn = np.array([keyed_hash(f"turn of {name}", seed) for name in names], np.uint64)
-    chosen = np.sort(np.argsort(turn, kind="stable")[: max(1, round(share * len(enough)))])
-    number = np.array([keyed_hash(f"label of {names[i]}", seed) for i in chosen.tolist()], np.uint64)
-    rows = enough[chosen]
+def _draw_labels(
+    positives: LabelLists, eligible: Int64, share: float, names: list[str], seed: int
+) -> tuple[Int64, Int64]:
+    """Draw a share of the rows in `eligible`, which have these names, and a label of each."""
+    turns = np.array([hash_with_seed(f"turn of {name}", seed) for name in names], np.uint64)
+    positions = np.sort(np.argsort(turns, kind="stable")[: max(1, round(share * len(eligible)))])
+    hashes = np.array([hash_with_seed(f"label of {names[i]}", seed) for i in positions.tolist()], np.uint64)
+    rows = eligible[positions]
     first, last = positives.indptr[rows], positives.indptr[rows + 1]
-    return rows, positives.labels[first + (number % (last - first).astype(np.uint64)).astype(np.int64)].astype(np.int64)
+    return rows, positives.labels[first + (hashes % (last - first).astype(np.uint64)).astype(np.int64)].astype(np.int64)

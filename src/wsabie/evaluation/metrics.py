@@ -1,4 +1,4 @@
-"""Ranking metrics of rows with any number of positives, as expected values over random orders of tied labels.
+"""Ranking metrics of rows with any number of positives, as expected values over orders of tied labels.
 
 Derivation. Take one row. A *group* is a set of t candidates with one score; A candidates score strictly above
 it. r labels of the group are positive, P above it are, R in the whole row are. In a random order of the group
@@ -24,26 +24,26 @@ from math import comb
 
 import numpy as np
 
-from wsabie.base.arrays import Float64, Int64
+from wsabie.core.arrays import Float64, Int64
 
 
 @dataclass(frozen=True)
-class Ranks:
-    """Where the positives stand among the candidates of their rows; entries are sorted by row.
+class PositiveRanks:
+    """Ranks of the positives among the candidates of their rows; entries are sorted by row.
 
     Attributes
     ----------
     row : (nnz,) int64
         Row of each positive.
-    above, group : (nnz,) int64
-        Candidates that score strictly above it; candidates with the same score, itself included.
+    n_above, group : (nnz,) int64
+        Candidates that score strictly higher; candidates with the same score, including the positive.
     positives_above, positives_in_group : (nnz,) int64
         Positives of the row among these.
     n_positives, n_candidates : (n_rows,) int64
     """
 
     row: Int64
-    above: Int64
+    n_above: Int64
     group: Int64
     positives_above: Int64
     positives_in_group: Int64
@@ -55,175 +55,188 @@ class Ranks:
         return len(self.n_positives)
 
     def mean_per_row(self, values: Float64) -> Float64:
-        """Mean of a value per positive over each row's positives; NaN for rows without any."""
-        return _ratio(self.sum_per_row(values), self.n_positives)
+        """Return the mean of a value per positive over each row's positives; NaN for rows without any."""
+        return _divide(self.sum_per_row(values), self.n_positives)
 
     def sum_per_row(self, values: Float64) -> Float64:
-        """Sum of a value per positive over each row's positives."""
+        """Return the sum of a value per positive over each row's positives."""
         return np.bincount(self.row, weights=values, minlength=self.n_rows).astype(np.float64)
 
 
-def ranks_from_counts(indptr: Int64, above: Int64, tied: Int64, n_candidates: Int64) -> Ranks:
-    """Ranks from the kernels' counts.
+def build_ranks(indptr: Int64, n_above: Int64, tied: Int64, n_candidates: Int64) -> PositiveRanks:
+    """Build the ranks from the kernels' counts.
 
     Parameters
     ----------
     indptr : (n_rows + 1,) int64
         Delimits the positives of each row.
-    above, tied : (nnz,)
-        Candidates strictly above each positive, and *other* candidates with the same score.
+    n_above, tied : (nnz,)
+        Candidates strictly above each positive, and *further* candidates with the same score.
     n_candidates : (n_rows,)
 
     Examples
     --------
     Scores 3, 2, 2, 1 with the first and third label positive:
 
-    >>> ranks = ranks_from_counts(np.array([0, 2]), np.array([0, 1]), np.array([0, 1]), np.array([4]))
+    >>> ranks = build_ranks(np.array([0, 2]), np.array([0, 1]), np.array([0, 1]), np.array([4]))
     >>> ranks.group, ranks.positives_above
     (array([1, 2]), array([0, 1]))
     """
     n_positives = np.diff(indptr).astype(np.int64)
     row = np.repeat(np.arange(len(n_positives), dtype=np.int64), n_positives)
-    order = np.lexsort((above, row))
-    sorted_above = np.asarray(above, np.int64)[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (row[1:] != row[:-1]) | (sorted_above[1:] != sorted_above[:-1])
-    starts = np.flatnonzero(new)
+    order = np.lexsort((n_above, row))
+    sorted_above = np.asarray(n_above, np.int64)[order]
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = (row[1:] != row[:-1]) | (sorted_above[1:] != sorted_above[:-1])
+    starts = np.flatnonzero(is_first)
     sizes = np.diff(np.append(starts, len(order)))
-    before, inside = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
-    before[order] = np.repeat(starts, sizes) - indptr[row]
-    inside[order] = np.repeat(sizes, sizes)
+    positives_above, positives_in_group = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+    positives_above[order] = np.repeat(starts, sizes) - indptr[row]
+    positives_in_group[order] = np.repeat(sizes, sizes)
     group = np.asarray(tied, np.int64) + 1
-    return Ranks(
+    return PositiveRanks(
         row,
-        np.asarray(above, np.int64),
+        np.asarray(n_above, np.int64),
         group,
-        before,
-        inside,
+        positives_above,
+        positives_in_group,
         n_positives,
         np.asarray(n_candidates, np.int64),
     )
 
 
-def hits_at(ranks: Ranks, k: int) -> Float64:
-    """Probability, per positive, that it is among the first k, (nnz,)."""
-    inside: Float64 = np.clip(k - ranks.above, 0, ranks.group) / ranks.group
+def hits_at(ranks: PositiveRanks, k: int) -> Float64:
+    """Return the probability, per positive, that it is among the first k, (nnz,)."""
+    inside: Float64 = np.clip(k - ranks.n_above, 0, ranks.group) / ranks.group
     return inside
 
 
-def precision_at(ranks: Ranks, k: int) -> Float64:
-    """p@k = hits in the first k / k, per row; k is never reduced to the number of candidates."""
+def precision_at(ranks: PositiveRanks, k: int) -> Float64:
+    """Return p@k = hits in the first k / k, per row; k is never reduced to the number of candidates."""
     return ranks.mean_per_row(hits_at(ranks, k)) * (ranks.n_positives / k)
 
 
-def recall_at(ranks: Ranks, k: int) -> Float64:
-    """recall@k = hits in the first k / number of positives, per row."""
+def recall_at(ranks: PositiveRanks, k: int) -> Float64:
+    """Return recall@k = hits in the first k / number of positives, per row."""
     return ranks.mean_per_row(hits_at(ranks, k))
 
 
-def hit_at(ranks: Ranks, k: int) -> Float64:
-    """hit@k = probability that some positive is among the first k, per row: the flat hit@k of one true label."""
-    best = _best_positive(ranks)
-    cases = np.stack([np.maximum(k - ranks.above[best], 0), ranks.group[best], ranks.positives_in_group[best]], axis=1)
+def hit_at(ranks: PositiveRanks, k: int) -> Float64:
+    """Return hit@k, the probability that some positive is among the first k, per row."""
+    best_positives = _find_best_positives(ranks)
+    cases = np.stack(
+        [
+            np.maximum(k - ranks.n_above[best_positives], 0),
+            ranks.group[best_positives],
+            ranks.positives_in_group[best_positives],
+        ],
+        axis=1,
+    )
     result = np.full(ranks.n_rows, np.nan)
-    result[ranks.row[best]] = [_any_drawn(*case) for case in cases.tolist()]
+    result[ranks.row[best_positives]] = [_compute_hit_chance(*case) for case in cases.tolist()]
     return result
 
 
-def ndcg_at(ranks: Ranks, k: int) -> Float64:
-    """nDCG@k = sum over hits of 1 / log2(rank + 1), divided by the same sum for a perfect ranking, per row.
+def ndcg_at(ranks: PositiveRanks, k: int) -> Float64:
+    """Return nDCG@k: the sum over hits of 1 / log2(rank + 1), relative to a perfect ranking, per row.
 
     Gains are 0 or 1 (Jarvelin & Kekalainen 2002, with the discount log2(rank + 1)).
     """
     gains = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))])
-    upper, lower = np.minimum(ranks.above + ranks.group, k), np.minimum(ranks.above, k)
-    got = ranks.sum_per_row((gains[upper] - gains[lower]) / ranks.group)
-    return _ratio(got, gains[np.minimum(ranks.n_positives, k)])
+    upper, lower = np.minimum(ranks.n_above + ranks.group, k), np.minimum(ranks.n_above, k)
+    gain = ranks.sum_per_row((gains[upper] - gains[lower]) / ranks.group)
+    return _divide(gain, gains[np.minimum(ranks.n_positives, k)])
 
 
-def average_precision(ranks: Ranks) -> Float64:
-    """AP = mean over all positives of the precision at their rank, per row; with one positive, 1 / rank.
+def average_precision(ranks: PositiveRanks) -> Float64:
+    """Return AP, the mean over all positives of the precision at their rank, per row.
 
-    The mean over rows is MAP. The denominator is the number of positives, not of those found.
+    With one positive it is 1 / rank. The mean over rows is MAP. The denominator is the number of all positives.
     """
-    others = np.divide(
+    other_rate = np.divide(
         ranks.positives_in_group - 1,
         ranks.group - 1,
         out=np.zeros(len(ranks.row)),
         where=ranks.group > 1,
     )
-    spread = _harmonic_gap(ranks.above, ranks.group)
-    ahead = ranks.positives_above + 1 - others * (ranks.above + 1)
-    return ranks.mean_per_row(others + ahead * spread / ranks.group)
+    gap = _compute_harmonic_gap(ranks.n_above, ranks.group)
+    positives_before = ranks.positives_above + 1 - other_rate * (ranks.n_above + 1)
+    return ranks.mean_per_row(other_rate + positives_before * gap / ranks.group)
 
 
-def auc(ranks: Ranks) -> Float64:
-    """Fraction of (positive, negative) pairs in the right order, ties half; NaN without negatives."""
-    wrong = ranks.above - ranks.positives_above + (ranks.group - ranks.positives_in_group) / 2
-    return 1 - _ratio(ranks.mean_per_row(wrong), ranks.n_candidates - ranks.n_positives)
+def auc(ranks: PositiveRanks) -> Float64:
+    """Return the share of (positive, negative) pairs in the right order, ties half; NaN without negatives."""
+    wrong = ranks.n_above - ranks.positives_above + (ranks.group - ranks.positives_in_group) / 2
+    return 1 - _divide(ranks.mean_per_row(wrong), ranks.n_candidates - ranks.n_positives)
 
 
-def first_reciprocal_rank(ranks: Ranks) -> Float64:
-    """1 / rank of the row's first positive, per row; the mean over rows is MRR."""
-    best = _best_positive(ranks)
-    cases = np.stack([ranks.above[best], ranks.group[best], ranks.positives_in_group[best]], axis=1)
-    distinct, where = np.unique(cases, axis=0, return_inverse=True)
-    values = np.array([_expected_first(*case) for case in distinct.tolist()], float)
+def first_reciprocal_rank(ranks: PositiveRanks) -> Float64:
+    """Return 1 / rank of the first positive, per row; the mean over rows is MRR."""
+    best_positives = _find_best_positives(ranks)
+    cases = np.stack(
+        [ranks.n_above[best_positives], ranks.group[best_positives], ranks.positives_in_group[best_positives]], axis=1
+    )
+    distinct, case_of_row = np.unique(cases, axis=0, return_inverse=True)
+    values = np.array([_compute_first_reciprocal(*case) for case in distinct.tolist()], float)
     result = np.full(ranks.n_rows, np.nan)
-    result[ranks.row[best]] = values[where.ravel()]
+    result[ranks.row[best_positives]] = values[case_of_row.ravel()]
     return result
 
 
-def label_reciprocal_rank(ranks: Ranks) -> Float64:
-    """1 / rank of every positive, (nnz,): how well each label is found, whatever else the row has."""
-    return _harmonic_gap(ranks.above, ranks.group) / ranks.group
+def label_reciprocal_rank(ranks: PositiveRanks) -> Float64:
+    """Return 1 / rank of every positive, (nnz,), regardless of the other positives of its row."""
+    return _compute_harmonic_gap(ranks.n_above, ranks.group) / ranks.group
 
 
-def _best_positive(ranks: Ranks) -> Int64:
-    """One entry of the best group with a positive, for each row that has one."""
+def _find_best_positives(ranks: PositiveRanks) -> Int64:
+    """Return one entry of the best group with a positive, for each row with positives."""
     best = (ranks.positives_above == 0).nonzero()[0]
     _, one_each = np.unique(ranks.row[best], return_index=True)
     first: Int64 = best[one_each]
     return first
 
 
-def _any_drawn(places: int, group: int, positives: int) -> float:
-    """1 - C(t - r, m) / C(t, m): that one of r positives is among m drawn of t."""
-    drawn = min(places, group)
-    return 1 - comb(group - positives, drawn) / comb(group, drawn)
+def _compute_hit_chance(places: int, group: int, positives: int) -> float:
+    """Return the chance 1 - C(t - r, m) / C(t, m) that one of r positives is among m drawn of t."""
+    n_drawn = min(places, group)
+    return 1 - comb(group - positives, n_drawn) / comb(group, n_drawn)
 
 
-def _expected_first(above: int, group: int, positives: int) -> float:
-    """sum_j C(t - j, r - 1) / C(t, r) / (A + j), the probabilities by their ratio from one j to the next."""
+def _compute_first_reciprocal(n_above: int, group: int, positives: int) -> float:
+    """Return sum_j C(t - j, r - 1) / C(t, r) / (A + j), with probabilities by their successive ratios."""
     j = np.arange(1, group - positives + 2)
     chance = np.cumprod(np.append(positives / group, (group - j[:-1] - positives + 1) / (group - j[:-1])))
-    return float(np.sum(chance / (above + j)))
+    return float(np.sum(chance / (n_above + j)))
 
 
-def _harmonic_gap(above: Int64, group: Int64) -> Float64:
-    """H(A + t) - H(A)."""
-    gap = 1 / (above + 1.0)
+def _compute_harmonic_gap(n_above: Int64, group: Int64) -> Float64:
+    """Return H(A + t) - H(A)."""
+    gap = 1 / (n_above + 1.0)
     tied = group > 1
     if tied.any():
-        upper = above[tied] + group[tied]
+        upper = n_above[tied] + group[tied]
         harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, upper.max() + 1))])
-        gap[tied] = harmonic[upper] - harmonic[above[tied]]
+        gap[tied] = harmonic[upper] - harmonic[n_above[tied]]
     return gap
 
 
-def _ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
-    """numerator / denominator, NaN where the denominator is 0."""
+def _divide(numerator: Float64, denominator: Int64 | Float64) -> Float64:
+    """Return numerator / denominator, NaN where the denominator is 0."""
     result = np.full(len(numerator), np.nan)
     np.divide(numerator, denominator, out=result, where=denominator > 0)
     return result
 
 
-def telling(ks: Sequence[int], n_labels: int) -> list[int]:
-    """Those lengths of a list that tell models apart: a list of all labels is the same whoever made it.
+def select_informative_lengths(ks: Sequence[int], n_labels: int) -> list[int]:
+    """Select the list lengths that distinguish models: a list of all labels is the same for every model.
 
     Examples
     --------
-    >>> telling((1, 5, 10), 6), telling((1, 5, 10), 1), telling((1, 5, 10), 1000)
+    >>> (
+    ...     select_informative_lengths((1, 5, 10), 6),
+    ...     select_informative_lengths((1, 5, 10), 1),
+    ...     select_informative_lengths((1, 5, 10), 1000),
+    ... )
     ([1, 5], [1], [1, 5, 10])
     """
     return [k for k in ks if k == 1 or k < n_labels]

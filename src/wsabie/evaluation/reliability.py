@@ -1,4 +1,4 @@
-"""Do predicted probabilities mean what they say?"""
+"""Reliability of predicted probabilities."""
 
 from typing import Any, NamedTuple
 
@@ -6,9 +6,7 @@ import numpy as np
 
 
 class ReliabilityBin(NamedTuple):
-    """Pairs whose predicted probability lies in [low, high): mean prediction against the fraction that was
-    right.
-    """
+    """Pairs with a predicted probability in [low, high): mean prediction and fraction of right outcomes."""
 
     low: float
     high: float
@@ -17,10 +15,12 @@ class ReliabilityBin(NamedTuple):
     weight: float
 
 
-def reliability(
+def compute_reliability(
     probabilities: Any, outcomes: Any, *, weights: Any = None, bins: int = 10
 ) -> tuple[list[ReliabilityBin], float]:
-    """Reliability table, and the expected calibration error: the weighted mean of |predicted - observed|.
+    """Compute the reliability table and the expected calibration error.
+
+    The error is the weighted mean of |predicted - observed|.
 
     Parameters
     ----------
@@ -31,16 +31,16 @@ def reliability(
 
     Examples
     --------
-    >>> table, error = reliability([0.2, 0.2, 0.9], [0, 1, 1], bins=2)
+    >>> table, error = compute_reliability([0.2, 0.2, 0.9], [0, 1, 1], bins=2)
     >>> [round(float(row.observed), 2) for row in table], round(error, 3)
     ([0.5, 1.0], 0.233)
     """
     p, hit = np.asarray(probabilities, np.float64), np.asarray(outcomes, np.float64)
     weight = np.ones(len(p)) if weights is None else np.asarray(weights, np.float64)
-    which = np.minimum((p * bins).astype(np.int64), bins - 1)
-    total = np.bincount(which, weight, minlength=bins)
-    predicted = np.bincount(which, weight * p, minlength=bins)
-    observed = np.bincount(which, weight * hit, minlength=bins)
+    bin_of_pair = np.minimum((p * bins).astype(np.int64), bins - 1)
+    total = np.bincount(bin_of_pair, weight, minlength=bins)
+    predicted = np.bincount(bin_of_pair, weight * p, minlength=bins)
+    observed = np.bincount(bin_of_pair, weight * hit, minlength=bins)
     table = [
         ReliabilityBin(b / bins, (b + 1) / bins, predicted[b] / total[b], observed[b] / total[b], total[b])
         for b in np.flatnonzero(total)

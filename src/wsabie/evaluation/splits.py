@@ -1,8 +1,7 @@
 """Split rows into training, validation and test: by row, by group, stratified by label, or by time.
 
-The unit that is dealt out is a row, or a whole group of rows. Units are put in an order (by a keyed hash of
-their names, so that neither the order of the rows nor added rows reshuffle the others; or by time) and cut by
-their number of rows.
+The unit of a split is a row, or a whole group of rows. Units are ordered and cut by their number of rows. The order is
+by time, or by a keyed hash of their names: then neither the order of the rows nor added rows reshuffle the others.
 """
 
 import hashlib
@@ -13,27 +12,27 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Bool, Float64, Int64, Matrix
-from wsabie.base.errors import InputError
-from wsabie.evaluation.targets import positive_lists
+from wsabie.core.arrays import Bool, Float64, Int64, Matrix
+from wsabie.core.errors import InputError
+from wsabie.evaluation.positive_labels import list_positives
 
 By = Literal["row", "group", "label", "time"]
 
 TRAIN, VALID, TEST = 0, 1, 2
 FREE = -1
-"""A unit that is on no side yet."""
+"""Mark of a unit that is on no side yet."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """Row numbers of the three sides, each sorted; no row is on two sides."""
+    """Row numbers of the three sides, sorted and disjoint."""
 
     train: Int64
     valid: Int64
     test: Int64
 
     def sides(self, n: int) -> Int64:
-        """0 (train), 1 (valid), 2 (test) for each of n rows, -1 for a row on no side."""
+        """Return 0 (train), 1 (valid), 2 (test) for each of n rows, -1 for a row on no side."""
         side = np.full(n, -1, np.int64)
         for number, rows in enumerate((self.train, self.valid, self.test)):
             side[rows] = number
@@ -52,29 +51,27 @@ def split(
     Y: Matrix | None = None,
     seed: int = 0,
 ) -> Split:
-    """Deal n rows out to training, validation and test.
+    """Split n rows into training, validation and test.
 
     Parameters
     ----------
     n : int
     by : {"row", "group", "label", "time"}
-        "row": each row by itself. "group": rows of one group stay together. "label": stratified by each
-        unit's rarest label, and every label keeps a training row. "time": the latest rows are the test, those
-        before them the validation; rows of one time stay together. With "label" and "time", groups stay
-        together when given.
+        "row": each row by itself. "group": rows of one group stay together. "label": stratified by each unit's rarest
+        label, and every label keeps a training row. "time": the latest rows are the test, those before them the
+        validation; rows of one time stay together. With "label" and "time", `groups` stay together too.
     valid, test : float
         Fractions of the rows, met as closely as the units allow.
     ids : sequence of str or None
-        Names that decide the fate of rows (rows that share one stay together); None = their numbers.
+        Names that decide the sides (rows with the same name stay together); None: the row numbers.
     groups : sequence of (str or None) or None
-        None or "" = the row is its own group.
+        None or "": the row is its own group.
     times : sequence of ISO 8601 str, datetime64 or numbers, or None
-        Times without a zone count as UTC. A group has the time of its latest row.
+        Times without a zone are UTC. A group has the time of its latest row.
     Y : csr_matrix (n, n_labels) or int array (n,), or None
         For "label": values above zero count.
     seed : int
-        Same seed, ids and groups = same split, whatever the order of the rows ("label": up to ties in
-        frequency).
+        The same seed, ids and groups give the same split, in any order of the rows ("label": up to ties in frequency).
 
     Returns
     -------
@@ -83,8 +80,8 @@ def split(
     Raises
     ------
     InputError
-        When fractions or the seed are out of range, what `by` needs is missing or of another length, or a side stays
-        empty.
+        Fractions or the seed are out of range, an argument that `by` needs is missing or has another length, or a side
+        stays empty.
 
     Examples
     --------
@@ -93,26 +90,26 @@ def split(
     (5, 2, 3)
     """
     check_fractions(valid, test, seed)
-    check_given(n, by, {"ids": ids, "groups": groups, "times": times, "Y": Y})
-    units = units_of(n, ids, None if by == "row" else groups, seed)
+    check_split_arguments(n, by, {"ids": ids, "groups": groups, "times": times, "Y": Y})
+    units = group_units(n, ids, None if by == "row" else groups, seed)
     if by == "time":
-        side = _by_time(units, _timestamps(times, range(n) if ids is None else ids), valid, test)
+        side = _assign_by_time(units, _parse_times(times, range(n) if ids is None else ids), valid, test)
     elif by == "label":
-        side = _by_label(units, Y, valid, test)
+        side = _assign_by_label(units, Y, valid, test)
     else:
-        side = by_hash(units, valid, test)
-    return as_split(side[units.of_row], valid, test)
+        side = assign_by_hash(units, valid, test)
+    return build_split(side[units.of_row], valid, test)
 
 
 def check_overlap(train_ids: Sequence[str], train_X: Matrix, test_ids: Sequence[str], test_X: Matrix) -> None:
-    """Refuse test rows that are training rows too: the same id and the same features.
+    """Refuse test rows that are training rows too, with the same id and the same features.
 
-    The id alone is not enough, for in many formats it is the number of the line.
+    The id alone is not enough, because in many formats it is the line number.
 
     Raises
     ------
     InputError
-        Naming how many rows are on both sides and the first three of them.
+        Rows are on both sides; the message has their number and the first three.
 
     Examples
     --------
@@ -122,19 +119,19 @@ def check_overlap(train_ids: Sequence[str], train_X: Matrix, test_ids: Sequence[
     shared = [(place[name], j) for j, name in enumerate(test_ids) if name in place]
     if not shared:
         return
-    ours, theirs = (list(side) for side in zip(*shared, strict=True))
-    differ = abs(train_X[ours] - test_X[theirs]).sum(axis=1)
-    common = sorted(test_ids[j] for j, gap in zip(theirs, np.asarray(differ).ravel(), strict=True) if gap == 0)
+    train_rows, test_rows = (list(side) for side in zip(*shared, strict=True))
+    differences = abs(train_X[train_rows] - test_X[test_rows]).sum(axis=1)
+    common = sorted(test_ids[j] for j, gap in zip(test_rows, np.asarray(differences).ravel(), strict=True) if gap == 0)
     if common:
-        named = ", ".join(repr(name) for name in common[:3])
+        examples = ", ".join(repr(name) for name in common[:3])
         raise InputError(
-            f"{len(common)} test rows are training rows too ({named}{' ...' if len(common) > 3 else ''}); "
+            f"{len(common)} test rows are training rows too ({examples}{' ...' if len(common) > 3 else ''}); "
             "split again, or allow the overlap"
         )
 
 
-class Units(NamedTuple):
-    """What is dealt out, in ascending order of its hash."""
+class SplitUnits(NamedTuple):
+    """Units of a split, in ascending order of their hashes."""
 
     of_row: Int64  # (n_rows,) the unit of each row
     size: Int64  # (n_units,) rows of each unit
@@ -148,84 +145,84 @@ def check_fractions(valid: float, test: float, seed: int) -> None:
         raise InputError(f"seed is {seed}; choose a whole number from 0 to {2**63 - 1}")
 
 
-def check_given(n: int, by: str, given: dict[str, Any]) -> None:
-    """Refuse what is of another length than the rows, and a split without what it goes by."""
-    needs = {"row": None, "group": "groups", "label": "Y", "time": "times"}
-    if by not in needs:
-        raise InputError(f"a split by {by!r} is unknown; choose one of {', '.join(map(repr, needs))}")
-    needed = needs[by]
-    if needed is not None and given[needed] is None:
-        raise InputError(f"a split by {by} needs {needed}, which the data lacks; choose another split")
-    for name, values in given.items():
+def check_split_arguments(n: int, by: str, arguments: dict[str, Any]) -> None:
+    """Refuse arguments of another length than the rows, and a split without the argument it needs."""
+    requirements = {"row": None, "group": "groups", "label": "Y", "time": "times"}
+    if by not in requirements:
+        raise InputError(f"a split by {by!r} is unknown; choose one of {', '.join(map(repr, requirements))}")
+    requirement = requirements[by]
+    if requirement is not None and arguments[requirement] is None:
+        raise InputError(f"a split by {by} needs {requirement}, which the data lacks; choose another split")
+    for name, values in arguments.items():
         rows = None if values is None else values.shape[0] if hasattr(values, "shape") else len(values)
         if rows is not None and rows != n:
             raise InputError(f"{name} has {rows} entries for {n} rows; give one per row")
 
 
-def units_of(n: int, ids: Sequence[str] | None, groups: Sequence[str | None] | None, seed: int) -> Units:
-    """Rows of one group, or of one id, as one unit."""
+def group_units(n: int, ids: Sequence[str] | None, groups: Sequence[str | None] | None, seed: int) -> SplitUnits:
+    """Group rows of one group, or of one id, into one unit."""
     row_names = [f"row {name}" for name in (range(n) if ids is None else ids)]
     names = row_names
     if groups is not None:
-        named = zip(groups, row_names, strict=True)
-        names = [f"group {group}" if group else row for group, row in named]
+        pairs = zip(groups, row_names, strict=True)
+        names = [f"group {group}" if group else row for group, row in pairs]
     number: dict[str, int] = {}
     first_seen = np.array([number.setdefault(name, len(number)) for name in names], np.int64)
-    hashes = np.array([keyed_hash(name, seed) for name in number], np.uint64)
+    hashes = np.array([hash_with_seed(name, seed) for name in number], np.uint64)
     rank = np.empty(len(number), np.int64)
     rank[np.argsort(hashes, kind="stable")] = np.arange(len(number))
     of_row = rank[first_seen]
-    return Units(of_row, np.bincount(of_row, minlength=len(number)))
+    return SplitUnits(of_row, np.bincount(of_row, minlength=len(number)))
 
 
-def keyed_hash(name: str, seed: int) -> int:
-    """A number below 2^64 for a name, another one for every seed."""
+def hash_with_seed(name: str, seed: int) -> int:
+    """Hash a name to a number below 2^64 that depends on the seed."""
     digest = hashlib.blake2b(name.encode(), digest_size=8, salt=int(seed).to_bytes(8, "little"))
     return int.from_bytes(digest.digest(), "little")
 
 
-def by_hash(units: Units, valid: float, test: float, dealt: Int64 | None = None) -> Int64:
-    """Fill the test, then the validation, with units in hash order as long as they fit; units dealt before stay."""
-    side = np.full(len(units.size), FREE) if dealt is None else dealt.copy()
+def assign_by_hash(units: SplitUnits, valid: float, test: float, preset: Int64 | None = None) -> Int64:
+    """Fill the test, then the validation side with units in hash order; `preset` sides stay."""
+    side = np.full(len(units.size), FREE) if preset is None else preset.copy()
     total = units.size.sum()
     for number, target in ((TEST, test * total), (VALID, valid * total)):
         free = np.flatnonzero(side == FREE)
-        side[free[_fill(units.size[free], target - units.size[side == number].sum())]] = number
+        side[free[_choose_units(units.size[free], target - units.size[side == number].sum())]] = number
     return np.where(side == FREE, TRAIN, side)
 
 
-def _fill(size: Int64, target: float) -> Bool:
-    """Choose units, in order, whose sizes sum up as closely to the target as this greedy walk finds."""
-    chosen = np.zeros(len(size), bool)
-    missing = target
+def _choose_units(size: Int64, target: float) -> Bool:
+    """Choose units greedily, in order, whose sizes sum up to nearly the target."""
+    selection = np.zeros(len(size), bool)
+    deficit = target
     for i in range(len(size)):
-        if size[i] <= missing:
-            chosen[i] = True
-            missing -= size[i]
-        if missing <= 0:
+        if size[i] <= deficit:
+            selection[i] = True
+            deficit -= size[i]
+        if deficit <= 0:
             break
-    rest = np.flatnonzero(~chosen)
-    if len(rest):
-        nearest = rest[np.argmin(np.abs(size[rest] - missing))]
-        chosen[nearest] = abs(size[nearest] - missing) < missing
-    return chosen
+    remaining = np.flatnonzero(~selection)
+    if len(remaining):
+        nearest = remaining[np.argmin(np.abs(size[remaining] - deficit))]
+        selection[nearest] = abs(size[nearest] - deficit) < deficit
+    return selection
 
 
-def _by_time(units: Units, times: Float64, valid: float, test: float) -> Int64:
+def _assign_by_time(units: SplitUnits, times: Float64, valid: float, test: float) -> Int64:
     """Cut the units, ordered by time, between two times."""
-    when = np.full(len(units.size), -np.inf)
-    np.maximum.at(when, units.of_row, times)
-    moments, moment = np.unique(when, return_inverse=True)
+    unit_times = np.full(len(units.size), -np.inf)
+    np.maximum.at(unit_times, units.of_row, times)
+    moments, moment = np.unique(unit_times, return_inverse=True)
     sizes = np.bincount(moment.ravel(), units.size, minlength=len(moments))
-    before = np.concatenate([[0], np.cumsum(sizes)])
+    rows_before = np.concatenate([[0], np.cumsum(sizes)])
     valid_from, test_from = (
-        int(np.argmin(np.abs(before - before[-1] * share))) for share in (1 - test - valid, 1 - test)
+        int(np.argmin(np.abs(rows_before - rows_before[-1] * share))) for share in (1 - test - valid, 1 - test)
     )
     return np.searchsorted([valid_from, test_from], moment.ravel(), side="right")
 
 
-def _timestamps(times: Any, names: Sequence[Any]) -> Float64:
-    """Seconds (n,); `names` are what errors call the rows."""
+def _parse_times(times: Any, names: Sequence[Any]) -> Float64:
+    """Parse times to seconds (n,); errors call the rows by `names`."""
     values = np.asarray(times)
     if values.dtype.kind in "iuf":
         stamps: Float64 = values.astype(np.float64)
@@ -233,14 +230,14 @@ def _timestamps(times: Any, names: Sequence[Any]) -> Float64:
         stamps = values.astype("datetime64[us]").astype(np.float64) / 1e6
         stamps[np.isnat(values)] = np.nan
     else:
-        stamps = np.array([_timestamp(str(text), name) for text, name in zip(times, names, strict=True)])
+        stamps = np.array([_parse_time(str(text), name) for text, name in zip(times, names, strict=True)])
     if np.isnan(stamps).any():
         name = names[int(np.argmax(np.isnan(stamps)))]
         raise InputError(f"the time of row {name!r} is missing; a split by time needs the time of every row")
     return stamps
 
 
-def _timestamp(text: str, name: Any) -> float:
+def _parse_time(text: str, name: Any) -> float:
     if not text:
         return np.nan
     try:
@@ -250,40 +247,38 @@ def _timestamp(text: str, name: Any) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _by_label(units: Units, Y: Matrix, valid: float, test: float) -> Int64:
-    """Deal out evenly along the units ordered by their rarest label; units with an only label stay in
-    training.
-    """
-    carried = _labels_of_units(units, Y)
-    frequency = np.asarray(carried.sum(axis=0)).ravel()
-    place = _rarest(carried, frequency)
-    order = np.lexsort((np.arange(len(place)), place))
-    needed = np.asarray((carried @ (frequency == 1).astype(np.int64)) > 0).ravel()
-    side = np.full(len(place), TRAIN)
+def _assign_by_label(units: SplitUnits, Y: Matrix, valid: float, test: float) -> Int64:
+    """Split evenly along the units by their rarest label; the only unit of a label stays in training."""
+    unit_labels = _collect_unit_labels(units, Y)
+    frequency = np.asarray(unit_labels.sum(axis=0)).ravel()
+    places = _find_rarest_labels(unit_labels, frequency)
+    order = np.lexsort((np.arange(len(places)), places))
+    is_needed = np.asarray((unit_labels @ (frequency == 1).astype(np.int64)) > 0).ravel()
+    side = np.full(len(places), TRAIN)
     for number, fraction in ((TEST, test), (VALID, valid)):
-        free = order[(side[order] == TRAIN) & ~needed[order]]
-        side[free[_evenly(units.size[free], fraction * units.size.sum())]] = number
-    return _give_back(side, carried)
+        free = order[(side[order] == TRAIN) & ~is_needed[order]]
+        side[free[_choose_evenly(units.size[free], fraction * units.size.sum())]] = number
+    return _return_lost_labels(side, unit_labels)
 
 
-def _evenly(size: Int64, target: float) -> Bool:
-    """Choose units along the order so that every stretch gives the same share, at most half of it."""
+def _choose_evenly(size: Int64, target: float) -> Bool:
+    """Choose units so that every stretch of the order gives the same share, at most half."""
     share = min(target / max(size.sum(), 1), 0.5)
-    chosen, owed = np.zeros(len(size), bool), 0.0
+    selection, deficit = np.zeros(len(size), bool), 0.0
     for i, rows in enumerate(size.tolist()):
-        owed += share * rows
-        if share and owed >= rows / 2:
-            chosen[i] = True
-            owed -= rows
-    return chosen
+        deficit += share * rows
+        if share and deficit >= rows / 2:
+            selection[i] = True
+            deficit -= rows
+    return selection
 
 
-def _labels_of_units(units: Units, Y: Matrix) -> Any:
-    """(n_units, n_labels) 0/1 in CSR: the labels that a unit carries."""
+def _collect_unit_labels(units: SplitUnits, Y: Matrix) -> Any:
+    """Return the labels of each unit as 0/1 CSR, (n_units, n_labels)."""
     from scipy.sparse import csr_matrix
 
     n_labels = Y.shape[1] if np.ndim(Y) == 2 or hasattr(Y, "tocsr") else int(np.max(Y, initial=0)) + 1
-    lists = positive_lists(Y, n_labels)
+    lists = list_positives(Y, n_labels)
     entries = (np.ones(len(lists.labels), np.int64), lists.labels, lists.indptr)
     positive = csr_matrix(entries, shape=(lists.n_rows, n_labels))
     n = len(units.of_row)
@@ -291,32 +286,32 @@ def _labels_of_units(units: Units, Y: Matrix) -> Any:
     return ((member @ positive) > 0).astype(np.int64).tocsr()
 
 
-def _rarest(carried: Any, frequency: Int64) -> Int64:
-    """The place of each unit's rarest label in the order of frequency; -1 without labels."""
-    place = np.empty(len(frequency), np.int64)
-    place[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
-    unit = np.repeat(np.arange(carried.shape[0]), np.diff(carried.indptr))
-    rarest = np.full(carried.shape[0], len(frequency), np.int64)
-    np.minimum.at(rarest, unit, place[carried.indices])
+def _find_rarest_labels(unit_labels: Any, frequency: Int64) -> Int64:
+    """Return the place of each unit's rarest label in the order of frequency; -1 without labels."""
+    places = np.empty(len(frequency), np.int64)
+    places[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
+    unit = np.repeat(np.arange(unit_labels.shape[0]), np.diff(unit_labels.indptr))
+    rarest = np.full(unit_labels.shape[0], len(frequency), np.int64)
+    np.minimum.at(rarest, unit, places[unit_labels.indices])
     return np.where(rarest == len(frequency), -1, rarest)
 
 
-def _give_back(side: Int64, carried: Any) -> Int64:
-    """Move one unit of every label that has no training unit back to training."""
-    by_label = carried.tocsc()
-    left = np.asarray(carried[side == TRAIN].sum(axis=0)).ravel()
-    for label in np.flatnonzero((left == 0) & (np.diff(by_label.indptr) > 0)):
+def _return_lost_labels(side: Int64, unit_labels: Any) -> Int64:
+    """Move one unit of every label without a training unit back to training."""
+    by_label = unit_labels.tocsc()
+    training_counts = np.asarray(unit_labels[side == TRAIN].sum(axis=0)).ravel()
+    for label in np.flatnonzero((training_counts == 0) & (np.diff(by_label.indptr) > 0)):
         units = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
         if (side[units] != TRAIN).all():
             side[units.min()] = TRAIN
     return side
 
 
-def as_split(side: Int64, valid: float, test: float) -> Split:
-    """The split of rows on these sides, none of which may be empty."""
+def build_split(side: Int64, valid: float, test: float) -> Split:
+    """Build the split from the side of each row; no requested side may be empty."""
     rows = [np.flatnonzero(side == number) for number in (TRAIN, VALID, TEST)]
-    wanted = {"training": 1.0, "validation": valid, "test": test}
-    for name, found, fraction in zip(wanted, rows, wanted.values(), strict=True):
-        if fraction > 0 and not len(found):
+    fractions = {"training": 1.0, "validation": valid, "test": test}
+    for name, side_rows, fraction in zip(fractions, rows, fractions.values(), strict=True):
+        if fraction > 0 and not len(side_rows):
             raise InputError(f"the {name} side of the split would be empty; use other fractions or more rows")
     return Split(*rows)

@@ -1,1 +1,1 @@
-"""Records become rows: pictures as sparse histograms of visual terms, and the way back to places in the picture."""
+"""Feature extraction: from pictures, sounds and documents to rows of features."""

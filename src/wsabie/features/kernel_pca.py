@@ -1,7 +1,8 @@
 """Kernel principal components of histograms: long sparse rows become short dense ones.
 
-Schoelkopf, Smola and Mueller (1998) with the histogram intersection kernel, as [P] section 6.1 makes the input of
-WSABIE: about 500,000 sparse dimensions to 1,024. Exact while every row is a landmark, else by Nystroem's method.
+Schoelkopf, Smola and Mueller (1998) with the histogram intersection kernel, which Mesnil et al. 2014, section 6.1, use
+for the input of WSABIE: about 500,000 sparse dimensions to 1,024. Exact while every row is a landmark, else
+by Nystroem's method.
 """
 
 import hashlib
@@ -12,42 +13,42 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float32, Float64, Int64, Matrix, under_one_type
-from wsabie.base.errors import InputError, ModelFolderError
-from wsabie.base.machine import available_cores
-from wsabie.base.progress import SILENT, Progress
-from wsabie.base.threads import for_each
-from wsabie.base.validation import check_features, require, whole_number
+from wsabie.core.arrays import Csr, Float32, Float64, Int64, Matrix, view_as_writable
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.machine import count_available_cores
+from wsabie.core.progress import SILENT, Progress
+from wsabie.core.thread_pool import run_in_threads
+from wsabie.core.validation import check_features, check_positive_integer, require
 from wsabie.features.nystroem import (
+    ApproximationLoss,
+    ApproximationReport,
     Choice,
-    Loss,
-    Report,
-    as_csr,
-    choose,
-    exact_kernel,
-    factor,
-    intersection,
-    leading,
-    loss_of,
-    moments,
-    points,
+    choose_landmarks,
+    compute_exact_kernel,
+    compute_intersection_kernel,
+    compute_leading_components,
+    compute_moments,
+    factor_kernel,
+    map_to_landmarks,
+    measure_loss,
+    prepare_csr,
 )
-from wsabie.sources.align import MAPPED
-from wsabie.sources.records import Rows
-from wsabie.storage.folder import Parts, load_folder, save_folder
-from wsabie.storage.schema import PositiveCount, check_parameters, read_config
+from wsabie.io.alignment import MAPPED
+from wsabie.io.records import FeatureTable
+from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
+from wsabie.storage.schema_validation import PositiveCount, check_parameters, read_config
 
 KIND = "kernel_pca"
-_EXACT = 4096  # rows that are all landmarks with "auto"
-_LEARNT_FROM = 16_384  # rows whose mean and covariance are taken, or 4 for each landmark
-_JUDGED = 512  # rows on whose pairs the error is measured
-_FEWEST = 16  # of them, or it says nothing
+_MOST_EXACT_ROWS = 4096  # rows that are all landmarks with "auto"
+_TRAINING_ROWS = 16_384  # rows whose mean and covariance are taken, or 4 for each landmark
+_TEST_ROWS = 512  # rows on whose pairs the error is measured
+_FEWEST_TEST_ROWS = 16  # of them, or it says nothing
 _ROWS = 256
 
 
 @dataclass(frozen=True)
 class KernelPcaConfig:
-    """The config of a folder of a map."""
+    """Config of the folder of a map."""
 
     parameters: dict[str, Any]
     n_features: PositiveCount
@@ -57,18 +58,18 @@ class KernelPcaConfig:
 
 
 class KernelPca:
-    """The first principal components in the space of the histogram intersection kernel K(x, z) = sum_j min(x_j, z_j).
+    """Principal components in the space of the intersection kernel K(x, z) = sum_j min(x_j, z_j).
 
     Parameters
     ----------
     n_components : int, default 1024
-        Width of the rows that come out; fewer where the rows span fewer dimensions.
+        Width of the resulting rows; fewer where the rows span fewer dimensions.
     n_landmarks : int or "auto"
-        Rows by which all others are seen. "auto": all rows, which is exact, up to 4,096; of more rows 4 for each
+        Rows that represent all others. "auto": all rows, which is exact, up to 4,096; of more rows 4 for each
         component, at least 1,024.
     kernel : {"intersection"}
     choice : {"k-means++", "uniform"}
-        How landmarks are drawn: far from each other, or all alike.
+        Choice of landmarks: far from each other, or uniform.
     seed : int
 
     Attributes
@@ -80,10 +81,10 @@ class KernelPca:
     bias_ : (n_components_,) float32
         Centres the rows in the kernel's space.
     variances_ : (n_components_,) float32, descending
-    report_ : Report
+    report_ : ApproximationReport
         Error on pairs of rows, and explained share of the variance.
     n_features_in_, n_components_, n_landmarks_ : int
-        Landmarks that others explain are dropped, so that there may be fewer than asked for.
+        Redundant landmarks are dropped, so that there may be fewer than requested.
 
     Examples
     --------
@@ -115,12 +116,12 @@ class KernelPca:
 
     @property
     def n_components_(self) -> int:
-        """Components that the rows have."""
+        """Number of components of the rows."""
         return len(self.components_)
 
     @property
     def n_landmarks_(self) -> int:
-        """Landmarks that were kept."""
+        """Number of landmarks."""
         return int(self.components_.shape[1])
 
     @property
@@ -128,8 +129,8 @@ class KernelPca:
         """Bytes of every array that `transform` needs."""
         return int(sum(array.nbytes for array in (*self.landmarks_, self.components_, self.bias_)))
 
-    def landmarks_for(self, n_rows: int, things: str = "rows") -> int:
-        """How many of so many rows become landmarks; `things` is what an error calls the rows.
+    def landmarks_for(self, n_rows: int, modality: str = "rows") -> int:
+        """Return the number of landmarks for so many rows; an error calls the rows by `modality`.
 
         Raises
         ------
@@ -143,36 +144,36 @@ class KernelPca:
         """
         self._check()
         if self.n_landmarks != "auto":
-            wanted = self.n_landmarks
+            target = self.n_landmarks
         else:
-            wanted = n_rows if n_rows <= _EXACT else max(1024, 4 * self.n_components)
-        most, what = min(wanted, n_rows), things if n_rows <= wanted else "landmarks"
+            target = n_rows if n_rows <= _MOST_EXACT_ROWS else max(1024, 4 * self.n_components)
+        n_landmarks, items = min(target, n_rows), modality if n_rows <= target else "landmarks"
         require(
-            self.n_components <= most,
-            f"{self.n_components:,} components are asked for, but {most:,} {what} have no more than {most:,}; ask for "
-            f"at most {most:,} components, or give more {what}",
+            self.n_components <= n_landmarks,
+            f"{self.n_components:,} components are asked for, but {n_landmarks:,} {items} have no more than "
+            f"{n_landmarks:,}; ask for at most {n_landmarks:,} components, or give more {items}",
         )
-        return most
+        return n_landmarks
 
     def rows_for(self, n_rows: int) -> int:
-        """How many of so many rows `fit` looks at: those that it learns from and those that it judges by.
+        """Return the number of rows that `fit` uses: for training, and to measure the error.
 
         Examples
         --------
         >>> [KernelPca(256).rows_for(n) for n in (3000, 100_000)]
         [3000, 16896]
         """
-        return min(n_rows, max(_LEARNT_FROM, 4 * self.landmarks_for(n_rows)) + _JUDGED)
+        return min(n_rows, max(_TRAINING_ROWS, 4 * self.landmarks_for(n_rows)) + _TEST_ROWS)
 
     def bytes_to_fit(self, n_rows: int) -> int:
-        """About how much memory `fit` takes beside the rows: three matrices of landmarks by landmarks."""
+        """Estimate the memory of `fit` beside the rows: three matrices of landmarks by landmarks."""
         m = self.landmarks_for(n_rows)
         return 8 * (3 * m * m + m * self.n_components)
 
     def fit(self, X: Any, *, threads: int | None = None, progress: Progress = SILENT) -> Self:
         """Choose landmarks and find the components.
 
-        The result depends on the rows and the seed alone, on a given number of BLAS threads.
+        For a fixed number of BLAS threads the result depends on the rows and the seed alone.
 
         Parameters
         ----------
@@ -185,37 +186,37 @@ class KernelPca:
         Raises
         ------
         InputError
-            Negative values, more components than rows or landmarks, or rows that are all alike.
+            Negative values, more components than rows or landmarks, or equal rows.
         """
         rows = self._rows(X, None)
         m, rng = self.landmarks_for(rows.shape[0]), np.random.default_rng(self.seed)
-        judged, pool, held_out = _parted(rows.shape[0], m, rng)
-        threads = threads or available_cores()
-        learnt_from = rows[pool]
-        Z = learnt_from[choose(learnt_from, m, self.choice, rng, progress)]
-        L, pivots = factor(exact_kernel(Z, Z, threads))
+        test_rows, pool, held_out = _split_rows(rows.shape[0], m, rng)
+        threads = threads or count_available_cores()
+        training_rows = rows[pool]
+        Z = training_rows[choose_landmarks(training_rows, m, self.choice, rng, progress)]
+        L, pivots = factor_kernel(compute_exact_kernel(Z, Z, threads))
         require(len(L) > 0, "all rows are empty; give rows with values above 0")
         Z = Z[pivots]
-        mean, covariance = moments(points(learnt_from, Z, L, threads), len(pool), len(L), progress)
-        variances, axes = leading(covariance, mean, self.n_components)
+        mean, covariance = compute_moments(map_to_landmarks(training_rows, Z, L, threads), len(pool), len(L), progress)
+        variances, axes = compute_leading_components(covariance, mean, self.n_components)
         require(len(variances) > 0, "all rows are alike, so that nothing tells them apart; give rows that differ")
         self.n_features_in_ = int(rows.shape[1])
-        self.landmarks_ = as_csr(Z.T)
+        self.landmarks_ = prepare_csr(Z.T)
         self._set_components(L, mean, axes)
         self.variances_: Float32 = variances.astype(np.float32)
-        self.report_ = self._judged(rows[judged], Z, L, held_out, threads)
+        self.report_ = self._report_loss(rows[test_rows], Z, L, held_out, threads)
         return self
 
-    def fit_rows(self, rows: Rows, *, threads: int | None = None, progress: Progress = SILENT) -> Self:
-        """`fit` to a collection; what its columns mean is kept, so that others can be matched by name."""
+    def fit_rows(self, rows: FeatureTable, *, threads: int | None = None, progress: Progress = SILENT) -> Self:
+        """Fit to a collection and keep its feature names, so that other rows can be matched by name."""
         self.fit(rows.X, threads=threads, progress=progress)
         self.feature_names, self.dictionary = rows.feature_names, rows.dictionary
         return self
 
     def transform(self, X: Any, *, threads: int | None = None) -> Float32:
-        """Components of rows, (n, n_components_) float32.
+        """Return the components of rows, (n, n_components_) float32.
 
-        What a row gets depends on no other row, no number of threads and no BLAS.
+        The result of a row depends on no other row, number of threads or BLAS.
 
         Raises
         ------
@@ -223,32 +224,32 @@ class KernelPca:
             Not fitted, negative values, or another width than in `fit`.
         """
         self._check_fitted()
-        return self.transform_rows(as_csr(self._rows(X, self.n_features_in_)), threads=threads)
+        return self.transform_rows(prepare_csr(self._rows(X, self.n_features_in_)), threads=threads)
 
     def transform_rows(self, inputs: Csr | Float32, *, threads: int | None = None) -> Float32:
-        """`transform` of rows that were checked (`check_features`) and hold nothing negative."""
+        """Transform checked rows (`check_features`) without negative values."""
         from scipy.sparse import csr_matrix
 
-        from wsabie.kernels.ranks import new_scratch, score_rows
-        from wsabie.kernels.similarity import Dot
+        from wsabie.kernels.embedding.similarity import Dot
+        from wsabie.kernels.ranking.label_ranks import allocate_scratch, score_rows
 
         self._check_fitted()
-        rows = inputs if isinstance(inputs, Csr) else as_csr(csr_matrix(inputs))
-        components = Dot(under_one_type(self.components_), under_one_type(self.bias_))
+        rows = inputs if isinstance(inputs, Csr) else prepare_csr(csr_matrix(inputs))
+        components = Dot(view_as_writable(self.components_), view_as_writable(self.bias_))
         out = np.empty((rows.n_rows, self.n_components_), np.float32)
 
         def work(lo: int) -> None:
             hi = min(lo + _ROWS, len(out))
             start, stop = rows.indptr[lo], rows.indptr[hi]
             part = Csr(rows.indptr[lo : hi + 1] - start, rows.indices[start:stop], rows.data[start:stop])
-            K = intersection(part, self.landmarks_, self.n_landmarks_)
-            score_rows(components, K, out[lo:hi], 0, hi - lo, new_scratch(hi - lo, self.n_landmarks_))
+            K = compute_intersection_kernel(part, self.landmarks_, self.n_landmarks_)
+            score_rows(components, K, out[lo:hi], 0, hi - lo, allocate_scratch(hi - lo, self.n_landmarks_))
 
-        for_each(work, range(0, len(out), _ROWS), threads or available_cores())
+        run_in_threads(work, range(0, len(out), _ROWS), threads or count_available_cores())
         return out
 
-    def to_parts(self) -> Parts:
-        """JSON-able parameters and named arrays."""
+    def to_parts(self) -> ModelState:
+        """Return JSON-able parameters and named arrays."""
         self._check_fitted()
         config = {
             "parameters": self._parameters(),
@@ -258,15 +259,15 @@ class KernelPca:
             "dictionary": self.dictionary,
         }
         tensors = {f"landmarks/{name}": np.asarray(part) for name, part in self.landmarks_._asdict().items()}
-        return Parts(
+        return ModelState(
             KIND,
             config,
             {**tensors, "components": self.components_, "bias": self.bias_, "variances": self.variances_},
         )
 
     @classmethod
-    def from_parts(cls, parts: Parts) -> Self:
-        """The map that `to_parts` described; its arrays are used in place.
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Return the map of a saved state; its arrays are used in place.
 
         Raises
         ------
@@ -286,52 +287,59 @@ class KernelPca:
             pca.landmarks_ = Csr(*(t[f"landmarks/{name}"] for name in Csr._fields))
             pca.components_, pca.bias_, pca.variances_ = t["components"], t["bias"], t["variances"]
             pca.n_features_in_ = fields.n_features
-            error, explained, of_landmarks, theirs, n_judged, held_out = fields.report
-            pca.report_ = Report(Loss(error, explained), Loss(of_landmarks, theirs), n_judged, held_out)
-            whole = _belong_together(pca)
+            error, explained, landmarks_error, landmarks_explained, n_test_rows, held_out = fields.report
+            pca.report_ = ApproximationReport(
+                ApproximationLoss(error, explained),
+                ApproximationLoss(landmarks_error, landmarks_explained),
+                n_test_rows,
+                held_out,
+            )
+            is_valid = _is_consistent(pca)
         except (LookupError, TypeError, ValueError, AttributeError):
-            whole = False
-        if not whole:
+            is_valid = False
+        if not is_valid:
             raise ModelFolderError("this map of kernel components is damaged; restore it from a copy or learn it anew")
         return pca
 
     def save(self, path: str | Path) -> None:
-        """Write the folder of the map, atomically."""
-        save_folder(path, self.to_parts())
+        """Save the map as a folder, atomically."""
+        save_model_folder(path, self.to_parts())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Open a saved map; its arrays are mapped into memory.
+        """Load a saved map; its arrays are mapped into memory.
 
         Raises
         ------
         ModelFolderError
             Missing, damaged, something else, or of another version.
         """
-        return cls.from_parts(load_folder(path))
+        return cls.from_parts(open_model_folder(path))
 
     def fingerprint(self) -> str:
-        """A name that changes with anything that changes a row; `Rows.dictionary` of rows that were mapped."""
+        """Return a name that changes with anything that changes a row, for `FeatureTable.dictionary`."""
         parts = self.to_parts()
         digest = hashlib.sha256(json.dumps([KIND, parts.config["n_features"], parts.config["dictionary"]]).encode())
         for name in sorted(parts.tensors):
             digest.update(np.ascontiguousarray(parts.tensors[name]).data)
         return MAPPED + digest.hexdigest()[:32]
 
-    def refuse_other(self, wanted: dict[str, Any], where: object, remedy: str) -> None:
-        """Raise InputError when this map, at `where`, was made with other parameters than `wanted`."""
-        made = self._parameters()
-        differ = [f"{name} {made[name]} and not {value}" for name, value in wanted.items() if made[name] != value]
-        if differ:
-            raise InputError(f"the map {where} was made with {', '.join(differ)}; {remedy}")
+    def refuse_other(self, options: dict[str, Any], where: object, remedy: str) -> None:
+        """Raise InputError when this map, at `where`, has other parameters than `options`."""
+        parameters = self._parameters()
+        differences = [
+            f"{name} {parameters[name]} and not {value}" for name, value in options.items() if parameters[name] != value
+        ]
+        if differences:
+            raise InputError(f"the map {where} was made with {', '.join(differences)}; {remedy}")
 
     def _parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("n_components", "n_landmarks", "kernel", "choice", "seed")}
 
     def _check(self) -> None:
-        whole_number(self.n_components, "n_components")
+        check_positive_integer(self.n_components, "n_components")
         if self.n_landmarks != "auto":
-            whole_number(self.n_landmarks, "n_landmarks")
+            check_positive_integer(self.n_landmarks, "n_landmarks")
         require(self.kernel == "intersection", f'kernel is {self.kernel!r}; choose "intersection"')
         require(self.choice in ("k-means++", "uniform"), f'choice is {self.choice!r}; choose "k-means++" or "uniform"')
         seed = self.seed
@@ -344,7 +352,7 @@ class KernelPca:
         require(hasattr(self, "components_"), "this KernelPca is not fitted yet; call fit(X) first")
 
     def _rows(self, X: Any, n_features: int | None) -> Matrix:
-        """Checked rows as a scipy matrix."""
+        """Return checked rows as a scipy matrix."""
         from scipy.sparse import csr_matrix
 
         inputs = check_features(X, n_features=n_features, who="this map")
@@ -362,33 +370,37 @@ class KernelPca:
         return rows
 
     def _set_components(self, L: Float64, mean: Float64, axes: Float64) -> None:
-        """From axes among the points phi(x) = L^-1 k(x) to weights of the landmarks."""
+        """Turn axes among the points phi(x) = L^-1 k(x) into weights of the landmarks."""
         from scipy.linalg import solve_triangular
 
         signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
-        axes = axes * signs  # which of the two directions a solver finds must not matter
+        axes = axes * signs  # the sign that a solver finds must not matter
         weights = solve_triangular(L, axes, lower=True, trans="T", check_finite=False)
         self.components_: Float32 = np.ascontiguousarray(weights.T, np.float32)
         self.bias_: Float32 = (-(mean @ axes)).astype(np.float32)
 
-    def _judged(self, rows: Matrix, Z: Matrix, L: Float64, held_out: bool, threads: int) -> Report:
-        K = exact_kernel(rows, rows, threads)
-        mapped = self.transform_rows(as_csr(rows), threads=threads)
-        everything = np.vstack(list(points(rows, Z, L, threads)))
-        return Report(loss_of(K, mapped), loss_of(K, everything), len(K), held_out)
+    def _report_loss(self, rows: Matrix, Z: Matrix, L: Float64, held_out: bool, threads: int) -> ApproximationReport:
+        K = compute_exact_kernel(rows, rows, threads)
+        mapped = self.transform_rows(prepare_csr(rows), threads=threads)
+        all_components = np.vstack(list(map_to_landmarks(rows, Z, L, threads)))
+        return ApproximationReport(measure_loss(K, mapped), measure_loss(K, all_components), len(K), held_out)
 
 
-def _parted(n: int, m: int, rng: np.random.Generator) -> tuple[Int64, Int64, bool]:
-    """Rows to judge by, rows to learn from, and whether they are different rows."""
+def _split_rows(n: int, m: int, rng: np.random.Generator) -> tuple[Int64, Int64, bool]:
+    """Return test rows, training rows, and True if they are disjoint."""
     order = rng.permutation(n)
-    spare = min(_JUDGED, (n - m) // 4)  # landmarks are chosen among more rows than they need
-    held_out = spare >= _FEWEST
-    pool = order[spare:] if held_out else order
-    return np.sort(order[: spare if held_out else _JUDGED]), np.sort(pool[: max(_LEARNT_FROM, 4 * m)]), held_out
+    n_test_rows = min(_TEST_ROWS, (n - m) // 4)  # landmarks are chosen among more rows than they need
+    held_out = n_test_rows >= _FEWEST_TEST_ROWS
+    pool = order[n_test_rows:] if held_out else order
+    return (
+        np.sort(order[: n_test_rows if held_out else _TEST_ROWS]),
+        np.sort(pool[: max(_TRAINING_ROWS, 4 * m)]),
+        held_out,
+    )
 
 
-def _belong_together(pca: KernelPca) -> bool:
-    """Whether loaded arrays have the shapes and types of one map, and lead no kernel out of bounds."""
+def _is_consistent(pca: KernelPca) -> bool:
+    """Return True if loaded arrays have matching shapes and types, and indices within bounds."""
     indptr, indices, data = pca.landmarks_
     k, m = pca.components_.shape
     types = [array.dtype.name for array in (indptr, indices, data, pca.components_, pca.bias_)]

@@ -1,4 +1,4 @@
-"""A kernel seen through a few landmark rows (Nystroem's method): kernel values, choice of landmarks, and what is lost.
+"""Nystroem's method: a kernel approximated by landmark rows, their choice, and the loss.
 
 With landmarks z_1 .. z_m and K_zz = L L', the point phi(x) = L^-1 k_z(x) lies in R^m, and phi(x).phi(y) is the kernel
 of the projections of x and y onto the span of the landmarks (Williams and Seeger 2001). It is exact for the landmarks
@@ -10,26 +10,28 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float64, Int64, Matrix, under_one_type
-from wsabie.base.progress import SILENT, Progress
-from wsabie.base.threads import for_each
+from wsabie.core.arrays import Csr, Float64, Int64, Matrix, view_as_writable
+from wsabie.core.progress import SILENT, Progress
+from wsabie.core.thread_pool import run_in_threads
 
 Choice = Literal["k-means++", "uniform"]
 _ROWS = 256  # of one task
 _BLOCK = 1024  # of one product
 _NEGLIGIBLE = 1e-10  # variance, as a share of the largest, that is rounding
-_TOLERANCE = 1e-7  # a landmark of which the others leave less than this share of the largest K(z, z) is none of its own
+_TOLERANCE = 1e-7  # a landmark with a residual below this share of the largest K(z, z) is redundant
 
 
-def as_csr(X: Matrix) -> Csr:
-    """A scipy matrix as kernels take it."""
+def prepare_csr(X: Matrix) -> Csr:
+    """Return a scipy matrix as kernels take it."""
     X = X.tocsr()
     X.sort_indices()
     return Csr(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32))
 
 
-def intersection(rows: Csr, features: Csr, n_landmarks: int, *, dtype: Any = np.float32, threads: int = 1) -> Any:
-    """The intersection kernel sum_j min(x_j, z_j) of rows and landmarks, (n, n_landmarks) of `dtype`.
+def compute_intersection_kernel(
+    rows: Csr, features: Csr, n_landmarks: int, *, dtype: Any = np.float32, threads: int = 1
+) -> Any:
+    """Compute the intersection kernel sum_j min(x_j, z_j) of rows and landmarks, (n, n_landmarks).
 
     Parameters
     ----------
@@ -45,14 +47,14 @@ def intersection(rows: Csr, features: Csr, n_landmarks: int, *, dtype: Any = np.
     --------
     >>> from scipy.sparse import csr_matrix
     >>> Z = csr_matrix([[1, 4, 9], [2, 0, 0]])
-    >>> intersection(as_csr(csr_matrix([[2, 0, 5]])), as_csr(Z.T), 2)
+    >>> compute_intersection_kernel(prepare_csr(csr_matrix([[2, 0, 5]])), prepare_csr(Z.T), 2)
     array([[6., 2.]], dtype=float32)
     """
-    from wsabie.kernels.intersection import intersect_rows
+    from wsabie.kernels.features.histogram_intersection import intersect_rows
 
-    rows, features = Csr(*map(under_one_type, rows)), Csr(*map(under_one_type, features))
+    rows, features = Csr(*map(view_as_writable, rows)), Csr(*map(view_as_writable, features))
     out = np.empty((rows.n_rows, n_landmarks), dtype)
-    for_each(
+    run_in_threads(
         lambda lo: intersect_rows(rows, features, out, lo, min(lo + _ROWS, len(out))),
         range(0, len(out), _ROWS),
         threads,
@@ -60,8 +62,8 @@ def intersection(rows: Csr, features: Csr, n_landmarks: int, *, dtype: Any = np.
     return out
 
 
-def choose(X: Matrix, m: int, choice: Choice, rng: np.random.Generator, progress: Progress = SILENT) -> Int64:
-    """Numbers of m rows to be landmarks, ascending; fewer where fewer rows differ.
+def choose_landmarks(X: Matrix, m: int, choice: Choice, rng: np.random.Generator, progress: Progress = SILENT) -> Int64:
+    """Choose m rows as landmarks and return their numbers, ascending; fewer where fewer rows differ.
 
     "uniform" draws without replacement. "k-means++" draws each in proportion to its squared distance, in the kernel's
     space, from the nearest one before (Arthur and Vassilvitskii 2007; Oglic and Gaertner 2017 for landmarks), so that
@@ -71,35 +73,35 @@ def choose(X: Matrix, m: int, choice: Choice, rng: np.random.Generator, progress
     --------
     >>> from scipy.sparse import csr_matrix
     >>> X = csr_matrix([[1, 0]] * 9 + [[0, 5]])
-    >>> chosen = choose(X, 3, "k-means++", np.random.default_rng(0))
+    >>> chosen = choose_landmarks(X, 3, "k-means++", np.random.default_rng(0))
     >>> len(chosen), int(chosen[-1])
     (2, 9)
     """
     n = X.shape[0]
     if m >= n or choice == "uniform":
         return np.sort(rng.choice(n, min(m, n), replace=False))
-    features, own = as_csr(X.T), np.asarray(X.sum(axis=1), np.float64).ravel()  # K(x, x) = ||x||_1
-    nearest, chosen = own.copy(), list[int]()
+    features, norms = prepare_csr(X.T), np.asarray(X.sum(axis=1), np.float64).ravel()  # K(x, x) = ||x||_1
+    nearest, landmarks = norms.copy(), list[int]()
     with progress.stage("choosing landmarks", m, "rows") as stage:
-        while len(chosen) < m and nearest.max() > _TOLERANCE * own.max():
-            one = int(rng.choice(n, p=nearest / nearest.sum()))
-            chosen.append(one)
-            common = intersection(as_csr(X[one]), features, n, dtype=np.float64)[0]
-            gap = np.maximum(own + own[one] - 2 * common, 0)
-            nearest = gap if len(chosen) == 1 else np.minimum(nearest, gap)
-            nearest[one] = 0
+        while len(landmarks) < m and nearest.max() > _TOLERANCE * norms.max():
+            row = int(rng.choice(n, p=nearest / nearest.sum()))
+            landmarks.append(row)
+            common = compute_intersection_kernel(prepare_csr(X[row]), features, n, dtype=np.float64)[0]
+            gap = np.maximum(norms + norms[row] - 2 * common, 0)
+            nearest = gap if len(landmarks) == 1 else np.minimum(nearest, gap)
+            nearest[row] = 0
             stage.advance()
-    return np.sort(np.array(chosen, np.int64))
+    return np.sort(np.array(landmarks, np.int64))
 
 
-def factor(K: Float64) -> tuple[Float64, Int64]:
-    """Pivoted Cholesky factor of a kernel matrix, which is overwritten: (L, pivots) with K[pivots][:, pivots] = L L'.
+def factor_kernel(K: Float64) -> tuple[Float64, Int64]:
+    """Return the pivoted Cholesky factor (L, pivots) of K, with K[pivots][:, pivots] = L L'.
 
-    Pivots that the ones before explain are left out, so that L (r, r) can always be solved with.
+    K is overwritten. Redundant pivots are left out, so that L (r, r) is regular.
 
     Examples
     --------
-    >>> L, pivots = factor(np.array([[1.0, 1.0], [1.0, 1.0]]))
+    >>> L, pivots = factor_kernel(np.array([[1.0, 1.0], [1.0, 1.0]]))
     >>> L.tolist(), pivots.tolist()
     ([[1.0]], [0])
     """
@@ -111,23 +113,27 @@ def factor(K: Float64) -> tuple[Float64, Int64]:
     return np.tril(L[:rank, :rank]), pivots[:rank].astype(np.int64) - 1
 
 
-def exact_kernel(X: Matrix, Z: Matrix, threads: int) -> Float64:
-    K: Float64 = intersection(as_csr(X), as_csr(Z.T), Z.shape[0], dtype=np.float64, threads=threads)
+def compute_exact_kernel(X: Matrix, Z: Matrix, threads: int) -> Float64:
+    K: Float64 = compute_intersection_kernel(
+        prepare_csr(X), prepare_csr(Z.T), Z.shape[0], dtype=np.float64, threads=threads
+    )
     return K
 
 
-def points(X: Matrix, Z: Matrix, L: Float64, threads: int) -> Iterator[Float64]:
-    """phi(x) = L^-1 k(x) of rows, (b, r) a block."""
+def map_to_landmarks(X: Matrix, Z: Matrix, L: Float64, threads: int) -> Iterator[Float64]:
+    """Yield blocks (b, r) of phi(x) = L^-1 k(x) of rows."""
     from scipy.linalg import solve_triangular
 
-    features = as_csr(Z.T)
+    features = prepare_csr(Z.T)
     for lo in range(0, X.shape[0], _BLOCK):
-        K = intersection(as_csr(X[lo : lo + _BLOCK]), features, Z.shape[0], dtype=np.float64, threads=threads)
+        K = compute_intersection_kernel(
+            prepare_csr(X[lo : lo + _BLOCK]), features, Z.shape[0], dtype=np.float64, threads=threads
+        )
         yield solve_triangular(L, K.T, lower=True, overwrite_b=True, check_finite=False).T
 
 
-def moments(points: Iterator[Float64], n: int, width: int, progress: Progress) -> tuple[Float64, Float64]:
-    """Mean (width,) and covariance (width, width) of n points."""
+def compute_moments(points: Iterator[Float64], n: int, width: int, progress: Progress) -> tuple[Float64, Float64]:
+    """Return the mean (width,) and covariance (width, width) of n points."""
     total, squares = np.zeros(width), np.zeros((width, width))
     with progress.stage("learning components", n, "rows") as stage:
         for block in points:
@@ -140,22 +146,22 @@ def moments(points: Iterator[Float64], n: int, width: int, progress: Progress) -
     return mean, squares
 
 
-def leading(covariance: Float64, mean: Float64, k: int) -> tuple[Float64, Float64]:
-    """The k largest variances, descending, that are more than rounding, and their axes (r, k).
+def compute_leading_components(covariance: Float64, mean: Float64, k: int) -> tuple[Float64, Float64]:
+    """Return the k largest variances above rounding, descending, and their axes (r, k).
 
-    Of points that are all alike the difference of squares and mean leaves the rounding of the squares.
+    For equal points the difference of squares and mean leaves the rounding of the squares.
     """
     from scipy.linalg import eigh
 
     r = len(covariance)
     rounding = 64 * np.finfo(np.float64).eps * (np.trace(covariance) + mean @ mean)
     variances, axes = eigh(covariance, subset_by_index=[max(0, r - k), r - 1], overwrite_a=True, check_finite=False)
-    kept = np.flatnonzero(variances > max(_NEGLIGIBLE * variances[-1], rounding))[::-1]
-    return variances[kept], axes[:, kept]
+    order = np.flatnonzero(variances > max(_NEGLIGIBLE * variances[-1], rounding))[::-1]
+    return variances[order], axes[:, order]
 
 
-class Loss(NamedTuple):
-    """What an approximation loses of a centred kernel, on pairs of rows."""
+class ApproximationLoss(NamedTuple):
+    """Loss of an approximation of a centred kernel, on pairs of rows."""
 
     error: float
     """||K - F F'|| / ||K|| over all pairs of two different rows."""
@@ -163,51 +169,51 @@ class Loss(NamedTuple):
     """Share of the rows' variance (the trace of K) that F F' has."""
 
 
-class Report(NamedTuple):
-    """What the map loses on rows that it was not learnt from, or on its own rows where all are landmarks.
+class ApproximationReport(NamedTuple):
+    """Loss of a map on held-out rows, or on its own rows where all are landmarks.
 
-    `whole` of the rows that `transform` makes, `landmarks` of what all components of the landmarks would keep: the
-    difference is what more components would win.
+    `whole` is the loss of `transform`, `landmarks` that of all components of the landmarks; the difference is the gain
+    of more components.
     """
 
-    whole: Loss
-    landmarks: Loss
+    whole: ApproximationLoss
+    landmarks: ApproximationLoss
     rows: int
     held_out: bool
 
     def told(self) -> str:
-        """In one sentence.
+        """Return the report as one sentence.
 
         Examples
         --------
-        >>> Report(Loss(0.2, 0.4), Loss(0.1, 0.9), 512, True).told()
+        >>> ApproximationReport(ApproximationLoss(0.2, 0.4), ApproximationLoss(0.1, 0.9), 512, True).told()
         'on 512 rows held out: 40.0% of the variance explained, relative error of the kernel 0.200 (of the landmarks...'
         """
-        which = "held out" if self.held_out else "of the map's own"
+        origin = "held out" if self.held_out else "of the map's own"
         return (
-            f"on {self.rows:,} {'row' if self.rows == 1 else 'rows'} {which}: {self.whole.explained:.1%} of the "
+            f"on {self.rows:,} {'row' if self.rows == 1 else 'rows'} {origin}: {self.whole.explained:.1%} of the "
             f"variance explained, relative error of the kernel {self.whole.error:.3f} (of the landmarks alone "
             f"{self.landmarks.error:.3f})"
         )
 
 
-def loss_of(K: Float64, F: Any) -> Loss:
+def measure_loss(K: Float64, F: Any) -> ApproximationLoss:
     """Compare a kernel matrix (q, q) with the products of rows F (q, k), both centred over these rows.
 
     Examples
     --------
     >>> F = np.array([[2.0, 0.0], [-2.0, 4.0], [0.0, -4.0]])
-    >>> loss_of(F @ F.T, F)
-    Loss(error=0.0, explained=1.0)
-    >>> round(loss_of(F @ F.T, F[:, :1]).explained, 6)
+    >>> measure_loss(F @ F.T, F)
+    ApproximationLoss(error=0.0, explained=1.0)
+    >>> round(measure_loss(F @ F.T, F[:, :1]).explained, 6)
     0.2
     """
     F = np.asarray(F, np.float64)
     F = F - F.mean(axis=0)
     centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    left = centred - F @ F.T
+    residual = centred - F @ F.T
     trace, pairs = np.trace(centred), ~np.eye(len(K), dtype=bool)
     size = np.linalg.norm(centred[pairs])
     if not (trace > 0 and size > 0):  # equal rows: there is nothing to lose
-        return Loss(0.0, 1.0)
-    return Loss(float(np.linalg.norm(left[pairs]) / size), float(1 - np.trace(left) / trace))
+        return ApproximationLoss(0.0, 1.0)
+    return ApproximationLoss(float(np.linalg.norm(residual[pairs]) / size), float(1 - np.trace(residual) / trace))

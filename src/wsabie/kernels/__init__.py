@@ -1,1 +1,1 @@
-"""The only room with numba. Leaf functions first, each the size of a screen; `*reference.py` are the specification."""
+"""Numba kernels. `tests/reference` holds their specification in plain Python."""

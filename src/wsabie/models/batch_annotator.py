@@ -1,25 +1,25 @@
-"""Labels for tables that come batch by batch: what Ray Data, Spark or Hugging Face datasets map over their rows."""
+"""Annotation of Arrow tables in batches, for Ray Data, Spark and Hugging Face datasets."""
 
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from wsabie.base.errors import InputError, ModelFolderError
-from wsabie.base.machine import one_blas_thread
-from wsabie.base.validation import require, whole_number
-from wsabie.models.annotator import KIND, Annotator
-from wsabie.models.kinds import KINDS
-from wsabie.models.registry import load
-from wsabie.sources.documents import TEXT_COLUMN
-from wsabie.sources.parquet_file import Table
-from wsabie.sources.parquet_pictures import IMAGE_COLUMNS
-from wsabie.sources.records import Item, ItemList, Rows, Things
-from wsabie.sources.row_stream import unlabelled_table
-from wsabie.storage.folder import folder_kind
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.machine import limit_blas_threads
+from wsabie.core.validation import check_positive_integer, require
+from wsabie.io.formats.documents import TEXT_COLUMN
+from wsabie.io.formats.parquet.tables import ParquetTable
+from wsabie.io.formats.parquet_images import IMAGE_COLUMNS
+from wsabie.io.records import FeatureTable, Item, ItemList, ModalityName
+from wsabie.io.stream_recognition import open_unlabelled_table
+from wsabie.models.annotators.annotator import KIND, Annotator
+from wsabie.models.base.model_kinds import KINDS
+from wsabie.models.loader import load
+from wsabie.storage.model_folder import read_folder_kind
 from wsabie.storage.rejects import Rejects
 
 _ADDED = ("found_labels", "found_scores", "rejected")
-_COLUMNS: dict[Things, tuple[str, ...]] = {
+_COLUMNS: dict[ModalityName, tuple[str, ...]] = {
     "pictures": IMAGE_COLUMNS,
     "sounds": ("audio", "sound"),
     "documents": (TEXT_COLUMN,),
@@ -30,23 +30,23 @@ _BATCH = Path("the batch")
 
 
 class BatchAnnotator:
-    """The best labels of the rows of Arrow tables: an object to be called with one table or batch after another.
+    """Callable that adds the best labels of each row to Arrow tables or batches.
 
-    Engines that share work out by batches (Ray Data's `map_batches`, Spark's `mapInArrow`, `map` of Hugging Face
-    datasets) need no more than that. A model is opened with the first batch, so that the object travels as its
-    arguments; every row that can be used is ranked as `wsabie annotate` ranks it, whatever stands beside it. While a
-    batch is worked on, linear algebra of the process runs on one thread.
+    It suits engines that distribute batches: Ray Data's `map_batches`, Spark's `mapInArrow`, `map` of Hugging Face
+    datasets. The model is opened with the first batch, so only the arguments are pickled. Every usable row gets the
+    labels that `wsabie annotate` gives it, whatever the other rows are. During a batch the linear algebra of the
+    process runs on one thread.
 
     Parameters
     ----------
     model : str or Path
-        A model folder, which every worker can read.
+        A model folder that every worker can read.
     k : int
-        Labels of a row; all where there are fewer.
+        Most labels of a row.
     candidates : list of str or None
         Only these labels.
     threads : int
-        For ranking; 1 where an engine gives each worker a core.
+        Threads for ranking; 1 if the engine gives each worker a core.
 
     Raises
     ------
@@ -60,7 +60,7 @@ class BatchAnnotator:
     >>> import tempfile
     >>> import numpy as np
     >>> import pyarrow as pa
-    >>> from wsabie.models.wsabie import Wsabie
+    >>> from wsabie.models.wsabie.estimator import Wsabie
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Wsabie(dim=4, threads=1, epochs=20).fit(np.eye(2), ["red", "green"]).save(f"{folder}/model")
     ...     annotate = BatchAnnotator(f"{folder}/model", k=1)
@@ -74,13 +74,13 @@ class BatchAnnotator:
     def __init__(
         self, model: str | Path, k: int = 10, *, candidates: list[str] | None = None, threads: int = 1
     ) -> None:
-        self.folder, self.k, self.candidates = Path(model).absolute(), whole_number(k, "k"), candidates
-        self.threads = whole_number(threads, "threads")
-        kind = folder_kind(self.folder)
+        self.folder, self.k, self.candidates = Path(model).absolute(), check_positive_integer(k, "k"), candidates
+        self.threads = check_positive_integer(threads, "threads")
+        kind = read_folder_kind(self.folder)
         if kind not in (KIND, *KINDS):
-            held = repr(kind) if kind else "no model"
+            content = repr(kind) if kind else "no model"
             raise ModelFolderError(
-                f"{self.folder} holds {held}, and batches want a model of labels; give the folder that "
+                f"{self.folder} holds {content}, and batches want a model of labels; give the folder that "
                 "`wsabie train --model` wrote"
             )
 
@@ -88,28 +88,28 @@ class BatchAnnotator:
         return {name: value for name, value in self.__dict__.items() if name != "_annotator"}
 
     def __call__(self, table: Any) -> Any:
-        """The table with three columns more.
+        """Return the table with three more columns.
 
         Parameters
         ----------
         table : pyarrow.Table or pyarrow.RecordBatch
-            Rows as the model learnt them: `features` (lists of floats), or `indices` and `values`; for a model of
+            Rows like those of training: `features` (lists of floats), or `indices` and `values`; for a model of
             documents `text`; for one of pictures `image`, `img` or `picture`, of sounds `audio` or `sound`: a path, the
-            bytes of a file, or a struct of `bytes` or `path`, as Hugging Face datasets have it.
+            bytes of a file, or a struct of `bytes` or `path` as in Hugging Face datasets.
 
         Returns
         -------
         pyarrow.Table or pyarrow.RecordBatch, as given
-            Beside the columns of the table `found_labels` (list of string) and `found_scores` (list of float), best
-            first, and `rejected` (string): why a row has no labels, null for all others.
+            New columns: `found_labels` (list of string) and `found_scores` (list of float), best first, and `rejected`
+            (string), the reason why a row has no labels, else null.
 
         Raises
         ------
         InputError
-            It is no Arrow table, there is no column that the model can use, one of the three is there already, or a
-            note of the table does not fit the model.
+            The table is no Arrow table, has no column that the model can use, has one of the new columns already, or
+            its metadata do not fit the model.
         UnknownLabelError
-            A candidate that the model does not know.
+            The model does not know a candidate.
         """
         import pyarrow as pa
 
@@ -121,15 +121,15 @@ class BatchAnnotator:
         for name in _ADDED:
             require(name not in table.schema.names, f"the batch has a column {name!r} already; rename or drop it")
         annotator, rejects = self._annotator, Rejects(most=table.num_rows)
-        with one_blas_thread():
-            whole = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
-            rows = annotator.rows(self._source(whole, rejects), rejects=rejects).rows
+        with limit_blas_threads():
+            full_table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
+            rows = annotator.rows(self._open_batch(full_table, rejects), rejects=rejects).rows
             best = annotator.model.annotate(rows.X, self.k, candidates=self.candidates) if len(rows) else []
-        found = dict(zip(rows.ids, best, strict=True))
+        ranked_labels = dict(zip(rows.ids, best, strict=True))
         reasons = {row: reason for row, reason, _ in rejects.listed}
         ids = [str(row) for row in range(table.num_rows)]
-        labels = [[label for label, _ in found[row]] if row in found else None for row in ids]
-        scores = [[score for _, score in found[row]] if row in found else None for row in ids]
+        labels = [[label for label, _ in ranked_labels[row]] if row in ranked_labels else None for row in ids]
+        scores = [[score for _, score in ranked_labels[row]] if row in ranked_labels else None for row in ids]
         columns = (
             pa.array(labels, pa.list_(pa.string())),
             pa.array(scores, pa.list_(pa.float32())),
@@ -141,54 +141,54 @@ class BatchAnnotator:
 
     @cached_property
     def _annotator(self) -> Annotator:
-        found = load(self.folder)
-        found = found if isinstance(found, Annotator) else Annotator(found)
-        found.model.threads = self.threads
-        return found
+        annotator = load(self.folder)
+        annotator = annotator if isinstance(annotator, Annotator) else Annotator(annotator)
+        annotator.model.threads = self.threads
+        return annotator
 
-    def _source(self, table: Any, rejects: Rejects) -> Rows | ItemList:
-        """What the model can use of a table; ids are the numbers of rows."""
+    def _open_batch(self, table: Any, rejects: Rejects) -> FeatureTable | ItemList:
+        """Return the rows or items of a table that the model can use; ids are row numbers."""
         terms = self._annotator.terms
         if terms is None:
-            rows = unlabelled_table(table, _BATCH, rejects, self._annotator.model.n_features_in_)
+            rows = open_unlabelled_table(table, _BATCH, rejects, self._annotator.model.n_features_in_)
             if rows is None:
-                raise self._unusable(table, "a column features, or indices and values")
+                raise self._build_column_error(table, "a column features, or indices and values")
             return rows
         names = _COLUMNS[terms.things]
         name = next((name for name in names if name in table.column_names), None)
-        if name is None or not _holds(table.schema.field(name).type, terms.things):
+        if name is None or not _can_hold(table.schema.field(name).type, terms.things):
             form = "texts" if terms.things == "documents" else "bytes of files, or paths"
-            raise self._unusable(table, f"{terms.things} in a column {' or '.join(names)} ({form})", name)
+            raise self._build_column_error(table, f"{terms.things} in a column {' or '.join(names)} ({form})", name)
         items = []
         for row, cell in enumerate(table[name].to_pylist()):
-            if content := _content(cell, terms.things):
+            if content := _read_cell(cell, terms.things):
                 items.append(Item(str(row), content, ()))
             else:
                 rejects.add(str(row), "empty")
         return ItemList(_BATCH, items, terms.things)
 
-    def _unusable(self, table: Any, wanted: str, name: str | None = None) -> InputError:
-        held = f"{name!r} of type {str(table.schema.field(name).type)[:60]}" if name else ""
-        held = held or Table(_BATCH, [], table.schema, []).listed_columns()
-        return InputError(f"the model in {self.folder} wants {wanted}; the batch has {held}")
+    def _build_column_error(self, table: Any, requirement: str, name: str | None = None) -> InputError:
+        content = f"{name!r} of type {str(table.schema.field(name).type)[:60]}" if name else ""
+        content = content or ParquetTable(_BATCH, [], table.schema, []).listed_columns()
+        return InputError(f"the model in {self.folder} wants {requirement}; the batch has {content}")
 
 
-def _holds(kind: Any, things: Things) -> bool:
-    """Whether cells of an Arrow type can be such things."""
+def _can_hold(kind: Any, modality: ModalityName) -> bool:
+    """Return True if cells of an Arrow type can hold items of a modality."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
         kind = kind.value_type
-    if types.is_struct(kind) and things != "documents":
+    if types.is_struct(kind) and modality != "documents":
         parts = {part.name: str(part.type) for part in kind}
         return parts.get("bytes") in _BYTES or parts.get("path") in _TEXTS
     return str(kind) in _TEXTS | _BYTES
 
 
-def _content(cell: Any, things: Things) -> Path | bytes | None:
-    """What a cell holds: a file, or its bytes; of documents the bytes of a text."""
+def _read_cell(cell: Any, modality: ModalityName) -> Path | bytes | None:
+    """Return the file or the bytes of a cell; for documents the bytes of the text."""
     if isinstance(cell, dict):
         cell = cell.get("bytes") or cell.get("path")
     if isinstance(cell, str):
-        return cell.encode() if things == "documents" else Path(cell) if cell else None
+        return cell.encode() if modality == "documents" else Path(cell) if cell else None
     return cell if isinstance(cell, bytes) else None

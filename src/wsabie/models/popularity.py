@@ -1,25 +1,25 @@
-"""The most frequent labels for every row: what a model must beat to have learned anything ([W] section 6.1)."""
+"""Baseline that gives every row the most frequent labels (Weston et al. 2010, section 6.1)."""
 
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from wsabie.base.arrays import Float32
-from wsabie.base.progress import SILENT, Progress
-from wsabie.models.inputs import Inputs, n_rows
-from wsabie.models.scored import ScoreRanker
-from wsabie.storage.folder import Parts
-from wsabie.storage.schema import check_array
+from wsabie.core.arrays import Float32
+from wsabie.core.progress import SILENT, Progress
+from wsabie.models.base.feature_matrix import Inputs, count_rows
+from wsabie.models.base.score_ranker import ScoreRanker
+from wsabie.storage.model_folder import ModelState
+from wsabie.storage.schema_validation import check_array
 
 
 class Popularity(ScoreRanker):
-    """Ranks labels by the share of training rows that carry them, whatever the row.
+    """Baseline that ranks labels by the share of training rows that have them, for every row alike.
 
     Attributes
     ----------
     share_ : (n_labels,) float32
-        Rows that carry the label / rows.
+        Rows with the label / rows.
 
     Examples
     --------
@@ -42,16 +42,16 @@ class Popularity(ScoreRanker):
         label_names : list of str or None
             Names of label numbers 0, 1, ...; by default the numbers themselves.
         progress : Progress
-            Not used: this takes no time.
+            Unused, because this takes no time.
 
         Raises
         ------
         InputError
-            Data that cannot be used; the sentence says where.
+            Data that cannot be used; the message says where.
         """
         inputs, targets = self._opened(X, Y, label_names)
         counts = np.bincount(targets.indices[targets.data > 0], minlength=targets.shape[1])
-        self.share_ = (counts / n_rows(inputs)).astype(np.float32)
+        self.share_ = (counts / count_rows(inputs)).astype(np.float32)
         return self
 
     @property
@@ -60,15 +60,15 @@ class Popularity(ScoreRanker):
         return int(self.share_.nbytes)
 
     def _scores(self, inputs: Inputs) -> Float32:
-        return np.tile(self.share_, (n_rows(inputs), 1))
+        return np.tile(self.share_, (count_rows(inputs), 1))
 
-    def to_parts(self) -> Parts:
-        """What the model is made of: JSON-able config and named arrays."""
-        return Parts(self.kind, self._described(), {"share": self.share_})
+    def to_parts(self) -> ModelState:
+        """Return the model as JSON-able config and named arrays."""
+        return ModelState(self.kind, self._dump_config(), {"share": self.share_})
 
     @classmethod
-    def from_parts(cls, parts: Parts) -> Self:
-        """The model that `to_parts` described."""
-        model = cls._restored(parts.config)
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Restore the model from its parts."""
+        model = cls._restore(parts.config)
         model.share_ = np.asarray(check_array(parts.tensors, "share", "float32", (len(model.vocabulary_),)))
         return model

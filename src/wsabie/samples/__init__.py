@@ -1,22 +1,22 @@
-"""The bundled sample collection: pictures under open licences, and what labels mean; `README.md` tells of them."""
+"""Bundled sample collection: pictures under open licences, and tables about labels (see `README.md`)."""
 
 from pathlib import Path
 
-from wsabie.base.errors import InputError
+from wsabie.core.errors import InputError
 
 PARTS = ("emoji", "drawings")
 """Names of the parts; a wheel bundles "emoji", a checkout of the repository has both."""
-TABLES = ("meanings", "not_parts", "car_parts", "married")
+TABLES = ("label_concepts", "part_exclusions", "car_part_concepts", "emoji_couples")
 """Names of the tables about labels, all of them bundled."""
 
 
-def bundled_parts() -> tuple[str, ...]:
-    """The parts that this install has, in the order of `PARTS`."""
-    return tuple(name for name in PARTS if _place(name).is_file())
+def list_bundled_parts() -> tuple[str, ...]:
+    """Return the parts that this install has, in the order of `PARTS`."""
+    return tuple(name for name in PARTS if _get_part_path(name).is_file())
 
 
-def sample_path(name: str) -> Path:
-    """The Parquet file of a part of the sample collection.
+def get_sample_path(name: str) -> Path:
+    """Return the Parquet file of a part of the sample collection.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ def sample_path(name: str) -> Path:
 
     Examples
     --------
-    >>> sample_path("emoji").name
+    >>> get_sample_path("emoji").name
     'emoji.parquet'
     """
     if name not in PARTS:
         raise InputError(f"there is no sample called {name!r}; choose one of {', '.join(PARTS)}")
-    path = _place(name)
+    path = _get_part_path(name)
     if not path.is_file():
         raise InputError(
             f"the sample {name!r} is not bundled in this install ({path} is missing); take it from a "
@@ -50,21 +50,21 @@ def sample_path(name: str) -> Path:
     return path
 
 
-def table_path(name: str) -> Path:
-    """A table of what is known of labels, made by hand; synsets are those of WordNet 3.0.
+def get_table_path(name: str) -> Path:
+    """Return the path of a handmade table about labels; synsets are those of WordNet 3.0.
 
     Parameters
     ----------
-    name : {"meanings", "not_parts", "car_parts", "married"}
-        "meanings": label of the sample and synset, or "-", as `read_label_table` and `--table` take it.
-        "not_parts": pairs of synsets that no part-of pair should be made of, though WordNet implies it.
-        "car_parts": class of the car parts of Pasupa et al. (2021) and synset, several to one.
-        "married": couples of labels of the emoji, for group pictures.
+    name : {"label_concepts", "part_exclusions", "car_part_concepts", "emoji_couples"}
+        "label_concepts": label of the sample and synset, or "-", as `read_label_table` and `--table` take it.
+        "part_exclusions": pairs of synsets that are no useful part-of pairs although WordNet implies them.
+        "car_part_concepts": class of the car parts of Pasupa et al. (2021) and synset, several to one.
+        "emoji_couples": couples of labels of the emoji, for group pictures.
 
     Returns
     -------
     Path
-        Columns between tabs; lines that begin with "# " tell of the table.
+        Columns separated by tabs; lines that begin with "# " are comments.
 
     Raises
     ------
@@ -73,37 +73,37 @@ def table_path(name: str) -> Path:
 
     Examples
     --------
-    >>> table_path("meanings").name
-    'meanings.tsv'
+    >>> get_table_path("label_concepts").name
+    'label_concepts.tsv'
     """
     if name not in TABLES:
         raise InputError(f"there is no table called {name!r}; choose one of {', '.join(TABLES)}")
     return Path(__file__).with_name(f"{name}.tsv")
 
 
-def not_parts() -> frozenset[tuple[str, str]]:
-    """Part and whole of each pair of synsets that the table "not_parts" rules out.
+def read_part_exclusions() -> frozenset[tuple[str, str]]:
+    """Read the pairs of synsets, part and whole, that the table "part_exclusions" rules out.
 
     Examples
     --------
-    >>> ("n02709367", "n02951358") in not_parts()  # no anchor of a canoe
+    >>> ("n02709367", "n02951358") in read_part_exclusions()  # no anchor of a canoe
     True
     """
-    lines = table_path("not_parts").read_text("utf-8").splitlines()
+    lines = get_table_path("part_exclusions").read_text("utf-8").splitlines()
     pairs = (line.split("\t") for line in lines if not line.startswith("# "))
-    return frozenset((part, whole) for part, whole, *_ in pairs)
+    return frozenset((part_synset, whole_synset) for part_synset, whole_synset, *_ in pairs)
 
 
-def documents_path() -> Path:
-    """The bundled documents: JSON lines of id, text and label (the page or file), gzip.
+def get_documents_path() -> Path:
+    """Return the path of the bundled documents: JSON lines of id, text and label (page or file), gzip.
 
     Examples
     --------
-    >>> documents_path().name
+    >>> get_documents_path().name
     'documentation.jsonl.gz'
     """
     return Path(__file__).with_name("documentation.jsonl.gz")
 
 
-def _place(name: str) -> Path:
+def _get_part_path(name: str) -> Path:
     return Path(__file__).with_name(f"{name}.parquet")

@@ -1,9 +1,9 @@
-"""Label embedding trees (Bengio, Weston and Grangier, "Label Embedding Trees for Large Multi-Class Tasks", NIPS 2010).
+"""Label embedding trees (Bengio, Weston and Grangier, NIPS 2010).
 
-A node holds a set of labels and has a point; a row goes down from the root to the children whose points have the
-highest inner product with its own. Points are trained on the way: of two siblings the one that holds a label of the row
-is to score higher, by a margin (their relaxation 2). A row's own point stays that of the flat model, and so do the
-labels', which are scored exactly at the bottom.
+A node holds a set of labels and has a point. A row goes down from the root to the children whose points have the
+highest inner product with its own point. Training moves the points of nodes: of two siblings the one that holds a label
+of the row should score higher, by a margin (relaxation 2 of the paper). Rows and labels keep the points of the flat
+model, which score the labels exactly at the bottom.
 """
 
 from functools import partial
@@ -11,37 +11,37 @@ from typing import Any, Self
 
 import numpy as np
 
-from wsabie.base.arrays import Bool, Float32, Int64, Matrix
-from wsabie.base.errors import InputError
-from wsabie.base.sparse import to_csr
-from wsabie.base.validation import require, whole_number
-from wsabie.search.approximate import NARROW
-from wsabie.search.codes import refuse_few
-from wsabie.search.exact import ExactIndex
-from wsabie.search.label_groups import Shape, fits, grown
-from wsabie.search.measured import MEASURED_AT, WANTED, MeasuredIndex, fingerprint, sample_of
-from wsabie.search.ready import as_rows, float32_rows, hidden_labels
-from wsabie.storage.folder import Parts
+from wsabie.core.arrays import Bool, Float32, Int64, Matrix
+from wsabie.core.errors import InputError
+from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.core.validation import check_positive_integer, require
+from wsabie.search.approximate_index import NARROW
+from wsabie.search.exact_index import ExactIndex
+from wsabie.search.faiss_codes import require_enough_vectors
+from wsabie.search.label_index import MEASURED_AT, WANTED, LabelSearchIndex, compute_table_fingerprint, sample_queries
+from wsabie.search.search_arrays import list_hidden_labels, prepare_exclusion_rows, prepare_float32_rows
+from wsabie.search.tree_shape import TreeShape, grow_tree, is_tree_shape
+from wsabie.storage.model_folder import ModelState
 
 KIND = "label tree"
 _BATCH = 512
 _BEAMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-_LEARNT = 15_000
-"""Rows that the nodes of a tree are trained on at most, and labels that stand in for them."""
+_MOST_TRAINING_ROWS = 15_000
+"""Most rows, or labels in their stead, that train the nodes of a tree."""
 _FEWEST_ROWS = 1000
-"""Rows below which labels stand in for them."""
+"""Rows below which labels train the nodes in their stead."""
 
 
-class LabelTree(MeasuredIndex):
-    """Labels found by going down a tree.
+class LabelTree(LabelSearchIndex):
+    """Index that finds labels by going down a tree.
 
     Parameters
     ----------
     exact : ExactIndex
         The labels of the flat model.
-    shape : Shape
+    shape : TreeShape
     beam : int
-        Nodes of a level that are gone on from; 1 is the paper's prediction.
+        Nodes of a level whose children are scored; 1 is the prediction of the paper.
     points : (n_nodes, dim + 1) float32 or None
         Of the nodes, the bias last; None: the means of their labels.
 
@@ -55,15 +55,15 @@ class LabelTree(MeasuredIndex):
 
     kind = "tree"
 
-    def __init__(self, exact: ExactIndex, shape: Shape, beam: int = 16, *, points: Float32 | None = None) -> None:
+    def __init__(self, exact: ExactIndex, shape: TreeShape, beam: int = 16, *, points: Float32 | None = None) -> None:
         super().__init__(exact, beam)
         self.shape = shape
-        self.points = _means(exact, shape) if points is None else points
+        self.points = _compute_node_means(exact, shape) if points is None else points
         self.n_bytes = int(self.points.nbytes + sum(array.nbytes for array in shape))
 
     @property
     def beam(self) -> int:
-        """Nodes of a level that are gone on from: the effort of a tree."""
+        """Nodes of a level whose children are scored: the effort of a tree."""
         return self.effort
 
     @beam.setter
@@ -80,13 +80,13 @@ class LabelTree(MeasuredIndex):
         seed: int = 0,
         threads: int | None = None,
     ) -> Self:
-        """A tree of k-means, trained on what the exact search answers, with the least beam that reaches `recall`.
+        """Build a tree by k-means, train it on exact results, and choose the least sufficient beam.
 
         Parameters
         ----------
         exact : ExactIndex
         recall : float
-            Share of the exact top 10 that is to be found.
+            Share of the exact top 10 that the index should find.
         queries : (n, dim) float32 or None
             Points of rows: at most 400 choose the beam and measure what it brings, up to 15,000 others train the
             nodes. None: labels of the table; they also train where there are fewer than 1,000 others.
@@ -99,19 +99,23 @@ class LabelTree(MeasuredIndex):
             There are too few labels or queries.
         """
         n = len(exact.table)
-        refuse_few(n)
+        require_enough_vectors(n)
         require(0 < recall <= 1, f"recall is a share of the top {MEASURED_AT} such as 0.95, not {recall}")
         rng = np.random.default_rng(seed)
-        asked, told = sample_of(exact, queries, rng)
-        learnt = _to_learn_from(exact, queries, asked, rng)
-        answers = exact.top_k(learnt, MEASURED_AT, threads=threads)[0]
-        rows = np.repeat(np.arange(len(learnt)), MEASURED_AT)
+        test_queries, description = sample_queries(exact, queries, rng)
+        training_points = _choose_training_points(exact, queries, test_queries, rng)
+        answers = exact.top_k(training_points, MEASURED_AT, threads=threads)[0]
+        rows = np.repeat(np.arange(len(training_points)), MEASURED_AT)
         tree = cls.grow(exact, seed=seed)
-        tree.train(learnt, _marked(rows, answers.ravel(), (len(learnt), n)), seed=seed)
-        tree.queries = told
+        tree.train(training_points, _build_label_matrix(rows, answers.ravel(), (len(training_points), n)), seed=seed)
+        tree.queries = description
         beams = [beam for beam in _BEAMS if beam < len(tree.shape.starts)]
         tree.tune(
-            rng.permutation(asked), recall, [partial(setattr, tree, "effort", beam) for beam in beams], beams, threads
+            rng.permutation(test_queries),
+            recall,
+            [partial(setattr, tree, "effort", beam) for beam in beams],
+            beams,
+            threads,
         )
         return tree
 
@@ -126,7 +130,7 @@ class LabelTree(MeasuredIndex):
         beam: int = 16,
         seed: int = 0,
     ) -> Self:
-        """A tree whose nodes are at the mean of their labels; `train` it.
+        """Return an untrained tree whose nodes lie at the mean of their labels.
 
         Parameters
         ----------
@@ -136,26 +140,26 @@ class LabelTree(MeasuredIndex):
         leaf : int
             Labels of a node that is not split.
         confusion : sparse matrix (n_labels, n_labels) or None
-            How often the flat model answered j where i was right, on rows set aside: its spectral clustering makes
-            the tree. None: k-means of the labels' points.
+            Counts of held-out rows with label i for which the flat model answered j; spectral clustering of this matrix
+            makes the tree. None: k-means of the labels' points.
 
         Raises
         ------
         InputError
             A number is too small, or the matrix does not fit.
         """
-        branching, leaf = whole_number(branching, "branching"), whole_number(leaf, "leaf")
+        branching, leaf = check_positive_integer(branching, "branching"), check_positive_integer(leaf, "leaf")
         require(branching > 1, "a node has two children at least; give a branching of 2 or more")
         n = len(exact.table)
         if confusion is not None and confusion.shape != (n, n):
             raise InputError(f"the confusion matrix has the shape {confusion.shape} for {n} labels; give ({n}, {n})")
-        points, _ = _linear(exact, np.arange(n))
-        return cls(exact, grown(points, branching, leaf, confusion, seed), beam)
+        points, _ = _compute_linear_form(exact, np.arange(n))
+        return cls(exact, grow_tree(points, branching, leaf, confusion, seed), beam)
 
     def train(
         self, points: Any, Y: Matrix, *, epochs: int = 5, margin: float = 0.5, rate: float = 0.1, seed: int = 0
     ) -> list[float]:
-        """Train the nodes on rows with labels; returns, by epoch, the share of steps down that went wrong.
+        """Train the nodes on rows with labels; return the share of wrong steps down by epoch.
 
         Parameters
         ----------
@@ -172,26 +176,32 @@ class LabelTree(MeasuredIndex):
         """
         from scipy.sparse import csr_matrix
 
-        X = np.hstack([float32_rows(points, "the points"), np.ones((len(points), 1), np.float32)])
+        X = np.hstack([prepare_float32_rows(points, "the points"), np.ones((len(points), 1), np.float32)])
         paths, rng = self.shape.paths(), np.random.default_rng(seed)
-        Y = to_csr(Y, "Y") > 0
+        Y = convert_to_csr(Y, "Y") > 0
         rows, labels = Y.nonzero()
         require(len(rows) > 0, "no row has a label; give rows with labels")
-        n_nodes, there = len(self.shape.starts), paths >= 0
-        held = csr_matrix((np.ones(there.sum(), np.int32), (there.nonzero()[0], paths[there])), (len(paths), n_nodes))
-        right = (csr_matrix(Y, dtype=np.int32) @ held).tocoo()
-        keys = np.sort(right.row.astype(np.int64) * n_nodes + right.col)  # which nodes hold a label of which row
+        n_nodes, is_node = len(self.shape.starts), paths >= 0
+        membership = csr_matrix(
+            (np.ones(is_node.sum(), np.int32), (is_node.nonzero()[0], paths[is_node])), (len(paths), n_nodes)
+        )
+        right = (csr_matrix(Y, dtype=np.int32) @ membership).tocoo()
+        keys = np.sort(
+            right.row.astype(np.int64) * n_nodes + right.col
+        )  # pairs of a row and a node that holds one of its labels
         top = X[rng.permutation(len(X))[:1000]] @ self.points[self.shape.parents == 0].T
         margin, rate = margin * float(top.std()), rate * float(np.sqrt(np.mean(self.points**2) * self.points.shape[1]))
         squares, wrong = np.full((n_nodes, 1), 1e-8, np.float32), []
         for _ in range(epochs):
             order, missed, steps = rng.permutation(len(rows)), 0, 0
             for lo in range(0, len(order), _BATCH):
-                some = order[lo : lo + _BATCH]
+                batch = order[lo : lo + _BATCH]
                 for level in range(paths.shape[1]):
-                    own = paths[labels[some], level]
-                    found = self._step(X, rows[some][own >= 0], own[own >= 0], keys, margin, rate, squares)
-                    missed, steps = missed + found[0], steps + found[1]
+                    targets = paths[labels[batch], level]
+                    counts = self._train_level(
+                        X, rows[batch][targets >= 0], targets[targets >= 0], keys, margin, rate, squares
+                    )
+                    missed, steps = missed + counts[0], steps + counts[1]
             wrong.append(missed / max(steps, 1))
         return wrong
 
@@ -204,35 +214,35 @@ class LabelTree(MeasuredIndex):
         candidates: Any = None,
         threads: int | None = None,
     ) -> tuple[Int64, Float32]:
-        """About the k best labels of each query, with their exact scores, as `ExactIndex.top_k` gives them."""
-        k, n = whole_number(k, "k"), len(self.exact.table)
-        queries = self.exact.checked(queries)[0]
-        chosen, exclude = self.exact.among(candidates), as_rows(exclude)
-        if chosen is not None and len(chosen) < NARROW * n:
-            return self.exact.top_k(queries, k, exclude=exclude, candidates=chosen, threads=threads)
-        hidden = hidden_labels(exclude, len(queries), n, None)
-        among = np.full(n, chosen is None)
-        among[self.exact.gone if chosen is None else chosen] = chosen is not None
+        """Return about the k best labels of each query, with exact scores, in the form of `ExactIndex.top_k`."""
+        k, n = check_positive_integer(k, "k"), len(self.exact.table)
+        queries = self.exact.check_queries(queries)[0]
+        candidate_ids, exclude = self.exact.resolve_candidates(candidates), prepare_exclusion_rows(exclude)
+        if candidate_ids is not None and len(candidate_ids) < NARROW * n:
+            return self.exact.top_k(queries, k, exclude=exclude, candidates=candidate_ids, threads=threads)
+        hidden = list_hidden_labels(exclude, len(queries), n, None)
+        is_candidate = np.full(n, candidate_ids is None)
+        is_candidate[self.exact.gone if candidate_ids is None else candidate_ids] = candidate_ids is not None
         ids, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
         for i, query in enumerate(queries):
-            out_of = None if hidden is None else hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
-            found = self._enough(query, k, among, out_of)
-            if len(found) < k:
+            hidden_ids = None if hidden is None else hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
+            labels = self._collect_labels(query, k, is_candidate, hidden_ids)
+            if len(labels) < k:
                 out = None if exclude is None else exclude[i : i + 1]
                 ids[i : i + 1], scores[i : i + 1] = self.exact.top_k(
-                    query[None], k, exclude=out, candidates=chosen, threads=threads
+                    query[None], k, exclude=out, candidates=candidate_ids, threads=threads
                 )
             else:
-                ids[i : i + 1], scores[i : i + 1] = self.exact.rescored(query[None], found[None], k)
+                ids[i : i + 1], scores[i : i + 1] = self.exact.rescore(query[None], labels[None], k)
         return ids, scores
 
-    def to_parts(self) -> Parts:
-        """What a folder keeps: the nodes, and of which table they are."""
-        return Parts(KIND, self.told(), {"points": self.points, **self.shape._asdict()})
+    def to_parts(self) -> ModelState:
+        """Return the state to save: the nodes and the fingerprint of their table."""
+        return ModelState(KIND, self.to_config(), {"points": self.points, **self.shape._asdict()})
 
     @classmethod
-    def from_parts(cls, parts: Parts, exact: ExactIndex) -> Self | None:
-        """The tree of these labels; None when it was made of others.
+    def from_parts(cls, parts: ModelState, exact: ExactIndex) -> Self | None:
+        """Return the saved tree, or None when it belongs to another table.
 
         Raises
         ------
@@ -242,37 +252,39 @@ class LabelTree(MeasuredIndex):
         config, tensors = parts.config, parts.tensors
         if parts.kind != KIND:
             raise ValueError(f"it holds {parts.kind!r} and no label tree")
-        if config["table"] != fingerprint(exact):
+        if config["table"] != compute_table_fingerprint(exact):
             return None
-        shape = Shape(*(tensors[name] for name in Shape._fields))
+        shape = TreeShape(*(tensors[name] for name in TreeShape._fields))
         n, dim = exact.table.shape
         n_nodes = len(shape.starts)
-        if any(column.dtype != np.int64 or column.shape != (n_nodes,) for column in shape[1:]) or not fits(shape, n):
+        if any(column.dtype != np.int64 or column.shape != (n_nodes,) for column in shape[1:]) or not is_tree_shape(
+            shape, n
+        ):
             raise ValueError(f"its nodes do not fit {n:,} labels")
         points = tensors["points"]
         if points.dtype != np.float32 or points.shape != (n_nodes, dim + 1):
             raise ValueError(f"its nodes are no points of {dim} dimensions")
         tree = cls(exact, shape, points=points)
-        tree.tell(config)
+        tree.restore_config(config)
         return tree
 
-    def _enough(self, query: Float32, k: int, among: Bool, hidden: Any) -> Int64:
-        """Labels that come into question, with a wider beam where there are fewer than k."""
-        beam = whole_number(self.beam, "beam")
+    def _collect_labels(self, query: Float32, k: int, is_candidate: Bool, hidden: Any) -> Int64:
+        """Return at least k candidates, with a wider beam where there are fewer."""
+        beam = check_positive_integer(self.beam, "beam")
         while True:
-            found = self._bottom(query, beam)
-            found = found[among[found]]
+            labels = self._descend(query, beam)
+            labels = labels[is_candidate[labels]]
             if hidden is not None:
-                found = found[~np.isin(found, hidden)]
-            if len(found) >= k or beam >= len(self.shape.starts):
-                return found
+                labels = labels[~np.isin(labels, hidden)]
+            if len(labels) >= k or beam >= len(self.shape.starts):
+                return labels
             beam *= 2
 
-    def _bottom(self, query: Float32, beam: int) -> Int64:
-        """The labels of the leaves that a query reaches.
+    def _descend(self, query: Float32, beam: int) -> Int64:
+        """Return the labels of the leaves that a query reaches.
 
-        Scores of children of different nodes were never compared in training: what counts is how far the nodes of a
-        path fell behind their best siblings.
+        Training never compares children of different nodes, so a path is ranked by how far its nodes fall behind their
+        best siblings.
         """
         shape = self.shape
         nodes, behind = np.zeros(1, np.int64), np.zeros(1, np.float32)
@@ -286,76 +298,80 @@ class LabelTree(MeasuredIndex):
             if not len(nodes):
                 break
             counts = shape.counts[nodes]
-            before = np.cumsum(counts) - counts
-            children = np.arange(counts.sum()) + np.repeat(shape.first[nodes] - before, counts)
+            starts = np.cumsum(counts) - counts
+            children = np.arange(counts.sum()) + np.repeat(shape.first[nodes] - starts, counts)
             scores = self.points[children, :-1] @ query + self.points[children, -1]
-            scores += np.repeat(behind - np.maximum.reduceat(scores, before), counts)
+            scores += np.repeat(behind - np.maximum.reduceat(scores, starts), counts)
             if len(children) > beam:
-                kept = np.argpartition(-scores, beam - 1)[:beam]
-                children, scores = children[kept], scores[kept]
+                best = np.argpartition(-scores, beam - 1)[:beam]
+                children, scores = children[best], scores[best]
             nodes, behind = children, scores
         reached, late = np.concatenate(leaves), np.concatenate(lost)
         reached = reached[np.argsort(-late, kind="stable")[:beam]]
         return np.concatenate([shape.order[shape.starts[leaf] : shape.stops[leaf]] for leaf in reached])
 
-    def _step(
-        self, X: Float32, which: Int64, own: Int64, keys: Int64, margin: float, rate: float, squares: Float32
+    def _train_level(
+        self, X: Float32, row_ids: Int64, targets: Int64, keys: Int64, margin: float, rate: float, squares: Float32
     ) -> tuple[int, int]:
-        """One level of a batch: the worst sibling that holds no label of the row is to fall behind by the margin."""
+        """Train one level on a batch: push down the best-scoring sibling that holds no label of the row."""
         from scipy.sparse import csr_matrix
 
-        if not len(own):
+        if not len(targets):
             return 0, 0
-        X = X[which]
-        parents = self.shape.parents[own]
+        X = X[row_ids]
+        parents = self.shape.parents[targets]
         children = self.shape.first[parents][:, None] + np.arange(self.shape.counts[parents].max())
-        there = children < (self.shape.first[parents] + self.shape.counts[parents])[:, None]
-        children = np.where(there, children, own[:, None])
+        exists = children < (self.shape.first[parents] + self.shape.counts[parents])[:, None]
+        children = np.where(exists, children, targets[:, None])
         scores = np.einsum("bd,bkd->bk", X, self.points[children], optimize=True)
-        reached = np.einsum("bd,bd->b", X, self.points[own])
-        asked = which[:, None] * len(self.shape.starts) + children
-        scores[keys[np.minimum(np.searchsorted(keys, asked), len(keys) - 1)] == asked] = -np.inf
+        reached = np.einsum("bd,bd->b", X, self.points[targets])
+        pair_keys = row_ids[:, None] * len(self.shape.starts) + children
+        scores[keys[np.minimum(np.searchsorted(keys, pair_keys), len(keys) - 1)] == pair_keys] = -np.inf
         worst = scores.argmax(axis=1)
-        rows = np.arange(len(own))
+        rows = np.arange(len(targets))
         violated = scores[rows, worst] + margin > reached
         missed = int((scores[rows, worst] > reached).sum())
         if violated.any():
             rows, n = rows[violated], int(violated.sum())
-            nodes = np.concatenate([own[violated], children[rows, worst[violated]]])
+            nodes = np.concatenate([targets[violated], children[rows, worst[violated]]])
             signs = np.repeat(np.array([1, -1], np.float32), n)
             moved, places = np.unique(nodes, return_inverse=True)
             sums = csr_matrix((signs, (places, np.tile(np.arange(n), 2))), (len(moved), n)) @ X[rows]
             squares[moved, 0] += np.einsum("ij,ij->i", sums, sums)
             self.points[moved] += rate * sums / np.sqrt(squares[moved])
-        return missed, len(own)
+        return missed, len(targets)
 
 
-def _to_learn_from(exact: ExactIndex, queries: Any, asked: Float32, rng: np.random.Generator) -> Float32:
-    """Rows, or labels where there are too few, but none that a tree is measured on."""
-    rows = exact.table if queries is None else float32_rows(queries, "the queries")
-    by_labels = len(rows) < _FEWEST_ROWS + len(asked) or queries is None
+def _choose_training_points(
+    exact: ExactIndex, queries: Any, test_queries: Float32, rng: np.random.Generator
+) -> Float32:
+    """Return training rows, or labels where there are too few, without the test queries."""
+    rows = exact.table if queries is None else prepare_float32_rows(queries, "the queries")
+    by_labels = len(rows) < _FEWEST_ROWS + len(test_queries) or queries is None
     rows = exact.table if by_labels else rows
-    points: Float32 = rows[np.sort(rng.permutation(len(rows))[: _LEARNT + len(asked)])].astype(np.float32)
+    points: Float32 = rows[np.sort(rng.permutation(len(rows))[: _MOST_TRAINING_ROWS + len(test_queries)])].astype(
+        np.float32
+    )
     if by_labels and exact.centre is not None:
         points = points + exact.centre
-    others = points[~np.isin(_rows_as_bytes(points), _rows_as_bytes(asked))]
-    return others[:_LEARNT] if len(others) else points
+    unseen = points[~np.isin(_rows_as_bytes(points), _rows_as_bytes(test_queries))]
+    return unseen[:_MOST_TRAINING_ROWS] if len(unseen) else points
 
 
 def _rows_as_bytes(rows: Float32) -> Any:
     return np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * 4))).ravel()
 
 
-def _marked(rows: Int64, columns: Int64, shape: tuple[int, int]) -> Matrix:
+def _build_label_matrix(rows: Int64, columns: Int64, shape: tuple[int, int]) -> Matrix:
     from scipy.sparse import csr_matrix
 
     return csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape)
 
 
-def _linear(exact: ExactIndex, which: Int64) -> tuple[Float32, Float32]:
-    """Labels as w and b of w . q + b that orders them as their scores do."""
-    rows = exact.table[which].astype(np.float32)
-    bias = np.zeros(len(rows), np.float32) if exact.bias is None else exact.bias[which]
+def _compute_linear_form(exact: ExactIndex, labels: Int64) -> tuple[Float32, Float32]:
+    """Return w and b of each label, so that w . q + b orders labels as their scores do."""
+    rows = exact.table[labels].astype(np.float32)
+    bias = np.zeros(len(rows), np.float32) if exact.bias is None else exact.bias[labels]
     if exact.similarity == "cosine":
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-30))
     elif exact.similarity == "euclidean":
@@ -364,9 +380,9 @@ def _linear(exact: ExactIndex, which: Int64) -> tuple[Float32, Float32]:
     return rows, bias
 
 
-def _means(exact: ExactIndex, shape: Shape) -> Float32:
-    """The mean of each node's labels, (n_nodes, dim + 1), the bias last."""
-    rows, bias = _linear(exact, shape.order)
+def _compute_node_means(exact: ExactIndex, shape: TreeShape) -> Float32:
+    """Return the mean of each node's labels, (n_nodes, dim + 1), the bias last."""
+    rows, bias = _compute_linear_form(exact, shape.order)
     sums = np.zeros((len(rows) + 1, rows.shape[1] + 1))
     np.cumsum(np.column_stack([rows, bias]), axis=0, dtype=np.float64, out=sums[1:])
     sizes = (shape.stops - shape.starts)[:, None]

@@ -1,17 +1,17 @@
-"""Everything that was skipped, counted by reason and listed in a file: nothing is dropped silently."""
+"""Rejects: skipped inputs, counted by reason and listed in a file. Nothing is dropped silently."""
 
 import json
 from collections import Counter
 from pathlib import Path
 
-from wsabie.base.errors import InputError
-from wsabie.storage.atomic import replacing
+from wsabie.core.errors import InputError
+from wsabie.storage.atomic_files import replace_file
 
 LISTED = 100_000
 
 
 class Rejects:
-    """Collects skipped inputs, all counted and the first `most` listed; with `strict` the first one is an error.
+    """Collector of skipped inputs: counted, the first `most` listed; `strict` makes the first an error.
 
     Examples
     --------
@@ -40,16 +40,16 @@ class Rejects:
         if len(self.listed) < self.most:
             self.listed.append((where, reason, detail))
 
-    def add_all(self, other: "Rejects") -> None:
-        """Take over what another list holds; never strict, for these inputs were skipped already."""
-        self.counts += other.counts
-        self.listed += other.listed[: self.most - len(self.listed)]
+    def add_all(self, rejects: "Rejects") -> None:
+        """Take over the entries of another list; never strict, for these inputs were skipped already."""
+        self.counts += rejects.counts
+        self.listed += rejects.listed[: self.most - len(self.listed)]
 
     def __len__(self) -> int:
         return self.counts.total()
 
     def summary(self) -> str:
-        """One line: how many were skipped and why; empty when none."""
+        """Return one line on how many were skipped and why; empty when none."""
         if not self.counts:
             return ""
         reasons = ", ".join(f"{reason} ({n:,})" for reason, n in self.counts.most_common())
@@ -57,7 +57,7 @@ class Rejects:
 
     def write(self, path: str | Path) -> None:
         """Write one JSON object a line: {"where", "reason", "detail"}; the last counts those not listed."""
-        with replacing(path) as draft, draft.open("w", encoding="utf-8", errors="backslashreplace") as out:
+        with replace_file(path) as draft, draft.open("w", encoding="utf-8", errors="backslashreplace") as out:
             for where, reason, detail in self.listed:
                 out.write(json.dumps({"where": where, "reason": reason, "detail": detail}, ensure_ascii=False) + "\n")
             if len(self) > len(self.listed):

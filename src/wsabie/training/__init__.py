@@ -1,1 +1,1 @@
-"""How a space learns: losses, targets, threads, schedule, trainer. Imports neither search nor evaluation."""
+"""Training of a space: losses, targets, threads, schedule, trainer; imports no search or evaluation."""

@@ -1,4 +1,4 @@
-"""Training state on disk: after a kill at any moment, the last finished epoch that was saved is whole."""
+"""Training state on disk; after a kill at any moment, the last saved epoch is intact."""
 
 import math
 import time
@@ -6,28 +6,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wsabie.base.errors import InputError, ModelFolderError
-from wsabie.space.protocol import Trainable
-from wsabie.storage.folder import Parts, folder_kind, load_folder, refuse_foreign, save_folder
-from wsabie.storage.schema import Count, check_array, check_schema
-from wsabie.training.stats import EpochStats
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.embedding.protocols import TrainableTables
+from wsabie.storage.model_folder import (
+    ModelState,
+    open_model_folder,
+    read_folder_kind,
+    refuse_foreign_files,
+    save_model_folder,
+)
+from wsabie.storage.schema_validation import Count, check_array, check_schema
+from wsabie.training.epoch_stats import EpochStats
 
 KIND = "checkpoint"
 
 
 @dataclass(frozen=True)
-class Progressed:
-    """How far training has come."""
+class TrainingProgress:
+    """Progress of training after a number of epochs."""
 
-    epoch: int  # epochs finished
+    epoch: int  # finished epochs
     history: list[EpochStats]
     best_figure: float | None
-    best: Trainable | None
+    best: TrainableTables | None
 
 
 @dataclass(frozen=True)
 class CheckpointConfig:
-    """The config of a folder of a checkpoint."""
+    """Config of a checkpoint folder."""
 
     identity: dict[str, Any]
     epoch: Count
@@ -35,20 +41,20 @@ class CheckpointConfig:
     best_figure: float | None
 
 
-class Checkpoints:
-    """A folder that holds the newest checkpoint.
+class CheckpointFolder:
+    """Folder that holds the newest checkpoint.
 
     Parameters
     ----------
     path : Path
-        Written atomically; never holds a half checkpoint.
+        Written atomically; it never holds a partial checkpoint.
     identity : dict
-        What must agree to go on: parameters, shapes, fingerprint of the data ("data"). JSON-able.
+        Facts that must agree to resume: parameters, shapes, fingerprint of the data ("data"). JSON-able.
     resume : bool
-        Go on from what lies there; otherwise it is overwritten.
+        Resume from the checkpoint in the folder; otherwise overwrite it.
     every : float
-        A save is followed by another after so many times its own duration at the earliest: with 10 saving takes a
-        tenth of the time at most, and a kill costs the unfinished epoch and what was done in the time of ten saves.
+        Minimum pause after a save, in multiples of its duration. With 10 saving takes a tenth of the time at most, and
+        a kill costs the unfinished epoch and the epochs within the time of ten saves.
     """
 
     def __init__(
@@ -60,8 +66,8 @@ class Checkpoints:
         self.every = every
         self._due = -math.inf
 
-    def save(self, space: Trainable, state: Progressed) -> None:
-        """Save, unless the last save was too short a while ago for what it took."""
+    def save(self, space: TrainableTables, state: TrainingProgress) -> None:
+        """Save unless the pause after the last save is not over."""
         started = time.monotonic()
         if started < self._due:
             return
@@ -74,28 +80,28 @@ class Checkpoints:
             "history": [stats.as_dict() for stats in state.history],
             "best_figure": state.best_figure,
         }
-        save_folder(self.path, Parts(KIND, config, tensors))
+        save_model_folder(self.path, ModelState(KIND, config, tensors))
         saved = time.monotonic()
         self._due = saved + self.every * (saved - started)
 
-    def restore(self, space: Trainable) -> Progressed | None:
-        """Load the newest checkpoint into `space`; None when there is none or `resume` is off.
+    def restore(self, space: TrainableTables) -> TrainingProgress | None:
+        """Load the newest checkpoint into `space`; return None if there is none or `resume` is off.
 
         Raises
         ------
         InputError
-            The checkpoint belongs to other data or other parameters, or the folder holds something else.
+            The checkpoint belongs to other data or parameters, or the folder holds something else.
         ModelFolderError
-            The checkpoint is damaged, or the folder is not one of ours.
+            The checkpoint is damaged, or the folder was not written by this package.
         """
-        refuse_foreign(self.path)
-        if not self._is_there() or not self.resume:
+        refuse_foreign_files(self.path)
+        if not self._has_checkpoint() or not self.resume:
             return None
-        parts = load_folder(self.path)
-        again = "restore it from a copy, or begin anew (--anew)"
-        known = check_schema(CheckpointConfig, parts.config, self.path, again, ModelFolderError)
-        theirs = known.identity
-        different = sorted(k for k in {*theirs, *self.identity} if theirs.get(k) != self.identity.get(k))
+        parts = open_model_folder(self.path)
+        advice = "restore it from a copy, or begin anew (--anew)"
+        config = check_schema(CheckpointConfig, parts.config, self.path, advice, ModelFolderError)
+        identity = config.identity
+        different = sorted(k for k in {*identity, *self.identity} if identity.get(k) != self.identity.get(k))
         if "data" in different:  # shapes and automatic parameters follow from the data
             different = [name for name in different if name in ("data", "seed")]
         if different:
@@ -105,21 +111,21 @@ class Checkpoints:
             )
         best = None
         try:
-            if known.epoch != len(known.history):
-                raise ValueError(f"epoch is {known.epoch}, and the history has {len(known.history)}")
-            filled = _arrays_for(space, parts.tensors, "")
+            if config.epoch != len(config.history):
+                raise ValueError(f"epoch is {config.epoch}, and the history has {len(config.history)}")
+            arrays = _select_arrays(space, parts.tensors, "")
             if f"best/{next(iter(space.arrays()))}" in parts.tensors:
                 best = space.copy()
-                _fill(best, _arrays_for(best, parts.tensors, "best/"))
+                _fill_space(best, _select_arrays(best, parts.tensors, "best/"))
         except (LookupError, ValueError) as error:
-            raise ModelFolderError(f"the checkpoint at {self.path} is damaged ({error}); {again}") from error
-        _fill(space, filled)
-        return Progressed(known.epoch, known.history, known.best_figure, best)
+            raise ModelFolderError(f"the checkpoint at {self.path} is damaged ({error}); {advice}") from error
+        _fill_space(space, arrays)
+        return TrainingProgress(config.epoch, config.history, config.best_figure, best)
 
-    def _is_there(self) -> bool:
-        """Whether a checkpoint lies in the folder; a model there is refused, it must not be overwritten."""
+    def _has_checkpoint(self) -> bool:
+        """Return whether the folder holds a checkpoint; refuse a model, which must not be overwritten."""
         try:
-            kind = folder_kind(self.path)
+            kind = read_folder_kind(self.path)
         except ModelFolderError:
             if self.resume:
                 raise
@@ -131,12 +137,12 @@ class Checkpoints:
         return kind == KIND
 
 
-def _arrays_for(space: Trainable, tensors: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """The arrays of a space out of a folder, each of its own type and shape."""
-    own = space.arrays().items()
-    return {name: check_array(tensors, prefix + name, array.dtype.name, array.shape) for name, array in own}
+def _select_arrays(space: TrainableTables, tensors: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Select the arrays of a space from a folder, and check their types and shapes."""
+    space_arrays = space.arrays().items()
+    return {name: check_array(tensors, prefix + name, array.dtype.name, array.shape) for name, array in space_arrays}
 
 
-def _fill(space: Trainable, arrays: dict[str, Any]) -> None:
+def _fill_space(space: TrainableTables, arrays: dict[str, Any]) -> None:
     for name, array in space.arrays().items():
         array[:] = arrays[name]

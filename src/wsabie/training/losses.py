@@ -1,24 +1,26 @@
-"""The ranking loss L(k) as an array, and how long to look for a violator (conventions 1 and 2)."""
+"""Ranking loss L(k) as an array, and the limit of draws for a violator (conventions 1 and 2)."""
 
 from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
-from wsabie.base.arrays import Float32
-from wsabie.base.errors import InputError
+from wsabie.core.arrays import Float32
+from wsabie.core.errors import InputError
 
 LossName = Literal["warp", "auc", "owpc", "k-os"]
 ORDER_STATISTIC = (5, 10)
-"""Of "k-os" where none is given: the fifth highest of ten positives."""
+"""Default of "k-os": the fifth highest of ten positives."""
 Surrogate = Literal["hinge", "logistic"]
 RankWeight = Literal["precision", "mean_rank", "top1"] | Sequence[float]
 AUTO_TRIALS = 1000
 MOST_POSITIVES = 100
 
 
-def rank_losses(rank_weight: RankWeight, n_labels: int) -> Float32:
-    """L(k) = sum of the first k rank weights, for k = 0 .. n_labels ([W] eq. 4; Usunier et al. 2009).
+def compute_rank_losses(rank_weight: RankWeight, n_labels: int) -> Float32:
+    """Compute L(k), the sum of the first k rank weights, for k = 0 .. n_labels.
+
+    See Usunier et al. 2009, and Weston et al. 2010, equation 4.
 
     Parameters
     ----------
@@ -28,42 +30,42 @@ def rank_losses(rank_weight: RankWeight, n_labels: int) -> Float32:
 
     Examples
     --------
-    >>> rank_losses("precision", 3).tolist()
+    >>> compute_rank_losses("precision", 3).tolist()
     [0.0, 1.0, 1.5, 1.8333333730697632]
-    >>> rank_losses([1, 0.5], 4).tolist()
+    >>> compute_rank_losses([1, 0.5], 4).tolist()
     [0.0, 1.0, 1.5, 2.0, 2.5]
     """
-    weights = _rank_weights(rank_weight, n_labels)
+    weights = _build_rank_weights(rank_weight, n_labels)
     return np.concatenate([[0.0], np.cumsum(weights)]).astype(np.float32)
 
 
-def _rank_weights(rank_weight: RankWeight, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _build_rank_weights(rank_weight: RankWeight, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     if isinstance(rank_weight, str):
-        named = {
+        presets = {
             "precision": 1.0 / np.arange(1, n + 1),
             "mean_rank": np.full(n, 1.0 / max(n - 1, 1)),
             "top1": np.eye(1, n).ravel(),
         }
-        if rank_weight not in named:
-            raise InputError(f"rank_weight is {rank_weight!r}; choose one of {', '.join(named)}, or an array")
-        return named[rank_weight]
+        if rank_weight not in presets:
+            raise InputError(f"rank_weight is {rank_weight!r}; choose one of {', '.join(presets)}, or an array")
+        return presets[rank_weight]
     try:
-        given = np.asarray(rank_weight, np.float64)
+        weights = np.asarray(rank_weight, np.float64)
     except (TypeError, ValueError):
-        given = np.empty(0)
+        weights = np.empty(0)
     if (
-        given.ndim != 1
-        or not len(given)
-        or not np.all(np.isfinite(given))
-        or np.any(given < 0)
-        or np.any(np.diff(given) > 0)
+        weights.ndim != 1
+        or not len(weights)
+        or not np.all(np.isfinite(weights))
+        or np.any(weights < 0)
+        or np.any(np.diff(weights) > 0)
     ):
         raise InputError("rank_weight must be a non-empty list of non-negative numbers that never increase")
-    return np.concatenate([given, np.full(max(n - len(given), 0), given[-1])])[:n]
+    return np.concatenate([weights, np.full(max(n - len(weights), 0), weights[-1])])[:n]
 
 
-def trials(loss: LossName, max_trials: int | Literal["auto"] | None, n_labels: int) -> int:
-    """How many negatives to draw at most: 1 for "auc", all for None (Algorithm 1), else the number; "auto" is 1,000."""
+def resolve_max_sampled(loss: LossName, max_trials: int | Literal["auto"] | None, n_labels: int) -> int:
+    """Return the maximum number of draws: 1 for "auc", all for None (Algorithm 1), 1,000 for "auto"."""
     if loss == "auc":
         return 1
     if max_trials is None:
@@ -71,22 +73,22 @@ def trials(loss: LossName, max_trials: int | Literal["auto"] | None, n_labels: i
     return min(AUTO_TRIALS, n_labels) if max_trials == "auto" else int(max_trials)
 
 
-def losses_for(loss: LossName, rank_weight: RankWeight, n_labels: int) -> Float32:
-    """L(k) of the named loss: "auc" has no weight, every violator counts 1 ([W] section 3; convention 1)."""
+def build_losses(loss: LossName, rank_weight: RankWeight, n_labels: int) -> Float32:
+    """Build L(k) of a loss; for "auc" every violator counts 1 (Weston et al. 2010, section 3)."""
     if loss == "auc":
         return np.ones(n_labels + 1, np.float32)
-    return rank_losses(rank_weight, n_labels)
+    return compute_rank_losses(rank_weight, n_labels)
 
 
-def places_of(loss: LossName, order_statistic: Sequence[int] | Sequence[float] | None) -> tuple[float, ...]:
-    """Which of some drawn positives is ranked: summed chances of the highest, the second, ... (Weston et al. 2013).
+def compute_order_chances(loss: LossName, order_statistic: Sequence[int] | Sequence[float] | None) -> tuple[float, ...]:
+    """Compute cumulative chances of the highest, second, ... drawn positive (Weston et al. 2013).
 
     Parameters
     ----------
     loss : str
-        Another than "k-os" ranks the pair's own positive: (1,).
+        All losses but "k-os" rank the positive of the pair: (1,).
     order_statistic : (k, n), n chances or None
-        Always the k-th highest of n (None: the fifth of ten); or the highest, the second ... of n with these chances.
+        The k-th highest of n (None: the fifth of ten), or chances of the highest, the second ... of n.
 
     Raises
     ------
@@ -95,26 +97,30 @@ def places_of(loss: LossName, order_statistic: Sequence[int] | Sequence[float] |
 
     Examples
     --------
-    >>> places_of("k-os", (2, 3)), places_of("k-os", [0.5, 0.25, 0.25]), places_of("warp", (2, 3))
+    >>> (
+    ...     compute_order_chances("k-os", (2, 3)),
+    ...     compute_order_chances("k-os", [0.5, 0.25, 0.25]),
+    ...     compute_order_chances("warp", (2, 3)),
+    ... )
     ((0.0, 1.0, 1.0), (0.5, 0.75, 1.0), (1.0,))
     """
     if loss != "k-os":
         return (1.0,)
     order_statistic = ORDER_STATISTIC if order_statistic is None else order_statistic
     try:
-        given = np.asarray(order_statistic, np.float64)
+        chances = np.asarray(order_statistic, np.float64)
     except (TypeError, ValueError):
-        given = np.empty(0)
-    whole = given.shape == (2,) and all(isinstance(v, (int, np.integer)) for v in order_statistic)
-    if whole and 1 <= given[0] <= given[1] <= MOST_POSITIVES and given[1] > 1:
-        given = np.eye(1, int(given[1]), int(given[0]) - 1).ravel()
-    elif whole or given.ndim != 1 or not 2 <= len(given) <= MOST_POSITIVES or not _chances(given):
+        chances = np.empty(0)
+    is_pair = chances.shape == (2,) and all(isinstance(v, (int, np.integer)) for v in order_statistic)
+    if is_pair and 1 <= chances[0] <= chances[1] <= MOST_POSITIVES and chances[1] > 1:
+        chances = np.eye(1, int(chances[1]), int(chances[0]) - 1).ravel()
+    elif is_pair or chances.ndim != 1 or not 2 <= len(chances) <= MOST_POSITIVES or not _are_chances(chances):
         raise InputError(
             f"order_statistic is {order_statistic!r}; give (k, n) for the k-th highest of n positives, 1 <= k <= n <= "
             f"{MOST_POSITIVES} and n > 1, or n chances"
         )
-    return tuple(float(c) for c in np.cumsum(given) / given.sum())
+    return tuple(float(c) for c in np.cumsum(chances) / chances.sum())
 
 
-def _chances(given: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
-    return bool(np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0)
+def _are_chances(chances: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
+    return bool(np.isfinite(chances).all() and (chances >= 0).all() and chances.sum() > 0)

@@ -1,4 +1,4 @@
-"""Where negatives come from: a sampler by name, what it needs of the space, and when it must look again."""
+"""Samplers of negatives: creation by name, state from the space, and refresh periods."""
 
 import math
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Float64, Int64
-from wsabie.base.errors import InputError
-from wsabie.space import tables
-from wsabie.space.joint import JointSpace
-from wsabie.space.protocol import Space
-from wsabie.training.threads import Threads
+from wsabie.core.arrays import Float32, Float64, Int64
+from wsabie.core.errors import InputError
+from wsabie.embedding import tables
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.embedding.protocols import EmbeddingSpace
+from wsabie.training.kernel_threads import KernelThreads
 
 SamplerName = Literal["uniform", "frequency", "adaptive", "full-sort"]
 RankDistribution = Literal["exponential", "geometric", "linear"]
@@ -24,33 +24,33 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "adaptive": {"rank_scale": 0.1, "distribution": "exponential", "paper": False},
     "full-sort": {"rank_scale": 0.1, "distribution": "exponential", "paper": False},
 }
-"""Every sampler with its options and their defaults."""
+"""Options of every sampler with their defaults."""
 
 PAIRS_PER_BLOCK = 256
-"""Pairs that are weighed against the same frozen tables in deterministic mode. Never a function of the threads."""
+"""Pairs scored against the same frozen tables in deterministic mode; never a function of the threads."""
 SKETCHED_FROM = 1 << 23
-"""Bytes of a table of labels from which reading a point costs more than sketches do."""
-_REACHABLE = 2.0**-32  # a draw has 32 bits: what is rarer than this never comes
+"""Size in bytes of a label table from which sketches are cheaper than reading points."""
+_REACHABLE = 2.0**-32  # a draw has 32 bits, so that rarer events never occur
 
 
 @dataclass(frozen=True)
-class Sampler:
-    """A sampler and its options.
+class SamplerConfig:
+    """Sampler with its options.
 
     Attributes
     ----------
     name : {"uniform", "frequency", "adaptive", "full-sort"}
-        "uniform": every label alike. "frequency": with chance (training rows of the label)^power, a label without rows
-        as if it had one. "adaptive": [V]'s factor sampler. "full-sort": the sampler that "adaptive" stands for, which
-        orders all labels by their score for every draw.
+        "uniform": every label alike. "frequency": with chance (training rows of the label)^power, where 0 rows count as
+        1. "adaptive": the factor sampler of Guo et al. 2018. "full-sort": the sampler that "adaptive" approximates,
+        which orders all labels by their score for every draw.
     power : float
     rank_scale : float
-        How deep draws go, in shares of the labels: p(r) ~ exp(-r / (rank_scale * n_labels)), whose mean rank is
-        rank_scale * n_labels where that is far from the last one.
+        Depth of draws as a share of the labels: p(r) ~ exp(-r / (rank_scale * n_labels)), with mean rank
+        rank_scale * n_labels if that is far from the last rank.
     distribution : {"exponential", "geometric", "linear"}
         "geometric": (1 - 1/m)^r with m = rank_scale * n_labels; "linear": falls to 0 at rank 2 m, mean 2/3 m.
     paper : bool
-        [V] as printed: the scale is `rank_scale` alone, which leaves rank 1 nearly alone for any value up to 1.
+        Guo et al. 2018 as printed: the scale is `rank_scale`, so that values up to 1 draw almost only rank 1.
     """
 
     name: SamplerName = "uniform"
@@ -60,20 +60,20 @@ class Sampler:
     paper: bool = False
 
     @classmethod
-    def given(cls, value: "str | Mapping[str, Any] | Sampler") -> "Sampler":
-        """A sampler from its name, or from a mapping with the name and options.
+    def given(cls, value: "str | Mapping[str, Any] | SamplerConfig") -> "SamplerConfig":
+        """Create a sampler from its name, or from a mapping with the name and options.
 
         Raises
         ------
         InputError
-            There is no such sampler or option, or a value that cannot be used.
+            There is no such sampler or option, or a value is invalid.
 
         Examples
         --------
-        >>> Sampler.given({"name": "frequency", "power": 0.75}).power
+        >>> SamplerConfig.given({"name": "frequency", "power": 0.75}).power
         0.75
         """
-        if isinstance(value, Sampler):
+        if isinstance(value, SamplerConfig):
             return value
         options = {"name": value} if isinstance(value, str) else dict(value) if isinstance(value, Mapping) else {}
         name = options.get("name")
@@ -81,8 +81,8 @@ class Sampler:
             raise InputError(f"sampler is {value!r}; choose one of {', '.join(_OPTIONS)}")
         unknown = sorted(set(options) - {"name", *_OPTIONS[name]})
         if unknown:
-            known = ", ".join(_OPTIONS[name]) or "none"
-            raise InputError(f"the sampler {name!r} has no option {unknown[0]!r}; its options are: {known}")
+            option_names = ", ".join(_OPTIONS[name]) or "none"
+            raise InputError(f"the sampler {name!r} has no option {unknown[0]!r}; its options are: {option_names}")
         sampler = cls(**options)
         sampler._check()
         return sampler
@@ -101,12 +101,12 @@ class Sampler:
             )
 
 
-def rank_chances(sampler: Sampler, n_labels: int) -> Float64:
-    """Chances of the ranks 1, 2, ..., as far as a draw can reach; their sum is 1 (convention 7).
+def compute_rank_chances(sampler: SamplerConfig, n_labels: int) -> Float64:
+    """Compute chances of the ranks 1, 2, ..., as far as a draw can reach; their sum is 1 (convention 7).
 
     Examples
     --------
-    >>> rank_chances(Sampler("adaptive", rank_scale=0.5, distribution="linear"), 4).round(2).tolist()
+    >>> compute_rank_chances(SamplerConfig("adaptive", rank_scale=0.5, distribution="linear"), 4).round(2).tolist()
     [0.4, 0.3, 0.2, 0.1]
     """
     scale = sampler.rank_scale * (1 if sampler.paper else n_labels)
@@ -119,54 +119,54 @@ def rank_chances(sampler: Sampler, n_labels: int) -> Float64:
         heights = np.maximum(1 - (r - 1) / max(2 * scale, 1.0), 0)
     chances = heights / heights.sum()
     reached = max(1, int(np.searchsorted(-chances, -_REACHABLE)))
-    kept: Float64 = chances[:reached] / chances[:reached].sum()
-    return kept
+    normalised: Float64 = chances[:reached] / chances[:reached].sum()
+    return normalised
 
 
-def alias_table(chances: Float64) -> Any:
-    """Walker's table: place i is drawn with chance 1/n and keeps the draw, or hands it to another place.
+def build_alias_table(chances: Float64) -> Any:
+    """Build Walker's alias table: place i is drawn with chance 1/n and returns itself or its alias.
 
-    Chances are met to 2^-32.
+    Chances are accurate to 2^-32.
     """
-    from wsabie.kernels.samplers import Alias
+    from wsabie.kernels.training.negative_samplers import AliasTable
 
     n = len(chances)
-    left = chances / chances.sum() * n
-    cuts, others = np.full(n, 1 << 32, np.uint64), np.arange(n, dtype=np.int32)
-    small, large = [int(i) for i in np.flatnonzero(left < 1)], [int(i) for i in np.flatnonzero(left >= 1)]
+    shares = chances / chances.sum() * n
+    cuts, aliases = np.full(n, 1 << 32, np.uint64), np.arange(n, dtype=np.int32)
+    small, large = [int(i) for i in np.flatnonzero(shares < 1)], [int(i) for i in np.flatnonzero(shares >= 1)]
     while small and large:
         i, j = small.pop(), large[-1]
-        cuts[i], others[i] = round(left[i] * 2**32), j
-        left[j] -= 1 - left[i]
-        if left[j] < 1:
+        cuts[i], aliases[i] = round(shares[i] * 2**32), j
+        shares[j] -= 1 - shares[i]
+        if shares[j] < 1:
             small.append(large.pop())
-    return Alias(cuts, others)
+    return AliasTable(cuts, aliases)
 
 
-class Sampling:
-    """The sampler of a run, as the loops take it.
+class NegativeSampler:
+    """Sampler of a run, as the loops use it.
 
     Parameters
     ----------
     per_thread : list
-        What the kernels of each thread take; a sampler without scratch is one object for all.
+        State for the kernels of each thread; a sampler without scratch shares one object.
     period : int or None
-        Pairs after which it must look at the space again.
+        Number of pairs between two refreshes; None: no refresh within a pass.
     """
 
     def __init__(self, per_thread: list[Any], period: int | None = None) -> None:
         self.per_thread = per_thread
         self.period = period
 
-    def refresh(self, space: Space, threads: Threads) -> None:
-        """Look at the space as it is now."""
+    def refresh(self, space: EmbeddingSpace, threads: KernelThreads) -> None:
+        """Update the sampler from the current space."""
 
-    def labels(self, space: Space) -> Any:
-        """The labels as kernels draw from them."""
+    def labels(self, space: EmbeddingSpace) -> Any:
+        """Return the labels in the form that kernels draw from."""
         return space.label_arrays()
 
     def parts(self, firsts: Int64) -> list[tuple[int, int]]:
-        """Visits lo..hi - 1 between two looks at the space; visit t has pairs firsts[t]..firsts[t + 1] - 1."""
+        """Return (lo, hi) of the visits between refreshes; visit t has pairs firsts[t]..firsts[t + 1] - 1."""
         ends, n = [0], len(firsts) - 1
         while ends[-1] < n:
             lo = ends[-1]
@@ -175,31 +175,31 @@ class Sampling:
         return list(pairwise(ends))
 
 
-class SketchedSampling(Sampling):
-    """Every label alike, with sketches of all (`kernels.sketches`), which the loops keep up to date as labels move."""
+class SketchedNegativeSampler(NegativeSampler):
+    """Uniform sampler with sketches of all labels, which the loops update as labels move."""
 
     def __init__(self, space: Any, per_thread: list[Any]) -> None:
-        self.codes, self.scales = tables.bytes_like(space.labels), np.zeros(space.n_labels, np.float32)
+        self.codes, self.scales = tables.allocate_bytes_like(space.labels), np.zeros(space.n_labels, np.float32)
         super().__init__(per_thread)
 
-    def refresh(self, space: Space, threads: Threads) -> None:
-        """Sketch all labels: since the last pass anybody may have moved them."""
-        from wsabie.kernels.sketches import sketch_labels
+    def refresh(self, space: EmbeddingSpace, threads: KernelThreads) -> None:
+        """Sketch all labels again, because other code may have moved them since the last pass."""
+        from wsabie.kernels.embedding.label_sketches import sketch_labels
 
         labels = self.labels(space)
         bounds = np.linspace(0, space.n_labels, threads.n + 1).astype(np.int64)
         threads.each(lambda t: sketch_labels(labels, bounds[t], bounds[t + 1], space.width))
 
-    def labels(self, space: Space) -> Any:
-        from wsabie.kernels.sketches import Sketched
+    def labels(self, space: EmbeddingSpace) -> Any:
+        from wsabie.kernels.embedding.label_sketches import SketchedLabels
 
-        return Sketched(space.label_arrays(), self.codes, self.scales)
+        return SketchedLabels(space.label_arrays(), self.codes, self.scales)
 
 
-def are_sketched(sampler: Sampler, space: Any) -> bool:
-    """Whether sketches of these labels save time: where they are points of a table that the cache does not hold.
+def can_use_sketches(sampler: SamplerConfig, space: Any) -> bool:
+    """Return whether sketches of these labels save time: points of a table larger than the cache.
 
-    Labels that something else moves within a pass, such as those of a relation, can have none: ask of the whole space.
+    Labels that other code moves within a pass, such as those of a relation, have no sketches: pass the whole space.
     """
     return (
         sampler.name == "uniform"
@@ -211,26 +211,26 @@ def are_sketched(sampler: Sampler, space: Any) -> bool:
     )
 
 
-class AdaptiveSampling(Sampling):
-    """The labels in the order of every factor, looked at anew every ceil(n ln n) pairs ([V] section 4), in place.
+class AdaptiveNegativeSampler(NegativeSampler):
+    """Sampler by factor order, refreshed every ceil(n ln n) pairs (Guo et al. 2018, section 4), in place.
 
-    With few labels it is looked at every PAIRS_PER_BLOCK pairs: tables are frozen for as long in deterministic mode.
-    Only as many labels from either end as the rank distribution reaches are ordered.
+    With few labels it refreshes every PAIRS_PER_BLOCK pairs, because deterministic mode freezes tables as long. It
+    orders only as many labels from either end as the rank distribution reaches.
     """
 
-    def __init__(self, space: Space, sampler: Sampler, n_threads: int) -> None:
-        from wsabie.kernels.samplers import Adaptive
+    def __init__(self, space: EmbeddingSpace, sampler: SamplerConfig, n_threads: int) -> None:
+        from wsabie.kernels.training.negative_samplers import AdaptiveSamplerState
 
         n, dim = space.n_labels, space.dim
-        chances = rank_chances(sampler, n)
+        chances = compute_rank_chances(sampler, n)
         self.spread = np.zeros(space.label_arrays().table.shape[1], np.float32)
         self.front, self.back = np.zeros((2, dim, len(chances)), np.int32)
-        kernels = Adaptive(self.spread, self.front, self.back, alias_table(chances))
+        kernels = AdaptiveSamplerState(self.spread, self.front, self.back, build_alias_table(chances))
         period = max(math.ceil(n * math.log(max(n, 2))), PAIRS_PER_BLOCK)
         super().__init__([kernels] * n_threads, period)
 
-    def refresh(self, space: Space, threads: Threads) -> None:
-        """Order the labels by every factor, and take the factors' standard deviations."""
+    def refresh(self, space: EmbeddingSpace, threads: KernelThreads) -> None:
+        """Order the labels by every factor, and compute the factors' standard deviations."""
         table = space.label_arrays().table
         dim, step = len(self.front), 16  # a cache line of a row at a time
 
@@ -239,16 +239,16 @@ class AdaptiveSampling(Sampling):
                 hi = min(lo + step, dim)
                 columns = np.ascontiguousarray(table[:, lo:hi].T)
                 self.spread[lo:hi] = columns.std(1)
-                self.front[lo:hi], self.back[lo:hi] = _ends(columns, self.front.shape[1])
+                self.front[lo:hi], self.back[lo:hi] = _find_extremes(columns, self.front.shape[1])
 
         threads.each(work)
 
 
-def _ends(columns: Float32, k: int) -> tuple[Any, Any]:
-    """Places of the k highest values of each row, highest first, equal ones by place; and of the k lowest, from the
-    other end of the same order.
+def _find_extremes(columns: Float32, k: int) -> tuple[Any, Any]:
+    """Return the places of the k highest and the k lowest values of each row, outermost first.
 
-    Values and places are sorted as one integer, for which NumPy has vector instructions.
+    Both follow one order, in which ties are sorted by place. Values and places are sorted as one integer, for which
+    NumPy has vector instructions.
     """
     n = columns.shape[1]
     bits = (columns + np.float32(0)).view(np.int32)  # no -0
@@ -266,41 +266,48 @@ def _ends(columns: Float32, k: int) -> tuple[Any, Any]:
     return first & low, (last & low)[:, ::-1]
 
 
-def sampling_of(sampler: Sampler, space: Space, counts: Int64, n_threads: int, sketched: bool = False) -> Sampling:
-    """The sampler of a run on this space.
+def create_sampler(
+    sampler: SamplerConfig, space: EmbeddingSpace, counts: Int64, n_threads: int, sketched: bool = False
+) -> NegativeSampler:
+    """Create the sampler of a run on this space.
 
     Parameters
     ----------
     counts : (n_labels,) int
         Training rows of each label.
     sketched : bool
-        See `are_sketched`.
+        See `can_use_sketches`.
 
     Raises
     ------
     InputError
-        "adaptive" for labels that are not points under the inner product.
+        The sampler is "adaptive" and labels are not points under the inner product.
     """
-    from wsabie.kernels.samplers import FromPool, FullSort, Uniform, Weighted
+    from wsabie.kernels.training.negative_samplers import (
+        FullSortSamplerState,
+        PoolSamplerState,
+        UniformSamplerState,
+        WeightedSamplerState,
+    )
 
     n = space.n_labels
     if space.candidates is not None:
-        return Sampling([FromPool()] * n_threads)
+        return NegativeSampler([PoolSamplerState()] * n_threads)
     if sampler.name == "uniform":
-        alike = [Uniform(np.int64(n))] * n_threads
-        return SketchedSampling(space, alike) if sketched else Sampling(alike)
+        alike = [UniformSamplerState(np.int64(n))] * n_threads
+        return SketchedNegativeSampler(space, alike) if sketched else NegativeSampler(alike)
     if sampler.name == "frequency":
         chances = np.maximum(counts, 1).astype(np.float64) ** sampler.power
-        return Sampling([Weighted(alias_table(chances / chances.sum()))] * n_threads)
+        return NegativeSampler([WeightedSamplerState(build_alias_table(chances / chances.sum()))] * n_threads)
     if sampler.name == "adaptive":
         if space.similarity != "dot":
-            weights = "weights" in space.similarity  # no choice of a similarity takes them away
+            weights = "weights" in space.similarity  # another similarity would not help
             advice = "choose another sampler" if weights else 'choose similarity="dot", or another sampler'
             raise InputError(
                 f'the sampler "adaptive" orders labels by factors of an inner product, and scores are by '
                 f"{space.similarity}; {advice}"
             )
-        return AdaptiveSampling(space, sampler, n_threads)
-    ranks = alias_table(rank_chances(sampler, n))
-    new = partial(FullSort, ranks=ranks)
-    return Sampling([new(np.zeros(n, np.float32), np.zeros(n, np.int32)) for _ in range(n_threads)])
+        return AdaptiveNegativeSampler(space, sampler, n_threads)
+    ranks = build_alias_table(compute_rank_chances(sampler, n))
+    new = partial(FullSortSamplerState, ranks=ranks)
+    return NegativeSampler([new(np.zeros(n, np.float32), np.zeros(n, np.int32)) for _ in range(n_threads)])

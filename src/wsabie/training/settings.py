@@ -1,16 +1,16 @@
-"""Everything that decides a training run, besides the data."""
+"""Settings that determine a training run, besides the data."""
 
 from dataclasses import dataclass, field
 from typing import Literal
 
 from wsabie.training.losses import LossName, RankWeight, Surrogate
-from wsabie.training.samplers import Sampler
+from wsabie.training.samplers import SamplerConfig
 
 Schedule = Literal["linear", "constant"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """Resolved hyperparameters (no "auto" left).
 
     Attributes
@@ -24,18 +24,18 @@ class Settings:
     schedule : {"linear", "constant"}
         "linear" falls to zero after the last epoch.
     max_norm : float or None
-        Rows of both tables are projected to this norm; None leaves them free.
+        Maximum norm of rows of both tables, enforced by projection; None: no limit.
     max_norm_weights : float or None
         The same for the weights of a label.
     l2_rows, l2_labels, l2_weights : float
-        Every step takes this times the learning rate from what it moves.
+        Weight decay: every step subtracts this times the learning rate of the rows that it moves.
     rank_sample : int
-        What estimates the rank: 0 the draws, m > 0 a uniform sample of m labels, -1 all labels.
+        Source of the rank estimate: 0 the draws, m > 0 a uniform sample of m labels, -1 all labels.
     places : tuple of float
-        Chances of the k-th highest of so many drawn positives, summed up to k; (1,) is the pair's own.
+        Cumulative chances of the k-th highest of several drawn positives; (1,): the positive of the pair.
     patience : int or None
-        Epochs without a better validation figure before training stops, in the second half of the schedule; None never
-        stops early.
+        Epochs without a better validation figure before training stops, in the second half of the schedule; None: no
+        early stopping.
     """
 
     loss: LossName
@@ -52,7 +52,7 @@ class Settings:
     threads: int
     deterministic: bool
     seed: int
-    sampler: Sampler = field(default_factory=Sampler)
+    sampler: SamplerConfig = field(default_factory=SamplerConfig)
     surrogate: Surrogate = "hinge"
     rank_sample: int = 0
     places: tuple[float, ...] = (1.0,)

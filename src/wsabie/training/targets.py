@@ -1,19 +1,19 @@
-"""From a label matrix to what the kernels visit: pairs in visits, positives as hash masks, explicit negatives."""
+"""Targets of the kernels from a label matrix: visits, hash masks of positives, explicit negatives."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Int64, Matrix, UInt64
-from wsabie.base.mapped import parts
-from wsabie.space.protocol import Inputs, Sides
+from wsabie.core.arrays import Float32, Int64, Matrix, UInt64
+from wsabie.core.file_backed_arrays import iterate_slices
+from wsabie.embedding.protocols import ComposedInputs, Inputs
 
 PAIRS_PER_VISIT = 8
-"""Pairs of one row that share its query. More would save more encoding and leave the query staler."""
+"""Pairs of one row that share its query. More pairs would save encoding but make the query staler."""
 
 MASK_BITS = 16
-"""Bits per positive in its row's hash set: one label in 16 or fewer is looked up in vain."""
+"""Bits per positive in its row's hash set; at most one label in 16 is a false hit."""
 
 _ROWS_AT_ONCE = 1 << 17
 
@@ -21,25 +21,25 @@ Positives = Literal["mean", "pairs"]
 
 
 class RowBlock(NamedTuple):
-    """Some rows with their targets: what the trainer eats. Arrays in memory are one block."""
+    """Block of rows with their targets, the input of the trainer. Arrays in memory are one block."""
 
-    inputs: Inputs | Sides
+    inputs: Inputs | ComposedInputs
     targets: Any  # kernels.warp.Targets
-    ends: Any = None  # of the relation (`space.shared.Ends`) where the space has several
+    ends: Any = None  # RelationEnds, if the space has several relations
     weight: float = 1.0  # visits of a pair in an epoch
     turn: int | None = None  # kernels' blocks between those of other relations
-    begins: float = 0.0  # share of the epoch that is done before it: the rate has fallen by so much of an epoch
+    begins: float = 0.0  # share of the epoch before this block, which lowers the rate
 
 
-def row_blocks(inputs: Inputs, Y: Matrix, weights: Float32 | None, positives: Positives) -> Iterator[RowBlock]:
-    """The one-block iterator over arrays in memory."""
+def iterate_row_blocks(inputs: Inputs, Y: Matrix, weights: Float32 | None, positives: Positives) -> Iterator[RowBlock]:
+    """Yield arrays in memory as one block."""
     yield RowBlock(inputs, build_targets(Y, weights, positives))
 
 
 def build_targets(
     Y: Matrix, sample_weight: Float32 | None, positives: Positives, first_pair: int = 0, hidden: Matrix | None = None
 ) -> Any:
-    """Targets of rows with label matrix Y.
+    """Build the targets of rows with label matrix Y.
 
     Parameters
     ----------
@@ -49,25 +49,25 @@ def build_targets(
     positives : {"mean", "pairs"}
         Weight of a pair: sample_weight / number of positives of the row, or sample_weight (convention 3).
     hidden : csr_matrix (n, n_labels) or None
-        Non-zeros are not drawn against the row although they are no label of it: the thing itself, among its like.
+        Non-zeros are not drawn as negatives of the row although they are no labels of it, such as the item itself.
     """
-    from wsabie.kernels.warp import Targets
+    from wsabie.kernels.training.warp import TrainingTargets
 
-    true, against = _entries(Y, Y.data > 0), _entries(Y, Y.data < 0)
+    true, against = _select_entries(Y, Y.data > 0), _select_entries(Y, Y.data < 0)
     counts = np.diff(true.indptr)
     weights = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if positives == "mean":
         weights = weights / np.maximum(counts, 1)
-    visit_rows, starts = _visits(true.indptr)
-    known = true if hidden is None else _together(true, hidden, Y.shape)
-    masks, mask_starts = _masks(known)
-    return Targets(
+    visit_rows, starts = _split_visits(true.indptr)
+    hidden_lists = true if hidden is None else _merge_hidden(true, hidden, Y.shape)
+    masks, mask_starts = _build_masks(hidden_lists)
+    return TrainingTargets(
         rows=visit_rows,
         starts=starts,
         labels=true.indices,
         weights=np.repeat(weights.astype(np.float32), counts),
-        indptr=known.indptr,
-        indices=known.indices,
+        indptr=hidden_lists.indptr,
+        indices=hidden_lists.indices,
         masks=masks,
         mask_starts=mask_starts,
         against_indptr=against.indptr,
@@ -82,23 +82,23 @@ class _Lists(NamedTuple):
     indices: Any
 
 
-def _entries(Y: Matrix, chosen: Any) -> _Lists:
-    if chosen.all():
+def _select_entries(Y: Matrix, mask: Any) -> _Lists:
+    if mask.all():
         return _Lists(Y.indptr.astype(np.int64), np.ascontiguousarray(Y.indices, np.int32))
-    indptr = np.concatenate([[0], np.cumsum(chosen)])[Y.indptr].astype(np.int64)
-    return _Lists(indptr, np.ascontiguousarray(Y.indices[chosen], np.int32))
+    indptr = np.concatenate([[0], np.cumsum(mask)])[Y.indptr].astype(np.int64)
+    return _Lists(indptr, np.ascontiguousarray(Y.indices[mask], np.int32))
 
 
-def _together(true: _Lists, hidden: Matrix, shape: tuple[int, int]) -> _Lists:
+def _merge_hidden(true: _Lists, hidden: Matrix, shape: tuple[int, int]) -> _Lists:
     from scipy.sparse import csr_matrix
 
-    both = csr_matrix((np.ones(len(true.indices), np.int8), true.indices, true.indptr), shape) + abs(hidden)
-    both.sort_indices()
-    return _entries(both, both.data > 0)
+    merged = csr_matrix((np.ones(len(true.indices), np.int8), true.indices, true.indptr), shape) + abs(hidden)
+    merged.sort_indices()
+    return _select_entries(merged, merged.data > 0)
 
 
-def _visits(indptr: Int64) -> tuple[Any, Int64]:
-    """Each row's pairs cut into visits of at most PAIRS_PER_VISIT, as equal as they can be."""
+def _split_visits(indptr: Int64) -> tuple[Any, Int64]:
+    """Split each row's pairs into visits of at most PAIRS_PER_VISIT, as equal as possible."""
     counts = np.diff(indptr)
     per_row = -(-counts // PAIRS_PER_VISIT)
     rows = np.repeat(np.arange(len(counts), dtype=np.int32), per_row)
@@ -107,17 +107,17 @@ def _visits(indptr: Int64) -> tuple[Any, Int64]:
     return rows, np.append(starts, indptr[-1]).astype(np.int64)
 
 
-def _masks(true: _Lists) -> tuple[UInt64, Int64]:
-    """A hash set per row with MASK_BITS bits per positive, in whole words, and where each begins."""
-    from wsabie.kernels.warp import bit_of
+def _build_masks(true: _Lists) -> tuple[UInt64, Int64]:
+    """Build a hash set per row with MASK_BITS bits per positive, in whole words; return sets and starts."""
+    from wsabie.kernels.training.warp import hash_to_bit
 
     counts = np.diff(true.indptr)
     words = np.maximum(1, -(-counts * MASK_BITS // 64))
     starts = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
     masks = np.zeros(starts[-1], np.uint64)
-    for part in parts(len(counts), _ROWS_AT_ONCE):
-        some = slice(true.indptr[part.start], true.indptr[part.stop])
-        bits = bit_of(true.indices[some], np.repeat(words[part], counts[part]))
-        at = np.repeat(starts[part], counts[part]) + (bits >> np.uint64(6)).astype(np.int64)
-        np.bitwise_or.at(masks, at, np.uint64(1) << (bits & np.uint64(63)))
+    for part in iterate_slices(len(counts), _ROWS_AT_ONCE):
+        entries = slice(true.indptr[part.start], true.indptr[part.stop])
+        bits = hash_to_bit(true.indices[entries], np.repeat(words[part], counts[part]))
+        words_of_bits = np.repeat(starts[part], counts[part]) + (bits >> np.uint64(6)).astype(np.int64)
+        np.bitwise_or.at(masks, words_of_bits, np.uint64(1) << (bits & np.uint64(63)))
     return masks, starts

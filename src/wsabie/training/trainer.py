@@ -1,4 +1,4 @@
-"""The training loop over epochs: schedule, validation, best model, divergence, checkpoints."""
+"""Training loop over epochs: schedule, validation, best model, divergence, checkpoints."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,102 +7,112 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float32, Int64
-from wsabie.base.errors import DivergenceError
-from wsabie.base.progress import SILENT, Progress, Stage
-from wsabie.space.protocol import Inputs, Sides, Space, Trainable, of_things, things_of
-from wsabie.training.checkpoints import Checkpoints, Progressed
-from wsabie.training.loops import Run, Tally, rehearse, run_blocks, run_hogwild, run_owpc
-from wsabie.training.losses import losses_for
-from wsabie.training.pools import pool_trials
-from wsabie.training.samplers import Sampling, are_sketched, sampling_of
-from wsabie.training.settings import Settings
-from wsabie.training.stats import EpochStats, summarise
+from wsabie.core.arrays import Csr, Float32, Int64
+from wsabie.core.errors import DivergenceError
+from wsabie.core.progress import SILENT, Progress, Stage
+from wsabie.embedding.protocols import (
+    ComposedInputs,
+    EmbeddingSpace,
+    Inputs,
+    TrainableTables,
+    map_examples_to_items,
+    select_tower_inputs,
+)
+from wsabie.training.candidate_pool import limit_pool_draws
+from wsabie.training.checkpoints import CheckpointFolder, TrainingProgress
+from wsabie.training.epoch_stats import EpochStats, summarise_epoch
+from wsabie.training.interleave import report_pass_progress, run_interleaved, run_sequentially
+from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.loops import Run, StepCounters, run_blocks, run_hogwild, run_owpc, warm_up_loops
+from wsabie.training.losses import build_losses
+from wsabie.training.samplers import NegativeSampler, can_use_sketches, create_sampler
+from wsabie.training.settings import TrainingSettings
 from wsabie.training.targets import RowBlock
-from wsabie.training.threads import Threads
-from wsabie.training.turns import advancing, in_turns, one_by_one
 
 Blocks = Callable[[int], Iterable[RowBlock]]
-"""What an epoch, by its number, goes over. Blocks that are read say beforehand how often labels come (`Counted`)."""
+"""Function of the epoch number that returns the blocks of an epoch.
+
+Blocks that are read from files provide label counts beforehand (`RelationBlocks`).
+"""
 
 
-class Passed(NamedTuple):
-    """What an epoch did: counters, rows of features read, rows without a true label."""
+class EpochPass(NamedTuple):
+    """Counters of an epoch, rows of features read, and rows without a true label."""
 
-    tally: Tally
+    step_counters: StepCounters
     rows_read: float
     unlabelled: int
 
 
 OnEpoch = Callable[[EpochStats], None]
 EXPLODED = 1e6
-_rehearsed: set[tuple[Any, ...]] = set()
-"""What this process has compiled, or read from the compiler's cache, by the types of the arrays."""
+_compiled_types: set[tuple[Any, ...]] = set()
+"""Types of arrays for which this process has compiled the loops, or read them from the compiler's cache."""
 
 
-class Monitor(Protocol):
-    """Looks at the space after every epoch."""
+class EpochMonitor(Protocol):
+    """Monitor of the space after every epoch."""
 
     def figures(self, space: Any) -> Mapping[str, float]:
-        """Figures by name, higher is better. The first decides; the others are kept beside it."""
+        """Return figures by name, higher is better. The first selects the best epoch."""
         ...
 
 
 @runtime_checkable
-class Counted(Protocol):
-    """Blocks of one relation that are not gone through before training, for that would be another epoch."""
+class RelationBlocks(Protocol):
+    """Blocks of one relation that training does not scan beforehand, which would cost another epoch."""
 
     @property
     def of_label(self) -> Int64: ...
 
     def alike(self) -> RowBlock:
-        """A block of few rows, of the same types; it is read, which `isinstance` would do with a property."""
+        """Return a block of few rows with the same types. No property, because `isinstance` would read it."""
         ...
 
     def __call__(self, epoch: int) -> Iterable[RowBlock]: ...
 
 
 @runtime_checkable
-class Dealt(Counted, Protocol):
-    """Blocks of which somebody else can make any: each is named by its epoch and number."""
+class NumberedBlocks(RelationBlocks, Protocol):
+    """Blocks identified by epoch and number, so that any process can read any of them."""
 
     def n_parts(self, epoch: int) -> int:
-        """Into how many parts an epoch is dealt."""
+        """Return the number of parts of an epoch."""
         ...
 
     def part(self, epoch: int, number: int) -> RowBlock: ...
 
 
 @runtime_checkable
-class Rehearsed(Monitor, Protocol):
-    """A monitor with something to compile."""
+class CompiledMonitor(EpochMonitor, Protocol):
+    """Monitor with kernels to compile."""
 
     def rehearse(self, space: Any) -> None:
-        """Do what `figures` does once, on as little as possible."""
+        """Run the kernels of `figures` once, on minimal input."""
         ...
 
 
 class Trainer:
-    """Trains a space in place.
+    """Trainer of a space, in place.
 
     Parameters
     ----------
-    settings : Settings
-    monitor : Monitor or None
-        The space whose first figure is best is kept, and training stops when that figure no longer rises.
+    settings : TrainingSettings
+    monitor : EpochMonitor or None
+        Its first figure selects the best epoch, and training stops when that figure no longer rises.
     on_epoch : callable or None
         Called with the figures of every epoch.
-    checkpoints : Checkpoints or None
-        Where to save after epochs, and to go on from.
+    checkpoints : CheckpointFolder or None
+        Folder to save to after epochs, and to resume from.
     """
 
     def __init__(
         self,
-        settings: Settings,
+        settings: TrainingSettings,
         *,
-        monitor: Monitor | None = None,
+        monitor: EpochMonitor | None = None,
         on_epoch: OnEpoch | None = None,
-        checkpoints: Checkpoints | None = None,
+        checkpoints: CheckpointFolder | None = None,
         progress: Progress = SILENT,
     ) -> None:
         self.settings = settings
@@ -111,26 +121,26 @@ class Trainer:
         self.checkpoints = checkpoints
         self.progress = progress
 
-    def train(self, space: Trainable, blocks: Blocks, n_pairs: int) -> list[EpochStats]:
-        """Run all epochs; afterwards `space` is the best one seen (the last one without a monitor).
+    def train(self, space: TrainableTables, blocks: Blocks, n_pairs: int) -> list[EpochStats]:
+        """Run all epochs; afterwards `space` has the tables of the best one (of the last without a monitor).
 
         Raises
         ------
         DivergenceError
             The loss or the tables are no longer finite.
         """
-        state = self._resume(space) or Progressed(0, [], None, None)
-        left = n_pairs * (self.settings.epochs - state.epoch)
-        if left:
+        state = self._resume(space) or TrainingProgress(0, [], None, None)
+        remaining_pairs = n_pairs * (self.settings.epochs - state.epoch)
+        if remaining_pairs:
             self.compile(space, blocks)
         samplings = self._samplings(space, blocks)
         with (
-            Threads(self.settings.threads) as threads,
-            self.progress.stage("training", left, "pairs") as stage,
+            KernelThreads(self.settings.threads) as threads,
+            self.progress.stage("training", remaining_pairs, "pairs") as stage,
         ):
-            while state.epoch < self.settings.epochs and not self._exhausted(state.history):
+            while state.epoch < self.settings.epochs and not self._is_exhausted(state.history):
                 stats = self._epoch(space, blocks, n_pairs, state.epoch, samplings, threads, stage)
-                state = self._after(space, state, stats)
+                state = self._record_epoch(space, state, stats)
                 self.on_epoch(stats)
                 if self.checkpoints is not None:
                     self.checkpoints.save(space, state)
@@ -139,56 +149,60 @@ class Trainer:
         return state.history
 
     def compile(self, space: Any, blocks: Blocks) -> None:
-        """Have everything compiled, which may take longer than the epochs, under a name of its own."""
+        """Compile all kernels in a progress stage of its own; this may take longer than the epochs."""
         run, monitor, sampler = self._run, self.monitor, self.settings.sampler
-        missing: dict[Any, tuple[Space, RowBlock, bool]] = {}
-        for block in [blocks.alike()] if isinstance(blocks, Counted) else blocks(0):
-            seen = seen_by(space, block)
-            pooled = getattr(seen, "candidates", None)
+        missing: dict[Any, tuple[EmbeddingSpace, RowBlock, bool]] = {}
+        for block in [blocks.alike()] if isinstance(blocks, RelationBlocks) else blocks(0):
+            visible = select_visible_space(space, block)
+            pooled = getattr(visible, "candidates", None)
             types = (
                 run,
                 sampler.name,
-                sketched := self._sketched(space),
+                sketched := self._can_sketch(space),
                 space.similarity,
-                seen.width,
-                *map(_form, (block.inputs, pooled)),
+                visible.width,
+                *map(_describe_input_types, (block.inputs, pooled)),
                 type(monitor),
             )
-            if types not in _rehearsed:
-                missing.setdefault(types, (seen, block, sketched))
+            if types not in _compiled_types:
+                missing.setdefault(types, (visible, block, sketched))
             if block.ends is None:
                 break  # the others have the same types
         if not missing:
             return
         with self.progress.stage("compiling (once)", None, ""):
-            for seen, block, sketched in missing.values():
-                rehearse(seen, block, self._rule(seen, 0), sampler, run, sketched)
-            if isinstance(monitor, Rehearsed):
+            for visible, block, sketched in missing.values():
+                warm_up_loops(visible, block, self._build_step_config(visible, 0), sampler, run, sketched)
+            if isinstance(monitor, CompiledMonitor):
                 monitor.rehearse(space)
-        _rehearsed.update(missing)
+        _compiled_types.update(missing)
 
-    def _samplings(self, space: Any, blocks: Blocks) -> dict[str | None, Sampling]:
-        """The sampler of each relation; there is one without a name where the space has no relations."""
-        if isinstance(blocks, Counted):
-            return {None: self.sampling(space, blocks.of_label)}
+    def _samplings(self, space: Any, blocks: Blocks) -> dict[str | None, NegativeSampler]:
+        """Create the sampler of each relation; the key is None if the space has no relations."""
+        if isinstance(blocks, RelationBlocks):
+            return {None: self.make_sampler(space, blocks.of_label)}
         counts: dict[str | None, Int64] = {}
-        views: dict[str | None, Space] = {}
+        views: dict[str | None, EmbeddingSpace] = {}
         for block in blocks(0):
-            seen = views.setdefault(_relation(block), seen_by(space, block))
-            own = counts.setdefault(_relation(block), np.zeros(seen.n_labels, np.int64))
-            own += np.bincount(block.targets.labels, minlength=seen.n_labels)
-        return {key: self.sampling(seen, counts[key], alone=key is None) for key, seen in views.items()}
+            visible = views.setdefault(_get_relation_name(block), select_visible_space(space, block))
+            label_counts = counts.setdefault(_get_relation_name(block), np.zeros(visible.n_labels, np.int64))
+            label_counts += np.bincount(block.targets.labels, minlength=visible.n_labels)
+        return {
+            key: self.make_sampler(visible, counts[key], is_only_mover=key is None) for key, visible in views.items()
+        }
 
-    def sampling(self, space: Space, counts: Int64, alone: bool = True) -> Sampling:
-        """Where negatives come from; `alone`: within a pass nothing but it moves the labels."""
+    def make_sampler(self, space: EmbeddingSpace, counts: Int64, is_only_mover: bool = True) -> NegativeSampler:
+        """Create a sampler; `is_only_mover`: no other code moves its labels within a pass."""
         settings = self.settings
-        return sampling_of(settings.sampler, space, counts, settings.threads, alone and self._sketched(space))
+        return create_sampler(
+            settings.sampler, space, counts, settings.threads, is_only_mover and self._can_sketch(space)
+        )
 
-    def _sketched(self, space: Any) -> bool:
-        return self.settings.loss != "owpc" and are_sketched(self.settings.sampler, space)
+    def _can_sketch(self, space: Any) -> bool:
+        return self.settings.loss != "owpc" and can_use_sketches(self.settings.sampler, space)
 
-    def _after(self, space: Trainable, state: Progressed, stats: EpochStats) -> Progressed:
-        """The state with one more epoch; the space is kept when it is the best so far."""
+    def _record_epoch(self, space: TrainableTables, state: TrainingProgress, stats: EpochStats) -> TrainingProgress:
+        """Add an epoch to the state, and keep a copy of the space if it is the best so far."""
         state = replace(state, epoch=state.epoch + 1, history=[*state.history, stats])
         figure = stats.validation
         if figure is None or (state.best_figure is not None and figure <= state.best_figure):
@@ -198,13 +212,13 @@ class Trainer:
         state.best.assign(space)
         return replace(state, best_figure=figure)
 
-    def _resume(self, space: Trainable) -> Progressed | None:
+    def _resume(self, space: TrainableTables) -> TrainingProgress | None:
         return self.checkpoints.restore(space) if self.checkpoints is not None else None
 
-    def _exhausted(self, history: list[EpochStats]) -> bool:
-        """Whether half of the schedule is done and the validation figure has not risen for `patience` epochs.
+    def _is_exhausted(self, history: list[EpochStats]) -> bool:
+        """Return whether half of the schedule is over and the figure has not risen for `patience` epochs.
 
-        While the rate is high the figure of few rows goes up and down; most of the rise comes as the rate falls.
+        While the rate is high the figure of few rows fluctuates; most of the rise comes as the rate falls.
         """
         figures = [s.validation for s in history if s.validation is not None]
         patience = self.settings.patience
@@ -218,17 +232,19 @@ class Trainer:
         blocks: Blocks,
         n_pairs: int,
         epoch: int,
-        samplings: dict[str | None, Sampling],
-        threads: Threads,
+        samplings: dict[str | None, NegativeSampler],
+        threads: KernelThreads,
         stage: Stage,
     ) -> EpochStats:
         started = time.perf_counter()
-        tally, rows_read, unlabelled = self._pass(space, blocks, epoch, samplings, threads, stage)
+        step_counters, rows_read, unlabelled = self._pass(space, blocks, epoch, samplings, threads, stage)
         space.settle(self.settings.max_norm, self.settings.max_norm_weights)
         seconds = time.perf_counter() - started
-        stats = summarise(tally, epoch, self._rate(epoch), seconds, space.traffic(rows_read / max(n_pairs, 1)))
-        self._check(space, stats)
-        stats = self._validated(space, replace(stats, unlabelled=unlabelled))
+        stats = summarise_epoch(
+            step_counters, epoch, self._rate(epoch), seconds, space.traffic(rows_read / max(n_pairs, 1))
+        )
+        self._check_divergence(space, stats)
+        stats = self._validate(space, replace(stats, unlabelled=unlabelled))
         name, value = next(iter(stats.validation_metrics.items()), ("loss", stats.loss))
         stage.advance(0, **{name: value})
         return stats
@@ -238,39 +254,43 @@ class Trainer:
         space: Any,
         blocks: Blocks,
         epoch: int,
-        samplings: dict[str | None, Sampling],
-        threads: Threads,
+        samplings: dict[str | None, NegativeSampler],
+        threads: KernelThreads,
         stage: Stage,
-    ) -> Passed:
-        """Train on everything once."""
-        tally = Tally.new(threads.n)
+    ) -> EpochPass:
+        """Train on all blocks once."""
+        step_counters = StepCounters.new(threads.n)
         rows_read, unlabelled = 0.0, 0
 
         def passes() -> Iterator[tuple[int, Iterator[int]]]:
             nonlocal rows_read, unlabelled
             for number, block in enumerate(blocks(epoch)):
-                read, bare = read_for(block)
-                rows_read, unlabelled = rows_read + read, unlabelled + bare
-                n_visits, run = self.visited(space, block, epoch, number, samplings[_relation(block)], threads, tally)
-                yield n_visits, advancing(run, stage, block)
+                n_read, n_bare = count_block_reads(block)
+                rows_read, unlabelled = rows_read + n_read, unlabelled + n_bare
+                n_visits, run = self.prepare_visits(
+                    space, block, epoch, number, samplings[_get_relation_name(block)], threads, step_counters
+                )
+                yield n_visits, report_pass_progress(run, stage, block)
 
-        for _ in in_turns(passes()) if None not in samplings else one_by_one(passes()):
+        for _ in run_interleaved(passes()) if None not in samplings else run_sequentially(passes()):
             pass
-        return Passed(tally, rows_read, unlabelled)
+        return EpochPass(step_counters, rows_read, unlabelled)
 
-    def visited(
+    def prepare_visits(
         self,
         space: Any,
         block: RowBlock,
         epoch: int,
         number: int,
-        sampling: Sampling,
-        threads: Threads,
-        tally: Tally,
+        sampling: NegativeSampler,
+        threads: KernelThreads,
+        step_counters: StepCounters,
     ) -> tuple[int, Iterator[int]]:
-        """The visits of a block, which has this number in the epoch: how many, and the making of them."""
-        orders = self._orders(block, epoch, number)
-        return sum(map(len, orders.values())), self._visits(space, block, epoch, orders, sampling, threads, tally)
+        """Return the number of visits of a block, and an iterator that makes them."""
+        orders = self._draw_orders(block, epoch, number)
+        return sum(map(len, orders.values())), self._visits(
+            space, block, epoch, orders, sampling, threads, step_counters
+        )
 
     def _visits(
         self,
@@ -278,36 +298,39 @@ class Trainer:
         block: RowBlock,
         epoch: int,
         orders: dict[int, Int64],
-        sampling: Sampling,
-        threads: Threads,
-        tally: Tally,
+        sampling: NegativeSampler,
+        threads: KernelThreads,
+        step_counters: StepCounters,
     ) -> Iterator[int]:
-        """The passes of an epoch over a block; every round draws anew."""
-        seen = seen_by(space, block)
-        rule = self._rule(seen, epoch + block.begins)
+        """Run the passes of an epoch over a block; every round has its own draws."""
+        visible = select_visible_space(space, block)
+        step_config = self._build_step_config(visible, epoch + block.begins)
         for number, order in orders.items():
-            yield from self._run(seen, block, rule._replace(epoch=number), sampling, order, threads, tally)
+            yield from self._run(
+                visible, block, step_config._replace(epoch=number), sampling, order, threads, step_counters
+            )
 
-    def _orders(self, block: RowBlock, epoch: int, number: int) -> dict[int, Int64]:
-        """The visits of an epoch by rounds, each of which visits everything once in a random order of its own.
+    def _draw_orders(self, block: RowBlock, epoch: int, number: int) -> dict[int, Int64]:
+        """Draw the order of visits by rounds; a round visits everything once in its own random order.
 
-        A relation's weight is the rounds in an epoch: with .5 the second half of a round comes in the next one.
+        The weight of a relation is its number of rounds in an epoch: with .5 the second half of a round comes in the
+        next epoch.
         """
         n = len(block.targets.rows)
-        lo, hi = (round(n * block.weight * done) for done in (epoch, epoch + 1))
+        lo, hi = (round(n * block.weight * n_epochs) for n_epochs in (epoch, epoch + 1))
         orders = {}
-        for one in range(lo // max(n, 1), -(-hi // max(n, 1))):
-            order = np.random.default_rng([self.settings.seed, 1, one, number]).permutation(n)
-            orders[one] = order[max(lo - n * one, 0) : hi - n * one]
+        for round_number in range(lo // max(n, 1), -(-hi // max(n, 1))):
+            order = np.random.default_rng([self.settings.seed, 1, round_number, number]).permutation(n)
+            orders[round_number] = order[max(lo - n * round_number, 0) : hi - n * round_number]
         return orders
 
-    def _validated(self, space: Trainable, stats: EpochStats) -> EpochStats:
+    def _validate(self, space: TrainableTables, stats: EpochStats) -> EpochStats:
         if self.monitor is None:
             return stats
         started = time.perf_counter()
         figures = dict(self.monitor.figures(space))
-        seconds, decides = time.perf_counter() - started, next(iter(figures.values()))
-        return replace(stats, validation=decides, validation_metrics=figures, validation_seconds=seconds)
+        seconds, figure = time.perf_counter() - started, next(iter(figures.values()))
+        return replace(stats, validation=figure, validation_metrics=figures, validation_seconds=seconds)
 
     @property
     def _run(self) -> Run:
@@ -316,26 +339,26 @@ class Trainer:
         return run_blocks if self.settings.deterministic else run_hogwild
 
     def _rate(self, epoch: float) -> float:
-        left = 1 - epoch / self.settings.epochs if self.settings.schedule == "linear" else 1.0
-        return self.settings.learning_rate * left
+        share = 1 - epoch / self.settings.epochs if self.settings.schedule == "linear" else 1.0
+        return self.settings.learning_rate * share
 
-    def _rule(self, space: Space, epoch: float) -> Any:
-        from wsabie.kernels.warp import Rule
+    def _build_step_config(self, space: EmbeddingSpace, epoch: float) -> Any:
+        from wsabie.kernels.training.warp import StepConfig
 
         s = self.settings
-        left = self._rate(epoch) / s.learning_rate if s.learning_rate else 0.0
+        rate_share = self._rate(epoch) / s.learning_rate if s.learning_rate else 0.0
         limit, limit_weights = (np.float32(np.inf if n is None else n) for n in (s.max_norm, s.max_norm_weights))
-        steps = [np.float32(rate * left) for rate in (s.feature_rate, s.learning_rate, s.weight_rate)]
+        steps = [np.float32(rate * rate_share) for rate in (s.feature_rate, s.learning_rate, s.weight_rate)]
         keeps = [
             np.float32(1 - float(step) * l2)
             for step, l2 in zip(steps, (s.l2_rows, s.l2_labels, s.l2_weights), strict=True)
         ]
         if space.given[1]:
             steps[1], keeps[1] = np.float32(0), np.float32(1)
-        return Rule(
+        return StepConfig(
             margin=np.float32(s.margin),
-            losses=losses_for(s.loss, s.rank_weight, space.n_labels),
-            max_trials=s.max_trials if space.candidates is None else pool_trials(space, s.max_trials),
+            losses=build_losses(s.loss, s.rank_weight, space.n_labels),
+            max_trials=s.max_trials if space.candidates is None else limit_pool_draws(space, s.max_trials),
             step_rows=steps[0],
             step_labels=steps[1],
             step_weights=steps[2],
@@ -345,7 +368,7 @@ class Trainer:
             keep_rows=keeps[0],
             keep_labels=keeps[1],
             keep_weights=keeps[2],
-            step_bias=np.float32(s.bias_rate * left),
+            step_bias=np.float32(s.bias_rate * rate_share),
             logistic=s.surrogate == "logistic",
             rank_sample=s.rank_sample,
             places=np.array(s.places, np.float32),
@@ -353,9 +376,9 @@ class Trainer:
             epoch=int(epoch),
         )
 
-    def _check(self, space: Trainable, stats: EpochStats) -> None:
+    def _check_divergence(self, space: TrainableTables, stats: EpochStats) -> None:
         coordinates = [table for name, table in space.arrays().items() if name != "norm2"]
-        peak = float(np.max([*map(_peak, coordinates), abs(stats.loss)]))
+        peak = float(np.max([*map(_find_peak, coordinates), abs(stats.loss)]))
         if not np.isfinite(peak) or peak > EXPLODED:
             limit = "set max_norm (1 to 3) or " if self.settings.max_norm is None else ""
             raise DivergenceError(
@@ -365,43 +388,43 @@ class Trainer:
             )
 
 
-def seen_by(space: Any, block: RowBlock) -> Space:
-    """What the loops see of a space: all of it, or the relation that the block is of."""
-    seen: Space = space if block.ends is None else space.view(block.ends)
-    return seen
+def select_visible_space(space: Any, block: RowBlock) -> EmbeddingSpace:
+    """Return the space as the loops see it: all of it, or the view of the block's relation."""
+    visible: EmbeddingSpace = space if block.ends is None else space.view(block.ends)
+    return visible
 
 
-def read_for(block: RowBlock) -> tuple[float, int]:
-    """Rows of features that a block's visits read, and how many of its rows have no true label."""
-    return _feature_rows(block) * block.weight, _unlabelled(block)
+def count_block_reads(block: RowBlock) -> tuple[float, int]:
+    """Count the feature rows that a block's visits read, and its rows without a true label."""
+    return _count_feature_rows(block) * block.weight, _count_unlabelled(block)
 
 
-def _relation(block: RowBlock) -> str | None:
+def _get_relation_name(block: RowBlock) -> str | None:
     return None if block.ends is None else block.ends.name
 
 
-def _form(inputs: Inputs | Sides | None) -> tuple[Any, ...]:
-    """What a kernel is compiled for."""
-    if isinstance(inputs, Sides):
-        return Sides, *_form(inputs.things)
+def _describe_input_types(inputs: Inputs | ComposedInputs | None) -> tuple[Any, ...]:
+    """Return the types of inputs that decide about compilation."""
+    if isinstance(inputs, ComposedInputs):
+        return ComposedInputs, *_describe_input_types(inputs.things)
     return type(inputs), getattr(inputs, "ndim", 0)
 
 
-def _peak(table: Float32) -> float:
-    """Largest absolute value; NaN if there is one."""
+def _find_peak(table: Float32) -> float:
+    """Return the largest absolute value; NaN if a value is not finite."""
     return float(max(table.max(initial=0), -table.min(initial=0))) if np.isfinite(table).all() else float("nan")
 
 
-def _unlabelled(block: RowBlock) -> int:
-    """Rows that no visit is of."""
-    left = np.ones(len(block.targets.indptr) - 1, bool)
-    left[block.targets.rows] = False
-    return int(np.count_nonzero(left))
+def _count_unlabelled(block: RowBlock) -> int:
+    """Count the rows without a visit."""
+    is_unlabelled = np.ones(len(block.targets.indptr) - 1, bool)
+    is_unlabelled[block.targets.rows] = False
+    return int(np.count_nonzero(is_unlabelled))
 
 
-def _feature_rows(block: RowBlock) -> int:
-    """Feature rows read when every visit is encoded once."""
-    inputs, things = of_things(block.inputs), things_of(block.inputs, block.targets.rows)
+def _count_feature_rows(block: RowBlock) -> int:
+    """Count the feature rows read if every visit is encoded once."""
+    inputs, item_ids = select_tower_inputs(block.inputs), map_examples_to_items(block.inputs, block.targets.rows)
     if isinstance(inputs, Csr):
-        return int(np.diff(inputs.indptr)[things].sum())
-    return int(len(things) * (inputs.shape[1] if inputs.ndim == 2 else 1))
+        return int(np.diff(inputs.indptr)[item_ids].sum())
+    return int(len(item_ids) * (inputs.shape[1] if inputs.ndim == 2 else 1))

@@ -1,0 +1,67 @@
+"""Fixtures for all tests; helpers in `tests` (`strategies.py`) can be imported by name."""
+
+import gc
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# The first example compiles a kernel, so there is no deadline. The same examples every time: a run can be repeated.
+settings.register_profile("wsabie", deadline=None, derandomize=True, max_examples=50)
+settings.load_profile("wsabie")
+gc.set_threshold(100_000)  # a look for cycles goes through all that the compilers have left
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # threads without work sleep: other tests need the core
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "tests")]
+
+from databases import KINDS, new_database  # noqa: E402 - lies beside this file
+from wsabie.core.machine import count_available_cores  # noqa: E402
+
+WAITING = ("web", "faults", "distributed")
+"""Folders whose tests wait for browsers, killed services and nodes most of the time, and for minutes."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Half as many again as there are cores: of those that wait somebody else can use the core."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count_available_cores() * 3 // 2
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files come first: what is begun last keeps all others waiting (`--no-loadscope-reorder`)."""
+    items.sort(key=lambda item: item.path.parent.name not in WAITING)
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of shared test data."""
+    folder = os.environ.get("WSABIE_TEST_DATA")
+    if not folder:
+        pytest.skip("WSABIE_TEST_DATA does not name the folder of shared test data")
+    return Path(folder)
+
+
+@pytest.fixture(params=KINDS)
+def database(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """The address for `create`, in each of the databases: None for SQLite."""
+    with new_database(request.param) as address:
+        yield address
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def database_of_module(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """The same, once for all tests of a file that share what is costly to make."""
+    with new_database(request.param) as address:
+        yield address
+
+
+@pytest.fixture
+def every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save after every epoch, whatever a save takes."""
+    from wsabie.training import checkpoints
+
+    init = checkpoints.CheckpointFolder.__init__
+    monkeypatch.setattr(checkpoints.CheckpointFolder, "__init__", lambda *a, **k: init(*a, **{**k, "every": 0.0}))

@@ -1,0 +1,135 @@
+"""Runs of tables and figures in the terminal."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsabie.cli.inputs.command_inputs import collect_rejects, make_executor
+from wsabie.cli.inputs.hierarchies import match_data_siblings, read_hierarchies
+from wsabie.cli.terminal.output import TerminalProgress, escape_line, out, print_note, show_json, show_table
+from wsabie.core.errors import InputError
+from wsabie.storage.output_checks import check_output_paths
+
+if TYPE_CHECKING:
+    from papers.record_run import RecordRun
+    from wsabie.workflows.compare.comparison import TextTable
+
+LIST = "list"
+_NAME, _LONG = 25, 60
+"""Widths of a name in the list, and of a cell of text."""
+
+
+def run_reproduce(
+    table: str,
+    data: str | None,
+    folder: Path | None,
+    parameters: dict[str, Any],
+    threads: int | None,
+    seed: int,
+    seeds: int | None,
+    min_rows: int | None,
+    hierarchy: Sequence[Path] | None,
+    parent_first: bool,
+    artists: str | None,
+    options: dict[str, Any],
+    strict: bool,
+    rejects_file: Path | None,
+    json: bool,
+) -> None:
+    """List the tables, or run one, print it and write its files."""
+    from papers.datasets import open_data
+    from papers.record_run import run_record
+    from papers.records.record_index import RECORDS, find_record
+    from papers.run_page import MADE_BY
+    from wsabie.workflows.compare.results_folder import require_writable_folder
+
+    if table == LIST:
+        _list_tables(RECORDS, json)
+        return
+    record, progress = find_record(table), TerminalProgress()
+    folder = folder or Path("paper-results") / table
+    check_output_paths(("rejects", rejects_file), inputs=(None if data is None else Path(data), folder))
+    require_writable_folder(folder, MADE_BY)
+    if data is not None and not record.needs_data:
+        raise InputError(f"{table} is computed from formulas; leave --data out")
+    if record.needs_data and data is None and record.opening is None:
+        data = "sample"
+        print_note("no --data is named: the bundled sample collection is used")
+    refuse_options(set(options).difference(record.opening.options if record.opening else ()), table)
+    paper_data, kinds = None, read_hierarchies(hierarchy, parent_first)
+    similar = match_data_siblings(kinds, hierarchy, data)
+    with collect_rejects(rejects_file, strict=strict) as rejects:
+        if record.needs_data and data is not None:
+            open_function = open_data if record.opening is None else record.opening.open
+            paper_data = open_function(
+                data, seed=seed, executor=make_executor(threads), progress=progress, rejects=rejects, **options
+            )
+            if paper_data.related is not None:
+                print_note(paper_data.about)
+            changes: dict[str, Any] = {"similar": similar, "hierarchy": kinds, "min_rows": min_rows, "artists": artists}
+            paper_data = replace(paper_data, **{name: value for name, value in changes.items() if value is not None})
+        run: dict[str, Any] = {"seed": seed, "threads": threads, "parameters": parameters, "seeds": seeds}
+        record_run = run_record(record, paper_data, **run, progress=progress)
+    files = record_run.write(folder)
+    if json:
+        show_json({**record_run.as_dict(), "files": [str(file) for file in files]})
+        return
+    _print_run(record_run, files)
+
+
+def refuse_options(flags: Iterable[str], table: str) -> None:
+    """Refuse options that apply only to the data of other tables."""
+    for flag in flags:
+        raise InputError(f"--{flag} says nothing to {table}; leave --{flag} out")
+
+
+def _list_tables(records: dict[str, Any], json: bool) -> None:
+    if json:
+        tables = [
+            {
+                "table": record.name,
+                "title": record.title,
+                "document": record.document,
+                "place": record.place,
+                "needs_data": record.needs_data,
+            }
+            for record in records.values()
+        ]
+        show_json({"schema": 1, "tables": tables})
+        return
+    for document in dict.fromkeys(record.document for record in records.values()):
+        out.print(f"\n{document}")
+        for record in records.values():
+            if record.document == document:
+                out.print(f"  {record.name:<{_NAME}} {record.title}{'' if record.needs_data else ' (needs no data)'}")
+
+
+def _print_run(record_run: "RecordRun", files: list[Path]) -> None:
+    from papers.run_page import format_verdict
+
+    table = record_run.table()
+    title = f"{record_run.record.title} ({record_run.record.place})"
+    if max(len(cell) for line in table.rows for cell in line) > _LONG:
+        _print_texts(title, table)
+    else:
+        show_table(title, table.headers, table.rows)
+    for row, reason in record_run.findings.missing.items():
+        out.print(f"{row}: {reason}")
+    for verdict in record_run.verdicts:
+        origin = " (asked here, not by the paper)" if verdict.ours else ""
+        out.print(f"{verdict.text}{origin}: {verdict.here} ({format_verdict(verdict)})")
+    for line in record_run.findings.notes:
+        out.print(line)
+    out.print(f"written: {', '.join(str(file) for file in files)}")
+
+
+def _print_texts(title: str, table: "TextTable") -> None:
+    """Print rows whose cells are sentences, one below the other."""
+    out.print(title)
+    for row in table.rows:
+        out.print(f"\n{escape_line(row[0])}")
+        for header, cell in zip(table.headers[1:], row[1:], strict=True):
+            if cell:
+                out.print(f"  {header}: {escape_line(cell)}")
+    out.print()

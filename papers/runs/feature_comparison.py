@@ -1,0 +1,59 @@
+"""Comparison of features of the same images, or the same audio (slide "Using Better Features")."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from papers.record import PaperRecord, RunFindings, RunSettings
+from papers.runs.model_tables import compare_entries
+from wsabie.core.errors import InputError
+
+DESCRIPTIONS = {
+    "visterms": "terms",
+    "colour": "colour",
+    "textons": "textons",
+    "HOG": "hog",
+    "better features": "terms,colour,textons,hog",
+}
+"""Row names, with the image features of each."""
+
+SOUNDS = {"mfcc": "mfcc", "mfcc+sai": "mfcc,sai"}
+"""Row names, with the audio features of each."""
+
+
+def compare_image_features(
+    record: PaperRecord, setting: RunSettings, descriptions: Mapping[str, str] = DESCRIPTIONS
+) -> RunFindings:
+    """Fit and evaluate every entry, "model, features", on the same items with its features.
+
+    Raises
+    ------
+    InputError
+        The rows are no images or audio.
+    """
+    data = setting.required_data
+    if data.extract is None:
+        things, wants = "pictures", "a folder of pictures, or --data sample"
+        if record.opening is not None:
+            things, wants = "sounds", record.opening.wants
+        raise InputError(f"features cannot be compared on {data.name}, whose rows are no {things}; give {wants}")
+    all_findings = RunFindings([])
+    for features, feature_names in descriptions.items():
+        entries = tuple(entry for entry in record.entries if entry.row.endswith(f", {features}"))
+        if entries:
+            extracted = data.extract(feature_names)
+            findings = compare_entries(replace(record, entries=entries), replace(setting, data=extracted))
+            width = f"{features}: {extracted.train.X.shape[1]:,} numbers ({feature_names})."
+            density, *choice_notes = findings.notes
+            notes = [*(all_findings.notes or [density]), width, *choice_notes]
+            all_findings = RunFindings(
+                [*all_findings.rows, *findings.rows],
+                all_findings.missing | findings.missing,
+                notes=notes,
+                groups=findings.groups,
+            )
+    return all_findings
+
+
+def compare_audio_features(record: PaperRecord, setting: RunSettings) -> RunFindings:
+    """Compare features of audio."""
+    return compare_image_features(record, setting, SOUNDS)

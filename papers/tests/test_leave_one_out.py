@@ -1,0 +1,50 @@
+"""Epochs that are chosen by a label held out of the training rows."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from papers.runs import leave_one_out
+from papers.runs.leave_one_out import train_to_best_epoch
+from wsabie.core.progress import SILENT
+from wsabie.io.records import FeatureTable
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.workflows.collection_splits import split_labels
+from wsabie.workflows.compare.entrant_fitting import evaluate_model
+
+
+@pytest.fixture(scope="module")
+def sides() -> dict[str, FeatureTable]:
+    """Rows as ids, with four of the six labels of one half each."""
+    rng, n = np.random.default_rng(0), 300
+    Y = np.zeros((n, 12), np.int8)
+    for i in range(n):
+        Y[i, 6 * (i % 2) + rng.permutation(6)[:4]] = 1
+    ids = [str(i) for i in range(n)]
+    rows = FeatureTable(sp.identity(n, np.float32, format="csr"), sp.csr_matrix(Y), [str(y) for y in range(12)], ids)
+    return split_labels(rows, valid=0.5, test=1.0, seed=0)
+
+
+def test_the_best_epoch_is_kept_and_told(sides: dict[str, FeatureTable]) -> None:
+    train, held = sides["train"], sides["valid"]
+    model = Wsabie(dim=10, epochs=25, learning_rate=0.5, threads=1)
+    found = train_to_best_epoch(model, train, held, SILENT)
+    figures = [stats.validation or 0.0 for stats in found.model.history_]
+    assert found.figure == max(figures) > figures[-1]
+    assert figures[found.epoch - 1] == found.figure
+    assert found.seconds == pytest.approx(sum(stats.seconds for stats in found.model.history_[: found.epoch]))
+    at = [int(name) for name in held.ids]
+    without = evaluate_model(found.model, held, (5,), "", exclude=train.Y[at]).means["MAP"]
+    assert found.figure == pytest.approx(without)  # the labels of training are no candidates
+    assert found.figure > evaluate_model(found.model, held, (5,), "").means["MAP"] + 0.05
+
+
+def test_no_more_rows_judge_than_are_needed(sides: dict[str, FeatureTable], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leave_one_out, "MAX_ROWS", 7)
+    found = train_to_best_epoch(Wsabie(dim=4, epochs=2, threads=1), sides["train"], sides["valid"], SILENT)
+    assert 0 < found.figure < 1
+
+
+def test_without_judges_the_last_epoch_is_kept(sides: dict[str, FeatureTable]) -> None:
+    found = train_to_best_epoch(Wsabie(dim=4, epochs=3, threads=1), sides["train"], None, SILENT)
+    assert (found.epoch, found.figure, type(found.model)) == (3, 0.0, Wsabie)

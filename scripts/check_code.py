@@ -1,0 +1,211 @@
+"""Check what a reader meets first: names, docstrings, sizes, folders and imports. `make lint` runs it.
+
+    python scripts/check_code.py            every rule: its figure and its limit
+    python scripts/check_code.py RULE       the places behind one rule
+
+A name is vague if it says how a value came about (`found`, `told`) or only points at it (`those`, `others`).
+"""
+
+import ast
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from grimp import build_graph
+from scipy.sparse.csgraph import connected_components
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "wsabie"
+VAGUE_WORDS = {
+    "above", "after", "all", "anew", "apart", "alone", "asked", "aside", "away", "before", "begun", "below",
+    "beside", "both", "chosen", "come", "counted", "done", "drawn", "found", "given", "gone", "heard", "held",
+    "here", "how", "judged", "kept", "known", "learned", "learnt", "left", "looked", "made", "meant", "named",
+    "one", "ones", "other", "others", "own", "put", "read", "ready", "rest", "said", "seen", "set", "shown", "so",
+    "some", "such", "sure", "taken", "then", "there", "these", "those", "together", "told", "tried", "wanted",
+    "what", "which", "who", "whole", "whose",
+}  # fmt: skip
+QUESTION = re.compile(
+    "(What|How|Whether|Where|Which|Who|Whose|From which|Of|Those|One of|Nobody|Such|Both|Until|As"
+    r"|(To|In|By|Up to) which)\b"
+)
+MARK = re.compile(r"\[[WSPVD]\]")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module of the package, parsed."""
+
+    path: Path
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    def place(self, line: int = 1) -> str:
+        return f"{self.path.relative_to(ROOT) if self.path.is_relative_to(ROOT) else self.path}:{line}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule: how many of its places are too many.
+
+    Attributes
+    ----------
+    limit : float
+        Places, or their share of all that the rule looks at.
+    find : function
+        Yields a place, or None for what is as it should be, for each thing that the rule looks at.
+    """
+
+    limit: float
+    find: Callable[[list[Module]], Iterator[str | None]]
+    is_share: bool = False
+
+    def check(self, modules: list[Module]) -> tuple[float, list[str]]:
+        """Return the figure and the places behind it."""
+        results = list(self.find(modules))
+        places = [place for place in results if place is not None]
+        return (len(places) / max(1, len(results)) if self.is_share else len(places)), places
+
+
+def find_vague_names(modules: list[Module]) -> Iterator[str | None]:
+    """Yield names all of whose words are vague."""
+    for module in modules:
+        for node in module.nodes:
+            if (name := _bound_name(node)) is not None:
+                words = [word for word in name.lower().split("_") if word]
+                is_vague = bool(words) and all(word in VAGUE_WORDS for word in words)
+                yield f"{module.place(node.lineno)} {name}" if is_vague else None  # type: ignore[attr-defined]
+
+
+def _bound_name(node: ast.AST) -> str | None:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
+            return name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if not name.startswith("__"):
+            return name
+        case ast.ClassDef(name=name):
+            return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    return None
+
+
+def find_questions(modules: list[Module]) -> Iterator[str | None]:
+    """Yield docstrings that do not begin with an imperative or a noun phrase."""
+    for module in modules:
+        for node in module.nodes:
+            if isinstance(node, Function | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node)):
+                first = text.partition("\n")[0]
+                yield f"{module.place(getattr(node, 'lineno', 1))} {first}" if QUESTION.match(first) else None
+
+
+def find_marks(modules: list[Module]) -> Iterator[str]:
+    """Yield private marks of papers in docstrings and comments."""
+    for module in modules:
+        for number, line in enumerate(module.text.splitlines(), 1):
+            if MARK.search(line):
+                yield f"{module.place(number)} {line.strip()}"
+
+
+def find_twin_classes(modules: list[Module]) -> Iterator[str]:
+    """Yield class names that stand twice in one room."""
+    places = defaultdict(list)
+    for module in modules:
+        room = module.path.relative_to(PACKAGE).parts[0] if module.path.is_relative_to(PACKAGE) else ""
+        for node in module.nodes:
+            if isinstance(node, ast.ClassDef):
+                places[room, node.name].append(module.place(node.lineno))
+    yield from (f"{name}: {', '.join(found)}" for (_, name), found in sorted(places.items()) if len(found) > 1)
+
+
+def find_full_folders(modules: list[Module]) -> Iterator[str]:
+    """Yield folders of more than 20 modules."""
+    counts = Counter(module.path.parent for module in modules if module.path.name != "__init__.py")
+    yield from (f"{folder}: {count} modules" for folder, count in sorted(counts.items()) if count > 20)
+
+
+def find_long_functions(modules: list[Module]) -> Iterator[str]:
+    """Yield functions of more than 80 lines without their docstring."""
+    for module in modules:
+        for node in module.nodes:
+            if isinstance(node, Function) and (length := _length(node)) > 80:
+                yield f"{module.place(node.lineno)} {node.name}: {length} lines"
+
+
+def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = function.body[0]
+    docstring = 0 if ast.get_docstring(function) is None else (first.end_lineno or 0) - first.lineno + 1
+    return (function.end_lineno or 0) - function.lineno + 1 - docstring
+
+
+def find_long_files(modules: list[Module]) -> Iterator[str]:
+    """Yield modules of more than 500 lines."""
+    for module in modules:
+        if (lines := module.text.count("\n")) > 500:
+            yield f"{module.place()} {lines} lines"
+
+
+def find_import_circles(_: list[Module]) -> Iterator[str]:
+    """Yield circles of more than two modules, also through imports inside functions and for types alone."""
+    graph = build_graph("wsabie", cache_dir=None)
+    names = sorted(graph.modules)
+    number = {name: i for i, name in enumerate(names)}
+    pairs = [
+        (number[name], number[target]) for name in names for target in graph.find_modules_directly_imported_by(name)
+    ]
+    rows, columns = np.array(pairs).T
+    matrix = sp.csr_matrix((np.ones(len(pairs)), (rows, columns)), shape=(len(names), len(names)))
+    _, circle = connected_components(matrix, connection="strong")
+    for one in np.flatnonzero(np.bincount(circle) > 2):
+        yield " <-> ".join(names[i] for i in np.flatnonzero(circle == one))
+
+
+RULES = {
+    "names": Rule(0.015, find_vague_names, is_share=True),
+    "docstrings": Rule(0.015, find_questions, is_share=True),
+    "marks": Rule(0, find_marks),
+    "classes": Rule(0, find_twin_classes),
+    "folders": Rule(0, find_full_folders),
+    "functions": Rule(2, find_long_functions),  # `train` and `tune` declare an option a line
+    "files": Rule(0, find_long_files),
+    "circles": Rule(0, find_import_circles),
+}
+
+
+def read_modules(package: Path = PACKAGE) -> list[Module]:
+    """Return the modules of the package but the steps of its migrations."""
+    paths = [path for path in sorted(package.rglob("*.py")) if "migrations" not in path.parts]
+    return [Module(path, path.read_text(encoding="utf-8")) for path in paths]
+
+
+def main(words: list[str]) -> int:
+    """Check every rule, or list the places behind one; the exit code."""
+    modules = read_modules()
+    if words:
+        print("\n".join(RULES[words[0]].check(modules)[1]))
+        return 0
+    failures = 0
+    for name, rule in RULES.items():
+        figure, places = rule.check(modules)
+        show = "{:.1%}" if rule.is_share else "{:.0f}"
+        print(f"{name:<12}{show.format(figure):>8}   at most {show.format(rule.limit)}")
+        if figure > rule.limit:
+            failures += 1
+            print("\n".join(f"  {place}" for place in places[:5]))
+            print(f"  all {len(places)}: python scripts/check_code.py {name}")
+    return int(failures > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,1 +1,0 @@
-"""What every room stands on: errors, array types, validation, progress and execution protocols."""

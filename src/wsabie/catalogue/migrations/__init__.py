@@ -1,1 +1,0 @@
-"""Versions of the catalogue's tables, for Alembic."""

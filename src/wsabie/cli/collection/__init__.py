@@ -1,0 +1,1 @@
+"""`wsabie collection`: the commands of a collection."""

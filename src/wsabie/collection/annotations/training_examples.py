@@ -1,0 +1,187 @@
+"""Training examples: decisions about whole items whose files are present, grouped by content."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import Connection, case, func, select
+
+from wsabie.collection.db.journal import read_last_entry
+from wsabie.collection.db.tables import annotations, changes, items, labels
+from wsabie.collection.scan.file_inspection import rescan_error
+from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
+from wsabie.core.errors import InputError
+
+HELD_OUT = 0.15
+"""Share of the contents that no model learns from; hashes choose them, so they are the same in every training."""
+FEWEST_ITEMS = 20
+"""Minimum number of tagged items; `FEWEST_LABELS` is the minimum number of labels."""
+FEWEST_LABELS = 2
+FEWEST_HELD_OUT = 5
+PERSON_WEIGHT = 2.0
+"""Weight of an item with a tag by a person, relative to one with imported tags only."""
+
+
+class TrainingExamples(NamedTuple):
+    """Items with decisions; items of the same content count as one.
+
+    Attributes
+    ----------
+    hashes : list of str, length n, ascending
+    Y : csr_matrix (n, n_labels) int8
+        1 = accepted, -1 = rejected.
+    labels : (n_labels,) int64
+        Label ids, ascending.
+    names : list of str
+    weights : (n,) float32
+    held_out : (n,) bool
+    held_to : float
+        Position up to which contents are held out (`compute_hash_positions`).
+    unjudged : (n,) bool
+        Held-out items with a tag that a model accepted by itself; models are neither trained nor evaluated on them.
+    regions : int
+        Number of decisions about regions, which training ignores.
+    learnt_to : int
+        Last journal entry that the examples include.
+    n_absent : int
+        Tagged items that are left out because their file is missing or unreadable.
+    """
+
+    hashes: list[str]
+    Y: Matrix
+    labels: Int64
+    names: list[str]
+    weights: Float32
+    held_out: Bool
+    held_to: float
+    unjudged: Bool
+    regions: int
+    learnt_to: int
+    n_absent: int = 0
+
+    def take(self, rows: Any) -> "TrainingExamples":
+        """Return the examples in these rows."""
+        rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else rows
+        columns = {name: getattr(self, name)[rows] for name in ("Y", "weights", "held_out", "unjudged")}
+        return self._replace(hashes=[self.hashes[i] for i in rows], **columns)
+
+
+def read_examples(connection: Connection, person_weight: float = PERSON_WEIGHT) -> TrainingExamples:
+    """Return the examples of one moment; a person's decision wins, then the latest."""
+    a, i = annotations.c, items.c
+    tables = annotations.join(items, i.id == a.item_id).join(labels, labels.c.id == a.label_id)
+    usable = (i.state == "present") & i.hash.is_not(None) & labels.c.merged_into.is_(None)
+    origin_rank = case((a.origin == "person", 2), (a.origin == "import", 1), else_=0)
+    query = (
+        select(i.hash, a.label_id, a.state == "accepted", origin_rank).select_from(tables).where(usable, a.region == "")
+    )
+    decisions: dict[tuple[str, int], tuple[bool, int]] = {}
+    for name, label, accepted, priority in connection.execute(query.order_by(origin_rank, a.at, a.id)):
+        decisions[name, label] = bool(accepted), priority
+    regions = connection.execute(select(func.count()).where(a.region != "")).scalar() or 0
+    absent = (a.state == "accepted") & (a.region == "") & (i.state != "present")
+    n_absent = connection.execute(select(func.count(i.id.distinct())).select_from(tables).where(absent)).scalar() or 0
+    last = read_last_entry(connection)
+    names_by_id = {n: name for n, name in connection.execute(select(labels.c.id, labels.c.name))}  # noqa: C416
+    return _build_examples(decisions, names_by_id, person_weight)._replace(
+        regions=regions, learnt_to=last, n_absent=n_absent
+    )
+
+
+def _build_examples(
+    decisions: dict[tuple[str, int], tuple[bool, int]], names_by_id: dict[int, str], person_weight: float
+) -> TrainingExamples:
+    from scipy.sparse import csr_matrix
+
+    hashes = sorted({name for name, _ in decisions})
+    numbers = np.array(sorted({label for _, label in decisions}), np.int64)
+    row_of = {name: row for row, name in enumerate(hashes)}
+    rows = np.array([row_of[name] for name, _ in decisions], np.int64)
+    columns = np.searchsorted(numbers, np.array([label for _, label in decisions], np.int64))
+    accepted = np.array([is_accepted for is_accepted, _ in decisions.values()], bool)
+    priority = np.array([priority for _, priority in decisions.values()], np.int64)
+    Y = csr_matrix((np.where(accepted, 1, -1).astype(np.int8), (rows, columns)), (len(hashes), len(numbers)))
+    Y.sort_indices()
+    weights = np.ones(len(hashes), np.float32)
+    weights[rows[accepted & (priority == 2)]] = person_weight
+    unjudged = np.zeros(len(hashes), bool)
+    unjudged[rows[accepted & (priority == 0)]] = True
+    held_to = _compute_held_to(compute_hash_positions([hashes[i] for i in np.unique(rows[accepted])]))
+    held_out = compute_hash_positions(hashes) <= held_to
+    names = [names_by_id[int(n)] for n in numbers]
+    return TrainingExamples(hashes, Y, numbers, names, weights, held_out, held_to, held_out & unjudged, 0, 0)
+
+
+def compute_hash_positions(hashes: Sequence[str]) -> Float64:
+    """Return the fixed position of each content in [0, 1), derived from its hash, (n,)."""
+    return np.array([int(name[:8], 16) for name in hashes], np.float64) / 2**32
+
+
+def _compute_held_to(tagged: Float64) -> float:
+    """Return the position up to which contents are held out: `HELD_OUT`, or more if few are tagged.
+
+    At least `FEWEST_HELD_OUT` tagged contents lie below it. It changes with the tags, so each model stores its own.
+    """
+    lowest = np.sort(tagged)[:FEWEST_HELD_OUT]
+    return max(HELD_OUT, float(lowest[-1]) if len(lowest) else 0.0)
+
+
+def require_enough(examples: TrainingExamples, folder: Path, n_changed: int = 0) -> None:
+    """Raise if there are too few tagged items or labels to learn from.
+
+    Parameters
+    ----------
+    examples : TrainingExamples
+    folder : Path
+        Folder of the collection, for the message.
+    n_changed : int
+        Files that are left out because they are gone or changed since the scan.
+
+    Raises
+    ------
+    InputError
+        The message says how many there are and how many are needed.
+    """
+    positives = (examples.Y > 0).tocsr()
+    n_items = int((np.diff(positives.indptr) > 0).sum())
+    n_labels = len(np.unique(positives.indices))
+    if n_items >= FEWEST_ITEMS and n_labels >= FEWEST_LABELS:
+        return
+    amounts = f"{n_items:,} items with tags, of {n_labels:,} labels"
+    needs = f"; learning needs at least {FEWEST_ITEMS} such items and {FEWEST_LABELS} labels"
+    if n_changed:
+        changed = f"{n_changed:,} file{'s' * (n_changed > 1)} changed since the last scan, or went away"
+        raise rescan_error(folder, f"{changed}, which leaves {amounts}{needs}")
+    if examples.n_absent:
+        amounts += f", besides {examples.n_absent:,} whose files are missing or cannot be read"
+    raise InputError(f"{folder} has {amounts}{needs}: tag some more, or import tags")
+
+
+def count_decisions_since(connection: Connection, entry: int) -> int:
+    """Return the number of annotations added, changed or removed after a journal entry."""
+    c = changes.c
+    query = select(func.count(c.row.distinct())).where(c.entry_id > entry, c.table == annotations.name)
+    return connection.execute(query).scalar() or 0
+
+
+def find_changed_items(connection: Connection, entry: int, at_most: int) -> set[int] | None:
+    """Return the ids of items with decisions made or undone after a journal entry.
+
+    None if more than `at_most` decisions changed.
+    """
+    c = changes.c
+    since = (c.entry_id > entry) & (c.table == annotations.name)
+    if (connection.execute(select(func.count()).where(since)).scalar() or 0) > at_most:
+        return None
+    rows = connection.execute(select(c.before, c.after).where(since))
+    return {row["item_id"] for pair in rows for row in pair if row is not None}
+
+
+def read_hashes(connection: Connection, numbers: set[int]) -> set[str]:
+    """Return the content hashes of items."""
+    ids, hashes = sorted(numbers), set[str]()
+    for lo in range(0, len(ids), 500):
+        query = select(items.c.hash).where(items.c.id.in_(ids[lo : lo + 500]), items.c.hash.is_not(None))
+        hashes.update(connection.execute(query).scalars())
+    return hashes

@@ -1,0 +1,222 @@
+"""Search for damage in a catalogue: broken pages, references between tables, and invalid values.
+
+SQLite does not check the types of stored values. So a changed byte may leave an intact file with a text in place of a
+number, or a document that is no JSON. This module finds such rows. PostgreSQL checks its own.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias, TypedDict
+
+from sqlalchemy import JSON, Boolean, CheckConstraint, Column, Engine, Float, Integer, Table, text
+
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.errors import explain_database_errors
+from wsabie.collection.db.journal import JOURNALED_TABLES
+from wsabie.collection.db.sqlite_file import connect_file, guard_reading
+from wsabie.core.errors import InputError
+from wsabie.storage.schema_validation import check_schema
+
+MAX_FAULTS = 20
+"""Largest number of listed faults of one kind."""
+
+Number: TypeAlias = int | float
+_Figures = TypedDict("_Figures", {"MAP": Number, "p@1": Number, "p@5": Number})
+
+
+@dataclass(frozen=True)
+class _Gap:
+    mean: Number
+    low: Number
+    high: Number
+
+
+_Gaps = TypedDict("_Gaps", {"MAP": _Gap, "p@1": _Gap, "p@5": _Gap})
+
+
+@dataclass(frozen=True)
+class _RootOptions:
+    medium: str = ""
+    tags: str = ""
+    metadata: str = ""
+    tables: int = 0
+
+
+@dataclass(frozen=True)
+class _Epoch:
+    epoch: int
+    loss: Number
+    MAP: Number
+
+
+@dataclass(frozen=True)
+class _ModelFacts:
+    items: int = 0
+    labels: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    regions_left_out: int = 0
+    held_to: Number = 0
+    decisions_of_full: int = 0
+    changed_since_full: int = 0
+    best_epoch: int | None = None
+    describe: str = ""
+    kept_back: str = ""
+    seconds: Number = 0
+    curve: list[_Epoch] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _ModelFigures:
+    items: int = 0
+    labels: int = 0
+    now: _Figures | None = None
+    before: _Figures | None = None
+    difference: _Gaps | None = None
+
+
+_DOCUMENTS: dict[tuple[str, str], Any] = {
+    ("roots", "options"): _RootOptions,
+    ("models", "facts"): _ModelFacts,
+    ("models", "figures"): _ModelFigures,
+}
+"""Schemas of JSON columns; all other documents are objects of any content."""
+
+
+def find_damage(engine: Engine) -> list[str]:
+    """Return the faults of a SQLite catalogue, at most `MAX_FAULTS` of each kind; empty if it is sound.
+
+    Raises
+    ------
+    InputError
+        The damage prevents a search.
+    """
+    if engine.dialect.name != "sqlite":
+        return []
+    with begin_read(engine) as connection:
+        rows = connection.execute(text(f"PRAGMA integrity_check({MAX_FAULTS})"))
+        faults = [" ".join(str(row[0]).split()) for row in rows if row[0] != "ok"]
+        broken = connection.execute(text("PRAGMA foreign_key_check")).all()
+    faults += [f"row {row[1]} of {row[0]} refers to a missing row of {row[2]}" for row in broken[:MAX_FAULTS]]
+    path = Path(str(engine.url.database))
+    with explain_database_errors(engine), closing(connect_file(path, "ro")) as file, guard_reading(file):
+        file.text_factory = bytes
+        for table in tables.metadata.tables.values():
+            faults += islice(_find_table_faults(file, table), MAX_FAULTS)
+            faults += islice(_find_constraint_violations(file, table), MAX_FAULTS)
+        faults += islice(_find_cycles(file), MAX_FAULTS)
+    return faults
+
+
+def _find_table_faults(file: sqlite3.Connection, table: Table) -> Iterator[str]:
+    """Yield the invalid values of a table."""
+    columns = list(table.columns)
+    names = ", ".join(f'"{column.name}"' for column in columns)
+    for row in file.execute(f'SELECT {names} FROM "{table.name}"'):  # noqa: S608 - names of our own tables
+        for column, value in zip(columns, row, strict=True):
+            if value is None and column.nullable:
+                continue
+            if fault := _find_value_fault(column, value):
+                keys = ", ".join(
+                    str(key) for key_column, key in zip(columns, row, strict=True) if key_column.primary_key
+                )
+                yield f"row {keys} of {table.name}: {column.name} {fault}"
+        if table is tables.changes and (fault := _find_change_fault(dict(zip(table.columns.keys(), row, strict=True)))):
+            yield f"row {row[0]} of changes: {fault}"
+
+
+def _find_constraint_violations(file: sqlite3.Connection, table: Table) -> Iterator[str]:
+    """Yield rows that violate a constraint; `integrity_check` skips them in read-only files."""
+    for constraint in sorted(table.constraints, key=lambda candidate: str(candidate.name)):
+        if isinstance(constraint, CheckConstraint):
+            rule = str(constraint.sqltext)
+            for (row,) in file.execute(f'SELECT rowid FROM "{table.name}" WHERE NOT ({rule})'):  # noqa: S608 - our own
+                yield f"row {row} of {table.name}: it is not true that {rule}"
+
+
+def _find_value_fault(column: "Column[Any]", value: Any) -> str:
+    """Return the fault of a value as SQLite stores it, text as bytes; empty if it is valid."""
+    if isinstance(column.type, Integer | Boolean):
+        return "" if type(value) is int else "is no whole number"
+    if isinstance(column.type, Float):
+        return "" if type(value) in (int, float) else "is no number"
+    if not isinstance(value, bytes):
+        return "is no text"
+    try:
+        words = value.decode()
+    except UnicodeDecodeError:
+        return "is not UTF-8"
+    return _find_document_fault(column, words) if isinstance(column.type, JSON) else ""
+
+
+def _find_document_fault(column: "Column[Any]", words: str) -> str:
+    try:
+        document = json.loads(words)
+    except (ValueError, RecursionError) as error:
+        return f"is no JSON ({error})"
+    try:
+        check_schema(_DOCUMENTS.get((column.table.name, column.name), dict[str, Any]), document, "it", "")
+    except InputError as error:
+        return str(error).removeprefix("it ").removesuffix("; ")
+    return ""
+
+
+def _find_change_fault(change: dict[str, Any]) -> str:
+    """Return the fault of a journaled change, whose rows must belong to the table that it names."""
+    try:
+        table = JOURNALED_TABLES[change["table"].decode()]
+        rows = [json.loads(row) for side in ("before", "after") if (row := change[side]) is not None]
+    except (KeyError, ValueError, AttributeError, TypeError, RecursionError):
+        return "it names no table that changes"
+    for row in rows:
+        if not isinstance(row, dict) or row.get("id") != change["row"]:
+            return "it holds another row than it names"
+        for name, value in row.items():
+            column = table.columns.get(name)
+            if column is None or not _fits_column(column, value):
+                return f"{name} of the row that it holds is not of {table.name}"
+    return ""
+
+
+def _fits_column(column: "Column[Any]", value: Any) -> bool:
+    """Return whether a value of a JSON document fits a column."""
+    if value is None:
+        return bool(column.nullable)
+    if isinstance(column.type, Boolean):
+        return isinstance(value, bool | int)
+    kinds = ((Integer, int), (Float, int | float), (JSON, dict))
+    return isinstance(value, next((kind for column_type, kind in kinds if isinstance(column.type, column_type)), str))
+
+
+def _find_cycles(file: sqlite3.Connection) -> Iterator[str]:
+    """Yield the labels that lie below themselves or were merged into themselves."""
+    for name in ("parent_id", "merged_into"):
+        parents = dict(file.execute(f"SELECT id, {name} FROM labels WHERE {name} IS NOT NULL"))  # noqa: S608 - our own
+        yield from (f"row {label} of labels: {name} leads back to it" for label in find_label_cycles(parents))
+
+
+def find_label_cycles(parents: Mapping[Any, Any]) -> Iterator[Any]:
+    """Yield the labels that are their own ancestors; `parents` maps a label to the label above it.
+
+    Examples
+    --------
+    >>> list(find_label_cycles({1: 2, 2: 3, 3: 2, 4: 5}))
+    [2, 3]
+    """
+    starts: dict[Any, Any] = {}  # label from which each label was first reached
+    for start in parents:
+        label = start
+        while label in parents and label not in starts:
+            starts[label] = start
+            label = parents[label]
+        if label in parents and starts[label] == start:  # a new cycle
+            first = label
+            yield first
+            while (label := parents[label]) != first:
+                yield label

@@ -1,0 +1,244 @@
+"""Connections to the database of a catalogue: SQLite in the collection's folder, or PostgreSQL."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.pool import NullPool
+
+from wsabie.collection.db import sqlite_file
+from wsabie.collection.db.errors import DAMAGED, explain_database_errors, format_address, format_restore_hint
+from wsabie.collection.db.sqlite_file import Mode, guard_reading
+from wsabie.collection.db.tables import metadata
+from wsabie.core.errors import CollectionError, InputError
+from wsabie.core.machine import count_available_cores
+
+T = TypeVar("T")
+HEAD = "0007"
+"""The version of the tables that this program works with: the last of `migrations/versions`."""
+
+_POSTGRES = "postgresql+psycopg"
+_VERSIONS = "alembic_version"
+_COLUMNS = """
+    SELECT sqlite_master.name, columns.name FROM sqlite_master JOIN pragma_table_info(sqlite_master.name) AS columns
+    WHERE sqlite_master.type = 'table'
+"""
+_COLUMNS_OF_POSTGRES = """
+    SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()
+"""
+_shared: ContextVar[Connection | None] = ContextVar("shared", default=None)
+
+
+def open_database(address: str | Path, mode: Mode = "rw") -> Engine:
+    """Connect to a SQLite file by its path or to a database by its URL, without reading it.
+
+    Parameters
+    ----------
+    address : str or Path
+    mode : {"ro", "rw", "rwc"}
+        Access to a SQLite file: read only, read and write, or also create it.
+
+    Raises
+    ------
+    InputError
+        The address is not one of SQLite or PostgreSQL, or the driver is missing.
+    """
+    url = URL.create("sqlite", database=str(address)) if isinstance(address, Path) else _parse_address(address)
+    kind = url.get_backend_name()
+    threads = 2 * count_available_cores() + 2  # threads of a service never wait for a connection
+    options: dict[str, Any] = {"pool_size": 5, "max_overflow": threads, "pool_pre_ping": kind == "postgresql"}
+    if kind == "postgresql":
+        options["connect_args"] = {"connect_timeout": 10, "application_name": "wsabie"}
+    else:
+        path = Path(str(url.database))
+        options["creator"] = lambda: sqlite_file.connect_file(path, mode)
+        if mode == "ro":  # each connection checks again for writers
+            options = {"creator": options["creator"], "poolclass": NullPool}
+    try:
+        engine = create_engine(url, **options)
+    except (ImportError, NoSuchModuleError) as error:
+        raise InputError(
+            "PostgreSQL needs psycopg, which is not installed; run: pip install 'wsabie[postgres]'"
+        ) from error
+    event.listen(engine, "before_cursor_execute", _refuse_nul, named=True)
+    if kind == "sqlite":
+        event.listen(engine, "connect", lambda _, record: record.info.update(file=_get_file_identity(path)))
+        event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _parse_address(address: str) -> URL:
+    try:
+        url = make_url(address)
+    except ArgumentError as error:
+        raise InputError(
+            f"{address!r} is no address of a database; give one such as postgresql://user@host/name"
+        ) from error
+    kind = url.get_backend_name()
+    if kind in ("postgres", "postgresql"):  # PostgreSQL's own programs accept both
+        return url.set(drivername=_POSTGRES)
+    if kind != "sqlite" or not url.database:
+        raise InputError(f"{kind} databases are not supported; use PostgreSQL, or leave the address out for SQLite")
+    return url
+
+
+@contextmanager
+def begin_read(engine: Engine) -> Iterator[Connection]:
+    """Open a read-only transaction on one state of the catalogue."""
+    shared = _shared.get()
+    if shared is not None and shared.engine is engine:
+        yield shared
+        return
+    with explain_database_errors(engine), engine.connect().execution_options(cache={}) as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        with guard_reading(connection.connection.dbapi_connection):
+            yield connection
+
+
+@contextmanager
+def begin_snapshot(engine: Engine) -> Iterator[Connection]:
+    """Open a read-only transaction that `begin_read` inside the block shares."""
+    with begin_read(engine) as connection:
+        token = _shared.set(connection)
+        try:
+            yield connection
+        finally:
+            _shared.reset(token)
+
+
+def read_once(connection: Connection, load: Callable[[Connection], T]) -> T:
+    """Return what `load` reads; a second call in the same read-only transaction returns the same value."""
+    cache = connection.get_execution_options().get("cache")
+    if cache is None:
+        return load(connection)
+    if load not in cache:
+        cache[load] = load(connection)
+    value: T = cache[load]
+    return value
+
+
+@contextmanager
+def begin_write(engine: Engine) -> Iterator[Connection]:
+    """Open a transaction that changes the catalogue; an error rolls all of it back.
+
+    Only one process writes at a time: SQLite requires it, and it keeps the journal in the order of the changes.
+    """
+    with (
+        explain_database_errors(engine),
+        engine.connect().execution_options(writes=True) as connection,
+        connection.begin(),
+    ):
+        if engine.dialect.name == "postgresql":
+            wait = f"SET LOCAL lock_timeout = {1000 * sqlite_file.WAIT:.0f}"
+            connection.execute(text(f"{wait}; LOCK TABLE journal IN EXCLUSIVE MODE"))  # readers go on
+        yield connection
+
+
+def upgrade_schema(engine: Engine, to: str = HEAD) -> None:
+    """Create the tables, or upgrade those of an older version.
+
+    Raises
+    ------
+    InputError
+        The catalogue is of a newer version, or the database is full or unreachable.
+    """
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    with (
+        explain_database_errors(engine),
+        engine.connect().execution_options(writes=True) as connection,
+        connection.begin(),
+    ):
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(7739)"))  # two processes may begin at once
+        config.attributes["connection"] = connection
+        command.upgrade(config, to)
+
+
+def read_version(engine: Engine) -> str | None:
+    """Return the version of the tables in the database; None if there are no tables.
+
+    Raises
+    ------
+    InputError
+        The version is newer than this program or no version at all, or the database is unreachable.
+    """
+    with begin_read(engine) as connection:
+        table_names = set(inspect(connection).get_table_names())
+        rows = (
+            connection.execute(text("SELECT version_num FROM alembic_version")).all()
+            if _VERSIONS in table_names
+            else []
+        )
+    catalogue_tables = table_names if engine.dialect.name == "sqlite" else table_names & {_VERSIONS, *metadata.tables}
+    if not catalogue_tables:  # PostgreSQL may hold tables of other programs too
+        return None
+    if len(rows) != 1 or re.fullmatch(r"\d{4}", str(rows[0][0])) is None:
+        raise InputError(
+            f"{format_address(engine)} is no catalogue of wsabie, or is damaged (its tables have no version); "
+            f"{format_restore_hint(engine)}"
+        )
+    version = str(rows[0][0])
+    if version > HEAD:
+        raise InputError(
+            f"{format_address(engine)} was written by a newer wsabie (tables {version}, here {HEAD}); upgrade wsabie"
+        )
+    return version
+
+
+def check_tables(engine: Engine) -> None:
+    """Refuse a database that lacks tables or columns of this version.
+
+    Raises
+    ------
+    InputError
+        A table or column is missing; the message names the first.
+    """
+    query = _COLUMNS if engine.dialect.name == "sqlite" else _COLUMNS_OF_POSTGRES
+    with begin_read(engine) as connection:
+        columns = {(row[0], row[1]) for row in connection.execute(text(query))}
+    for table in metadata.tables.values():
+        if missing := [column.name for column in table.columns if (table.name, column.name) not in columns]:
+            fault = f"the table {table.name}" if len(missing) == len(table.columns) else f"{table.name}.{missing[0]}"
+            raise CollectionError(
+                f"{format_address(engine)} is damaged ({fault} is missing); {format_restore_hint(engine)}",
+                served=DAMAGED,
+            )
+
+
+def _refuse_nul(parameters: Any, executemany: bool, **_: object) -> None:
+    # PostgreSQL rejects NUL, and SQLite ends a pattern there. Batches of rows come from the program itself.
+    texts = parameters.values() if isinstance(parameters, dict) else parameters
+    if not executemany and any(isinstance(text, str) and "\0" in text for text in texts or ()):
+        raise InputError("a NUL is in no name and no path; leave out signs that nobody sees")
+
+
+def _begin(connection: Connection) -> None:
+    # A transaction that reads first could fail to write later, so a writer takes the lock at its beginning.
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    path = Path(str(connection.engine.url.database))
+    # SQLite would go on writing to a file that was removed or replaced
+    if writes and connection.info["file"] != _get_file_identity(path):
+        connection.invalidate()
+        moved = "was removed or replaced while it was open"
+        raise CollectionError(
+            f"{path} {moved}; put it back and try again", served=f"the catalogue {moved}; nothing is kept"
+        )
+
+
+def _get_file_identity(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of a file, which a replaced file does not share; None if it is missing."""
+    with suppress(OSError):
+        stat = path.stat()
+        return stat.st_dev, stat.st_ino
+    return None

@@ -1,0 +1,113 @@
+"""Explanations of database errors in one sentence."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoneFreeError
+
+from wsabie.collection.db import sqlite_file
+from wsabie.core.errors import BusyError, CollectionError, InputError
+from wsabie.storage.atomic_files import DiskFullError, WriteError
+
+_PAGE = 1 << 16  # largest step in bytes by which SQLite grows a file
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_LOCK_STATES = ("55P03", "40P01", "40001")  # another transaction of PostgreSQL holds the lock
+_UNREACHABLE_STATES = ("08", "53", "57")  # lost or too many connections, or a server in transition
+_FORBIDDEN_STATE = "42501"  # missing privilege of the PostgreSQL user
+_DAMAGE_WORDS = ("malformed", "not a database", "Could not decode to UTF-8", "no such table", "no such column")
+
+
+DAMAGED = "the catalogue is damaged; who runs the service finds in its log how to restore it"
+"""Answer of a service, without paths of its machine."""
+
+
+@contextmanager
+def explain_database_errors(engine: Engine) -> Iterator[None]:
+    """Turn a database error into an error whose message is one sentence."""
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise _make_explanation(engine, error.orig) from error
+    except sqlite3.Error as error:
+        raise _make_explanation(engine, error) from error
+    except DataError as error:
+        raise InputError(f"the database cannot take this ({error.orig}); leave out signs that nobody sees") from error
+    except DBAPIError as error:
+        if _is_damage(error.orig) or error.connection_invalidated or _get_sql_state(error.orig) == _FORBIDDEN_STATE:
+            raise _make_explanation(engine, error.orig) from error
+        raise
+    except NoneFreeError as error:
+        fault = "is being asked too much at once; try again in a moment"
+        raise BusyError(f"{format_address(engine)} {fault}", served=f"the catalogue {fault}") from error
+
+
+def format_address(engine: Engine) -> str:
+    """Return the path of a SQLite file, or the address of a database without its password."""
+    url = engine.url
+    if engine.dialect.name == "sqlite":
+        return str(url.database)
+    return url.difference_update_query(["password"]).render_as_string(hide_password=True)
+
+
+def _make_explanation(engine: Engine, error: BaseException | None) -> Exception:
+    address, message = format_address(engine), " ".join(str(error).split())
+    code: Any = getattr(error, "sqlite_errorcode", None)
+    kind, state = None if code is None else code & 0xFF, _get_sql_state(error)
+    if kind == sqlite3.SQLITE_FULL or state == "53100" or (code is not None and _is_disk_full(engine, code)):
+        full = "the disk is full; free some space (what was saved before is whole)"
+        return DiskFullError(f"cannot write {address}: {full}", served=f"nothing more is kept: {full}")
+    if state in _LOCK_STATES or kind in _BUSY:
+        fault = f"is being written by somebody else for more than {sqlite_file.WAIT} seconds; try again"
+        return BusyError(f"{address} {fault}", served=f"the catalogue {fault}")
+    if kind == sqlite3.SQLITE_READONLY or state in (_FORBIDDEN_STATE, "25006"):
+        return WriteError(
+            f"cannot write {address}: it is read-only; check its permissions and those of its folder",
+            served="the catalogue is read-only here: it can only be looked at",
+        )
+    if _is_damage(error):
+        return CollectionError(f"{address} is damaged ({message[:200]}); {format_restore_hint(engine)}", served=DAMAGED)
+    refusal = BusyError if code is None and (not state or state[:2] in _UNREACHABLE_STATES) else CollectionError
+    return refusal(
+        f"the database {address} does not answer as it should ({message[:200]}); check it and try again",
+        served="the catalogue does not answer as it should; try again in a moment",
+    )
+
+
+def format_restore_hint(engine: Engine) -> str:
+    """Return a hint on how to replace a damaged catalogue by a backup."""
+    if engine.dialect.name != "sqlite":
+        return "restore a dump of it (`wsabie collection restore DIR` prints the command)"
+    folder = Path(str(engine.url.database)).parent.parent
+    return f"restore a backup: {format_restore_command(folder)}"
+
+
+def format_restore_command(folder: Path) -> str:
+    """Return the command that restores the catalogue of a folder."""
+    return f"wsabie collection restore {quote(str(folder))}"
+
+
+def _is_damage(error: BaseException | None) -> bool:
+    if not isinstance(error, sqlite3.Error):
+        return False
+    code: Any = getattr(error, "sqlite_errorcode", None)
+    return (code is not None and code & 0xFF in _DAMAGED) or any(word in str(error) for word in _DAMAGE_WORDS)
+
+
+def _get_sql_state(error: BaseException | None) -> str:
+    return getattr(error, "sqlstate", None) or ""
+
+
+def _is_disk_full(engine: Engine, code: int) -> bool:
+    """Return whether SQLite failed to write because the disk is full, without saying so itself."""
+    if code & 0xFF != sqlite3.SQLITE_IOERR:
+        return False
+    file_system = os.statvfs(Path(str(engine.url.database)).parent)
+    return file_system.f_bavail * file_system.f_frsize < _PAGE

@@ -1,0 +1,372 @@
+"""Journal of all changes: who changed which rows, and the rows before, so that entries can be undone.
+
+A change is a row before and after. Undoing an entry restores the rows before it, and is an entry itself. Scans have
+entries too, but their findings are facts of the file system and cannot be undone.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read, begin_write, read_once
+from wsabie.core.errors import InputError
+
+Row = dict[str, Any]
+
+LOCAL = "local"
+"""Author of decisions in a service without tokens: the person at this machine."""
+
+JOURNALED_TABLES = {
+    table.name: table
+    for table in (
+        tables.labels,
+        tables.synonyms,
+        tables.merge_exclusions,
+        tables.annotations,
+        tables.models,
+        tables.choices,
+    )
+}
+"""Tables that change only through the journal; later ones refer to earlier ones."""
+
+_LAST = select(
+    select(func.max(tables.journal.c.id)).scalar_subquery(), select(func.max(tables.changes.c.id)).scalar_subquery()
+)
+_BATCH_SIZE = 500  # largest number of ids in a query
+_FLUSH_SIZE = 20_000  # approximate number of changes before a flush
+
+
+class JournalEntry(NamedTuple):
+    """Entry of the journal.
+
+    Attributes
+    ----------
+    id : int
+    at : str
+        UTC, ISO 8601.
+    by : str
+    action, told : str
+    undoes, undone_by : int or None
+    changes : int
+        Number of changed rows; 0: nothing to undo.
+    """
+
+    id: int
+    at: str
+    by: str
+    action: str
+    told: str
+    undoes: int | None
+    undone_by: int | None
+    changes: int
+
+
+class JournalWriter:
+    """Open journal entry that records the changes made through it.
+
+    Attributes
+    ----------
+    connection : Connection
+        Connection of the transaction around the entry.
+    by : str
+    told : str
+        Summary for people; may be set until the entry is closed.
+    id : int
+    """
+
+    def __init__(self, connection: Connection, entry: int, by: str, summary: str) -> None:
+        self.connection, self.id, self.by, self.told = connection, entry, by, summary
+        self._changes: list[Row] = []
+        self._written = 0
+
+    def add(self, table: Table, rows: Sequence[Row]) -> list[int]:
+        """Add rows; return their ids in order."""
+        if not rows:
+            return []
+        first = self._next_id(table)
+        new_rows = [
+            {column.name: None for column in table.columns if column.nullable} | row | {"id": first + i}
+            for i, row in enumerate(rows)
+        ]
+        self._insert(table, new_rows)
+        return list(range(first, first + len(rows)))
+
+    def set(self, table: Table, values: Mapping[int, Row]) -> int:
+        """Change columns of rows by id; return how many rows differ from before."""
+        old_rows = {row["id"]: row for row in read_rows(self.connection, table, values)}
+        new_rows = {number: old_rows[number] | edits for number, edits in values.items() if number in old_rows}
+        changed_ids = [number for number, row in new_rows.items() if row != old_rows[number]]
+        self._update(table, [(old_rows[number], new_rows[number]) for number in changed_ids])
+        return len(changed_ids)
+
+    def remove(self, table: Table, numbers: Iterable[int]) -> int:
+        """Remove rows by id; return how many existed."""
+        rows = read_rows(self.connection, table, numbers)
+        self._delete(table, rows)
+        return len(rows)
+
+    def revert(self, changes: Sequence[Row]) -> None:
+        """Revert the changes of other entries, last change first."""
+        groups = groupby(reversed(changes), lambda c: (c["table"], c["before"] is None, c["after"] is None))
+        for (name, added, removed), group in groups:
+            table, rows = JOURNALED_TABLES[name], [(change["after"], change["before"]) for change in group]
+            if added:
+                added_rows = [new_row for new_row, _ in rows]
+                self._delete(
+                    table, _select_unused_labels(self.connection, added_rows) if table is tables.labels else added_rows
+                )
+            elif removed:
+                self._insert(table, [old_row for _, old_row in rows])
+            else:
+                self._update(table, rows)
+
+    def close(self) -> int:
+        """Write the changes that are still in memory; return how many rows changed."""
+        self._flush()
+        return self.n_changes
+
+    @property
+    def n_changes(self) -> int:
+        """Number of rows changed so far."""
+        return self._written + len(self._changes)
+
+    def _next_id(self, table: Table) -> int:
+        """Return an id that no row of the table has or had; no other process writes meanwhile."""
+        journaled = select(func.max(tables.changes.c.row)).where(tables.changes.c.table == table.name)
+        present = select(func.max(table.c.id))
+        return 1 + max(self.connection.execute(query).scalar() or 0 for query in (journaled, present))
+
+    def _insert(self, table: Table, rows: Sequence[Row]) -> None:
+        for part in _iterate_chunks(rows, 10_000):
+            self.connection.execute(insert(table), part)
+        self._record(table, [(None, row) for row in rows])
+
+    def _delete(self, table: Table, rows: Sequence[Row]) -> None:
+        for part in _iterate_chunks([row["id"] for row in rows], _BATCH_SIZE):
+            if table is tables.labels:  # suggestions are no decisions, and would block the deletion
+                columns = tables.suggestions.c
+                model_ids = select(tables.models.c.id)
+                self.connection.execute(
+                    delete(tables.suggestions).where(columns.model_id.in_(model_ids), columns.label_id.in_(part))
+                )
+            self.connection.execute(delete(table).where(table.c.id.in_(part)))
+        self._record(table, [(row, None) for row in rows])
+
+    def _update(self, table: Table, pairs: Sequence[tuple[Row, Row]]) -> None:
+        if pairs:
+            columns: dict[str, Any] = {name: bindparam(f"new_{name}") for name in pairs[0][1] if name != "id"}
+            values = [{f"new_{name}": value for name, value in new_row.items()} for _, new_row in pairs]
+            self.connection.execute(update(table).where(table.c.id == bindparam("new_id")).values(columns), values)
+        self._record(table, pairs)
+
+    def _record(self, table: Table, pairs: Iterable[tuple[Row | None, Row | None]]) -> None:
+        self._changes += [
+            {
+                "entry_id": self.id,
+                "table": table.name,
+                "row": (new_row or old_row or {})["id"],
+                "before": old_row,
+                "after": new_row,
+            }
+            for old_row, new_row in pairs
+        ]
+        if len(self._changes) >= _FLUSH_SIZE:
+            self._flush()
+
+    def _flush(self) -> None:
+        for part in _iterate_chunks(self._changes, 10_000):
+            self.connection.execute(insert(tables.changes), part)
+        self._written += len(self._changes)
+        self._changes = []
+
+
+@contextmanager
+def begin_entry(
+    engine: Engine, by: str, action: str, summary: str = "", *, always: bool = False
+) -> Iterator[JournalWriter]:
+    """Open a transaction with one journal entry; without changes no entry is left, unless `always`."""
+    with begin_write(engine) as connection, _begin_line(connection, by, action, summary, always) as change:
+        yield change
+
+
+def read_history(engine: Engine, limit: int = 50, before_id: int | None = None) -> list[JournalEntry]:
+    """Return the entries of the journal, last first."""
+    c = tables.journal.c
+    count = select(func.count()).where(tables.changes.c.entry_id == c.id).scalar_subquery()
+    query = select(c.id, c.at, c.by, c.action, c.told, c.undoes, c.undone_by, count).order_by(c.id.desc()).limit(limit)
+    with begin_read(engine) as connection:
+        return [
+            JournalEntry(*row)
+            for row in connection.execute(query if before_id is None else query.where(c.id < before_id))
+        ]
+
+
+def undo_entry(engine: Engine, number: int | None = None, *, by: str, alias: str | None = None) -> JournalEntry:
+    """Undo an entry; None: the last undoable one of this person, under either name.
+
+    A label that the entry added stays if it has been used since.
+
+    Returns
+    -------
+    JournalEntry
+        The undone entry.
+
+    Raises
+    ------
+    InputError
+        There is no such entry, it is undone already, or later entries changed the same rows.
+    """
+    with begin_write(engine) as connection:
+        undone = _find_undoable(connection, number, (by, alias or by))
+        _refuse_if_changed_since(connection, undone)
+        c = tables.changes.c
+        query = select(c.table, c.before, c.after).where(c.entry_id == undone.id).order_by(c.id)
+        changes = [dict(row._mapping) for row in connection.execute(query)]
+        with _begin_line(connection, by, "undo", f"undone: {undone.told or undone.action}") as change:
+            _revert_changes(change, changes, undone)
+        journal = tables.journal
+        connection.execute(update(journal).where(journal.c.id == change.id).values(undoes=undone.id))
+        connection.execute(update(journal).where(journal.c.id == undone.id).values(undone_by=change.id))
+        if undone.undoes is not None:  # the entry that it had undone is in force again
+            connection.execute(update(journal).where(journal.c.id == undone.undoes).values(undone_by=None))
+    return undone
+
+
+def read_rows(connection: Connection, table: Table, numbers: Iterable[int]) -> list[Row]:
+    """Return the rows with these ids, as far as they exist."""
+    rows: list[Row] = []
+    for part in _iterate_chunks(list(numbers), _BATCH_SIZE):
+        rows += [dict(row._mapping) for row in connection.execute(select(table).where(table.c.id.in_(part)))]
+    return rows
+
+
+def read_last_entry(connection: Connection) -> int:
+    """Return the id of the last entry, 0 before the first; the same id means an unchanged catalogue."""
+    return read_last_numbers(connection)[0]
+
+
+def read_last_numbers(connection: Connection) -> tuple[int, int | None]:
+    """Return the ids of the last entry (0 before the first) and of the last change; both only grow."""
+    return read_once(connection, _read_last_numbers)
+
+
+def _read_last_numbers(connection: Connection) -> tuple[int, int | None]:
+    entry, change = connection.execute(_LAST).one()
+    return entry or 0, change
+
+
+def format_current_time() -> str:
+    """Return the current time in UTC, ISO 8601 with microseconds.
+
+    Examples
+    --------
+    >>> len(format_current_time()), format_current_time()[10], format_current_time()[-1]
+    (27, 'T', 'Z')
+    """
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+@contextmanager
+def _begin_line(
+    connection: Connection, by: str, action: str, summary: str, always: bool = False
+) -> Iterator[JournalWriter]:
+    journal = tables.journal
+    line = {"at": format_current_time(), "by": by, "action": action, "told": summary}
+    number = connection.execute(insert(journal).values(line)).inserted_primary_key
+    change = JournalWriter(connection, number[0], by, summary)  # type: ignore[index]  # it has one
+    yield change
+    if change.close() or always:
+        connection.execute(update(journal).where(journal.c.id == change.id).values(told=change.told))
+    else:
+        connection.execute(delete(journal).where(journal.c.id == change.id))
+
+
+def _find_undoable(connection: Connection, number: int | None, names: tuple[str, str]) -> JournalEntry:
+    c = tables.journal.c
+    count = select(func.count()).where(tables.changes.c.entry_id == c.id).scalar_subquery()
+    query = select(c.id, c.at, c.by, c.action, c.told, c.undoes, c.undone_by, count).order_by(c.id.desc()).limit(1)
+    last = query.where(c.undone_by.is_(None), c.undoes.is_(None), count > 0)
+    row = connection.execute(last.where(c.by.in_(names)) if number is None else query.where(c.id == number)).first()
+    if row is None:
+        if number is None and (foreign_entry := connection.execute(last).first()) is not None:
+            raise InputError(
+                "there is nothing of yours to undo; the last that can be undone is "
+                f"entry {foreign_entry.id}, of {foreign_entry.by}: give its number"
+            )
+        message = "there is nothing of yours to undo" if number is None else f"the journal has no entry {number}"
+        raise InputError(f"{message}; `wsabie collection history` lists what was done", served=message)
+    entry = JournalEntry(*row)
+    if entry.undone_by is not None:
+        raise InputError(
+            f"entry {entry.id} is undone already, by entry {entry.undone_by}; undo that one to have it back"
+        )
+    if not entry.changes:
+        raise InputError(f"entry {entry.id} ({entry.told or entry.action}) changed nothing that could be undone")
+    return entry
+
+
+def _revert_changes(change: JournalWriter, changes: Sequence[Row], undone: JournalEntry) -> None:
+    message = f"entry {undone.id} cannot be undone: what it removed was made anew since, or what that needs is gone"
+    message += "; undo what came later first (`wsabie collection history`)"
+    try:
+        change.revert(changes)
+    except IntegrityError as error:
+        raise InputError(message) from error
+    names = [row["name"] for edit in changes if (row := edit["before"]) and edit["table"] in ("labels", "synonyms")]
+    label, synonym = tables.labels.c, tables.synonyms.c
+    for part in _iterate_chunks(names, _BATCH_SIZE):  # a name belongs to a label or a synonym, never to both
+        query = select(label.id).where(label.name == synonym.name, label.name.in_(part), label.merged_into.is_(None))
+        if change.connection.execute(query.limit(1)).first() is not None:
+            raise InputError(message)
+
+
+def _refuse_if_changed_since(connection: Connection, undone: JournalEntry) -> None:
+    """Refuse to undo an entry whose rows later entries changed again."""
+    edits, later = tables.changes.alias("ours"), tables.changes.alias("later")
+    is_same_row = (
+        (later.c.table == edits.c.table) & (later.c.row == edits.c.row) & (later.c.entry_id > edits.c.entry_id)
+    )
+    query = (
+        select(func.max(later.c.entry_id))
+        .select_from(edits.join(later, is_same_row))
+        .where(edits.c.entry_id == undone.id)
+    )
+    last = connection.execute(query).scalar()
+    if last is not None and not _is_restored(connection, undone.id):
+        raise InputError(f"entry {last} changed the same after entry {undone.id}; undo {last} first")
+
+
+def _is_restored(connection: Connection, number: int) -> bool:
+    """Return whether every row that an entry changed is as the entry left it."""
+    c = tables.changes.c
+    final_rows: dict[tuple[str, int], Row | None] = {}
+    for row in connection.execute(select(c.table, c.row, c.after).where(c.entry_id == number).order_by(c.id)):
+        final_rows[row[0], row[1]] = row[2]
+    for name, table in JOURNALED_TABLES.items():
+        expected = {
+            number: expected_row for (table_name, number), expected_row in final_rows.items() if table_name == name
+        }
+        rows_by_id = {row["id"]: row for row in read_rows(connection, table, expected)}
+        if any(rows_by_id.get(number) != expected_row for number, expected_row in expected.items()):
+            return False
+    return True
+
+
+def _select_unused_labels(connection: Connection, rows: Sequence[Row]) -> list[Row]:
+    """Return the labels among these rows that no other row refers to."""
+    used: set[int] = set()
+    a, s, c, k = (table.c for table in (tables.annotations, tables.synonyms, tables.labels, tables.merge_exclusions))
+    for part in _iterate_chunks([row["id"] for row in rows], _BATCH_SIZE):
+        for column in (a.label_id, s.label_id, c.parent_id, c.merged_into, k.label_a, k.label_b):
+            used.update(connection.execute(select(column).where(column.in_(part))).scalars())
+    return [row for row in rows if row["id"] not in used]
+
+
+def _iterate_chunks(rows: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (rows[lo : lo + size] for lo in range(0, len(rows), size))

@@ -1,0 +1,1 @@
+"""Files that hold the tags of a collection; each module writes or reads one format."""

@@ -1,0 +1,187 @@
+"""Match the lines of a file to items of a collection."""
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import numpy as np
+from sqlalchemy import ColumnElement, Connection, Select, select
+
+from wsabie.collection.db.tables import items, roots
+from wsabie.collection.folder.collection import HERE, WEB, Collection
+from wsabie.collection.interchange.formats.tag_record import TagLine
+from wsabie.core.arrays import Int64
+from wsabie.io.parsers.array_builders import RowError
+
+Match: TypeAlias = tuple[int, ...] | str | RowError
+"""Item ids, an address that is no item yet, or the reason why no item matches."""
+
+NO_ITEM = "no such item"
+SEVERAL = "name that several items have"
+_CHUNK = 400
+
+
+class ItemMatcher:
+    """Matcher that finds items by path, by content hash, or by a unique file name.
+
+    A path may be absolute, or relative to the imported file or to a root; the line may name the root. A hash matches
+    all items of that content.
+
+    Parameters
+    ----------
+    collection : Collection
+    connection : Connection
+    file_folder : Path
+        Folder of the imported file.
+    """
+
+    def __init__(self, collection: Collection, connection: Connection, file_folder: Path) -> None:
+        self._connection = connection
+        query = select(roots.c.id, roots.c.path)
+        self._roots: dict[str, int] = {path: number for number, path in connection.execute(query)}
+        self._folders = [
+            ((collection.folder if path == HERE else Path(path)), number)
+            for path, number in self._roots.items()
+            if path != WEB
+        ]
+        self._file_folders = _list_relative_paths(file_folder.resolve(), self._folders)
+        self._names: _FileNames | None = None
+
+    def find(self, lines: Sequence[TagLine]) -> list[Match]:
+        """Return the matches of some lines, in their order."""
+        candidates = [self._list_candidates(line) for line in lines]
+        ids_by_path = self._by_path({path for steps in candidates for step in steps for _, path in step})
+        matches: list[Match] = []
+        unmatched: list[int] = []
+        for number, (line, steps) in enumerate(zip(lines, candidates, strict=True)):
+            matches.append(_match_first(steps, ids_by_path))
+            if matches[-1] == ():
+                if _is_address(line.path):
+                    matches[-1] = _check_address(line.path)
+                else:
+                    unmatched.append(number)
+        ids_by_hash = self._by_hash({lines[number].hash for number in unmatched} - {""})
+        for number in unmatched:
+            line = lines[number]
+            matches[number] = tuple(ids_by_hash.get(line.hash, ())) or self._by_name(line.path)
+        return matches
+
+    def _list_candidates(self, line: TagLine) -> list[list[tuple[int, str]]]:
+        """Return the (root, path) pairs that a line may mean, in steps from likely to unlikely."""
+        path = line.path
+        if _is_address(path):
+            return [[(self._roots[WEB], path)]] if WEB in self._roots else []
+        steps: list[list[tuple[int, str]]] = []
+        for spelling in _list_spellings(path):
+            if spelling.startswith("/"):
+                steps.append(
+                    [(number, relative) for number, relative in _list_relative_paths(Path(spelling), self._folders)]
+                )
+                continue
+            if line.root in self._roots:
+                steps.append([(self._roots[line.root], spelling)])
+            else:
+                steps.append(
+                    [(number, f"{prefix}/{spelling}" if prefix else spelling) for number, prefix in self._file_folders]
+                )
+                steps.append([(number, spelling) for _, number in self._folders])
+        return steps
+
+    def _by_path(self, paths: Iterable[str]) -> dict[tuple[int, str], int]:
+        c = items.c
+        rows = _select_in(self._connection, select(c.root_id, c.path, c.id), c.path, paths)
+        return {(root, path): number for root, path, number in rows}
+
+    def _by_hash(self, hashes: Iterable[str]) -> dict[str, list[int]]:
+        ids = defaultdict(list)
+        for digest, number in _select_in(self._connection, select(items.c.hash, items.c.id), items.c.hash, hashes):
+            ids[digest].append(number)
+        return ids
+
+    def _by_name(self, path: str) -> Match:
+        if self._names is None:
+            self._names = _FileNames(self._connection)
+        return self._names.find(path)
+
+
+class _FileNames:
+    """Names of all files without folders, as sorted hashes: 16 bytes an item."""
+
+    def __init__(self, connection: Connection) -> None:
+        query = select(items.c.id, items.c.path).join(roots, roots.c.id == items.c.root_id).where(roots.c.path != WEB)
+        rows = connection.execute(query, execution_options={"yield_per": 5000})
+        pairs = np.fromiter(
+            ((number, _hash(path.rpartition("/")[2])) for number, path in rows), np.dtype((np.int64, 2))
+        )
+        order = np.argsort(pairs[:, 1], kind="stable")
+        self._ids: Int64 = pairs[order, 0]
+        self._hashes: Int64 = pairs[order, 1]
+
+    def find(self, path: str) -> Match:
+        for spelling in _list_spellings(path):
+            name_hash = _hash(spelling.rpartition("/")[2])
+            low, high = (int(np.searchsorted(self._hashes, name_hash, side)) for side in ("left", "right"))
+            if high - low == 1:
+                return (int(self._ids[low]),)
+            if high > low:
+                return RowError(SEVERAL, path)
+        return RowError(NO_ITEM, path)
+
+
+def _hash(name: str) -> int:
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def _match_first(steps: list[list[tuple[int, str]]], ids_by_path: dict[tuple[int, str], int]) -> Match:
+    for step in steps:
+        ids = sorted({ids_by_path[key] for key in step if key in ids_by_path})
+        if len(ids) == 1:
+            return (ids[0],)
+        if ids:
+            return RowError(SEVERAL, step[0][1])
+    return ()
+
+
+def _list_spellings(path: str) -> list[str]:
+    """Return a path as it is, with / for \\, and as other systems write accents."""
+    path = path.strip() if not path.startswith(" ") else path
+    paths = [path, path.replace("\\", "/")] if "\\" in path else [path]
+    if not path.isascii():
+        paths += [unicodedata.normalize(form, spelling) for form in ("NFC", "NFD") for spelling in paths]
+    return list(dict.fromkeys(spelling.removeprefix("./") for spelling in paths))
+
+
+def _list_relative_paths(path: Path, folders: Iterable[tuple[Path, int]]) -> list[tuple[int, str]]:
+    """Return (root, relative path) for each folder that holds a path; "" is the folder itself."""
+    return [
+        (number, "" if path == folder else path.relative_to(folder).as_posix())
+        for folder, number in folders
+        if path.is_relative_to(folder)
+    ]
+
+
+def _is_address(path: str) -> bool:
+    return path[:8].lower().startswith(("http://", "https://"))
+
+
+def _check_address(path: str) -> Match:
+    try:
+        has_host = bool(urlsplit(path).hostname)
+    except ValueError:
+        has_host = False
+    if not has_host or not path.isprintable() or " " in path:
+        return RowError("malformed address", path)
+    return path
+
+
+def _select_in(
+    connection: Connection, query: Select[Any], column: ColumnElement[Any], candidates: Iterable[Any]
+) -> Iterator[Any]:
+    """Yield the rows whose column has one of some values."""
+    values = sorted(candidates)
+    for lo in range(0, len(values), _CHUNK):
+        yield from connection.execute(query.where(column.in_(values[lo : lo + _CHUNK])))

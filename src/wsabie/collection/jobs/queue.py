@@ -1,0 +1,149 @@
+"""Queue of jobs: kinds, options, and the rows that hold their state.
+
+`handlers` runs each kind of job, `worker` its process.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, insert, select, update
+
+from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.journal import format_current_time
+from wsabie.collection.db.tables import jobs
+from wsabie.collection.folder.collection import Collection
+from wsabie.core.errors import InputError, NotFoundError
+
+FINAL = ("done", "failed", "stopped")
+JOB_OPTIONS: dict[str, dict[str, type]] = {
+    "scan": {"rehash": bool},
+    "train": {"full": bool, "epochs": int, "even_if_worse": bool},
+    "apply": {"again": bool, "accept_above": float, "min_precision": float},
+    "tidy": {"least": float},
+    "compare": {"models": list},
+    "map": {},
+    "index": {},
+}
+"""Options of each kind of job."""
+
+MAX_WAITING = 20
+
+
+class Job(NamedTuple):
+    """Long task that a person started.
+
+    Attributes
+    ----------
+    id : int
+    kind : {"scan", "train", "apply", "tidy", "compare", "map", "index"}
+    state : {"waiting", "running", "done", "failed", "stopped"}
+    by : str
+    options : dict
+    progress : dict
+        "stage", "done", "total", "unit" and "figures" of the current stage; "curve": figures of the epochs so far.
+    result : dict or None
+    error : str or None
+    asked, started, ended : str or None
+    """
+
+    id: int
+    kind: str
+    state: str
+    by: str
+    options: dict[str, Any]
+    progress: dict[str, Any]
+    result: dict[str, Any] | None
+    error: str | None
+    asked: str
+    started: str | None
+    ended: str | None
+
+
+def enqueue_job(collection: Collection, kind: str, options: Mapping[str, Any], *, by: str) -> Job:
+    """Add a job to the queue; if an equal one waits already, return that.
+
+    Raises
+    ------
+    InputError
+        The kind or an option is unknown, or `MAX_WAITING` jobs wait already.
+    """
+    _check_options(kind, options)
+    row = {
+        "kind": kind,
+        "state": "waiting",
+        "by": by,
+        "options": dict(options),
+        "progress": {},
+        "asked": format_current_time(),
+    }
+    with begin_write(collection.engine) as connection:
+        query = select(jobs.c.id, jobs.c.kind, jobs.c.options).where(jobs.c.state == "waiting")
+        waiting_jobs = connection.execute(query).all()
+        number = next((job_id for job_id, *same in waiting_jobs if same == [kind, dict(options)]), None)
+        if number is None and len(waiting_jobs) >= MAX_WAITING:
+            raise InputError(f"{len(waiting_jobs)} jobs wait already; ask again when some of them are done")
+        if number is None:
+            number = connection.execute(insert(jobs).values(row)).inserted_primary_key[0]  # type: ignore[index]
+    return read_job(collection, number)
+
+
+def _check_options(kind: str, options: Mapping[str, Any]) -> None:
+    if kind not in JOB_OPTIONS:
+        raise InputError(f"there is no job {kind!r}; choose one of {', '.join(JOB_OPTIONS)}")
+    for name, value in options.items():
+        option_type = JOB_OPTIONS[kind].get(name)
+        if option_type is None:
+            raise InputError(f"a {kind} job has no option {name!r}; it has {', '.join(JOB_OPTIONS[kind])}")
+        if isinstance(value, bool) != (option_type is bool) or not isinstance(
+            value, (int, float) if option_type is float else option_type
+        ):
+            raise InputError(f"the option {name!r} of a {kind} job is {value!r}; give a {option_type.__name__}")
+        if isinstance(value, list) and not all(type(entry) is int for entry in value):
+            raise InputError(f"the option {name!r} of a {kind} job is {value!r}; give a list of numbers")
+
+
+def read_job(collection: Collection, number: int) -> Job:
+    """Return a job by its id.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such job.
+    """
+    with begin_read(collection.engine) as connection:
+        row = connection.execute(select(jobs).where(jobs.c.id == number)).first()
+    if row is None:
+        raise NotFoundError(f"there is no job {number}")
+    return Job(*row)
+
+
+def list_jobs(collection: Collection, k: int = 50) -> list[Job]:
+    """Return the jobs, last first."""
+    with begin_read(collection.engine) as connection:
+        return [Job(*row) for row in connection.execute(select(jobs).order_by(jobs.c.id.desc()).limit(k))]
+
+
+def stop_job(collection: Collection, number: int) -> Job:
+    """Stop a waiting or running job; an ended one stays as it is."""
+    update_jobs(
+        collection, (jobs.c.id == number) & jobs.c.state.not_in(FINAL), state="stopped", ended=format_current_time()
+    )
+    return read_job(collection, number)
+
+
+def claim_job(collection: Collection) -> Job | None:
+    """Mark the first waiting job as running and return it."""
+    with begin_write(collection.engine) as connection:
+        first = select(jobs.c.id).where(jobs.c.state == "waiting").order_by(jobs.c.id).limit(1)
+        number = connection.execute(first).scalar()
+        if number is not None:
+            connection.execute(
+                update(jobs).where(jobs.c.id == number).values(state="running", started=format_current_time())
+            )
+    return None if number is None else read_job(collection, number)
+
+
+def update_jobs(collection: Collection, condition: ColumnElement[bool], **values: Any) -> None:
+    """Update columns of the jobs that fulfil a condition."""
+    with begin_write(collection.engine) as connection:
+        connection.execute(update(jobs).where(condition).values(values))

@@ -1,0 +1,224 @@
+"""Enrichment of labels from WordNet or another graph: synset, language, parent and synonyms."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sqlalchemy import Connection, select
+
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.journal import Row, begin_entry
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.labels import label_store
+from wsabie.core.errors import InputError
+from wsabie.vocabulary.concept_matching import match_labels
+from wsabie.vocabulary.hierarchy import make_lookup_key
+from wsabie.vocabulary.knowledge_graph import UP, KnowledgeGraph
+
+_MAX_ID = 20  # characters of the column
+_MAX_LANGUAGE = 35
+
+
+class EnrichmentCounts(NamedTuple):
+    """Number of labels that got each field, and of labels without a known concept."""
+
+    labels: int
+    meanings: int
+    languages: int
+    parents: int
+    synonyms: int
+    unknown: int
+
+
+class LabelEnrichment(NamedTuple):
+    """New fields of a label; "" and () for fields that stay."""
+
+    label: str
+    wordnet: str
+    language: str
+    parent: str
+    synonyms: tuple[str, ...]
+
+
+class _EnrichmentPlan(NamedTuple):
+    """New columns by label id, and rows of new synonyms."""
+
+    columns: dict[int, Row]
+    synonyms: list[Row]
+
+
+def plan_enrichment(
+    collection: Collection, knowledge: KnowledgeGraph, *, table: Mapping[str, str] | None = None
+) -> list[LabelEnrichment]:
+    """Return the changes that `enrich_labels` would make, by label name.
+
+    Raises
+    ------
+    InputError
+        The table has an unknown id.
+    """
+    names, concepts = _match_concepts(collection, knowledge, table)
+    with begin_read(collection.engine) as connection:
+        plan = _make_plan(connection, knowledge, names, concepts)
+    synonyms: dict[int, list[str]] = {}
+    for row in plan.synonyms:
+        synonyms.setdefault(row["label_id"], []).append(row["name"])
+    enrichments = [
+        LabelEnrichment(
+            names[number],
+            new.get("wordnet", ""),
+            new.get("language", ""),
+            names[new["parent_id"]] if "parent_id" in new else "",
+            tuple(synonyms.get(number, ())),
+        )
+        for number, new in plan.columns.items()
+        if new or number in synonyms
+    ]
+    return sorted(enrichments)
+
+
+def enrich_labels(
+    collection: Collection, knowledge: KnowledgeGraph, by: str, *, table: Mapping[str, str] | None = None
+) -> EnrichmentCounts:
+    """Fill empty fields of labels from a knowledge graph; existing values stay.
+
+    A label gets its synset, the language of its name if that is unique, the nearest more general label of the
+    collection as its parent, and the names of the synset whose first sense it is as synonyms, unless they are labels.
+
+    Parameters
+    ----------
+    collection : Collection
+    knowledge : KnowledgeGraph
+    by : str
+    table : mapping of str to str, or None
+        Concept ids by label, chosen by hand; an empty id means no concept.
+
+    Raises
+    ------
+    InputError
+        The table has an unknown id.
+    """
+    names, concepts = _match_concepts(collection, knowledge, table)
+    with begin_entry(collection.engine, by, "fill") as change:
+        columns, new_names = _make_plan(change.connection, knowledge, names, concepts)
+        counts = {
+            field: sum(field in new for new in columns.values()) for field in ("wordnet", "language", "parent_id")
+        }
+        change.set(tables.labels, columns)
+        change.add(tables.synonyms, new_names)
+        change.told = (
+            f"filled in {len(concepts):,} labels: {counts['parent_id']:,} parents, {len(new_names):,} synonyms"
+        )
+    filled = counts["wordnet"], counts["language"], counts["parent_id"], len(new_names)
+    return EnrichmentCounts(len(names), *filled, len(names) - len(concepts))
+
+
+def _match_concepts(
+    collection: Collection, knowledge: KnowledgeGraph, table: Mapping[str, str] | None
+) -> tuple[dict[int, str], dict[int, str]]:
+    """Return label names by id, and the concepts of the labels that match one."""
+    with begin_read(collection.engine) as connection:
+        names = label_store.read_label_names(connection)
+    matches = match_labels(knowledge, list(names.values()), table)
+    return names, {
+        number: concept for number, concept in zip(names, matches.concepts, strict=True) if concept is not None
+    }
+
+
+def _make_plan(
+    connection: Connection, knowledge: KnowledgeGraph, names: Mapping[int, str], concepts: Mapping[int, str]
+) -> _EnrichmentPlan:
+    ancestors, synonyms = _find_broader_labels(knowledge, concepts), _find_synonyms(knowledge, concepts)
+    rows = {row["id"]: row for row in _read_rows(connection)}
+    columns: dict[int, Row] = {}
+    parents = {number: row["parent_id"] for number, row in rows.items()}
+    for number, concept in concepts.items():
+        if number not in rows or rows[number]["name"] != names[number]:
+            continue  # merged or renamed since
+        columns[number] = new = _fill_columns(knowledge, rows[number], concept)
+        parent = next(
+            (
+                candidate
+                for candidate in ancestors.get(number, ())
+                if candidate in rows and not _would_be_own_ancestor(parents, number, candidate)
+            ),
+            None,
+        )
+        if rows[number]["parent_id"] is None and parent is not None:
+            new["parent_id"] = parents[number] = parent
+    existing = label_store.find_labels(connection, synonyms)
+    new_names = [
+        {"name": name, "label_id": number, "language": language}
+        for name, (number, language) in synonyms.items()
+        if name not in existing and number in columns
+    ]
+    return _EnrichmentPlan(columns, new_names)
+
+
+def _fill_columns(knowledge: KnowledgeGraph, row: Row, concept: str) -> Row:
+    """Return new values of the empty columns of a label."""
+    new: Row = {}
+    if not row["wordnet"] and len(concept) <= _MAX_ID:
+        new["wordnet"] = concept
+    concept_entry = knowledge.concept(concept)
+    key = make_lookup_key(row["name"])
+    name_languages = {
+        name_language
+        for name, name_language in zip(concept_entry.names, concept_entry.languages, strict=True)
+        if make_lookup_key(name) == key
+    }
+    if (
+        not row["language"]
+        and len(name_languages) == 1
+        and 0 < len(name_language := name_languages.pop()) <= _MAX_LANGUAGE
+    ):
+        new["language"] = name_language
+    return new
+
+
+def _find_broader_labels(knowledge: KnowledgeGraph, concepts: Mapping[int, str]) -> dict[int, list[int]]:
+    """Return up to five more general labels of each label, nearest first."""
+    labels_by_concept: dict[str, int] = {}
+    for number, concept in concepts.items():
+        labels_by_concept.setdefault(concept, number)
+    ancestors = {}
+    for number, concept in concepts.items():
+        broader_labels = [
+            labels_by_concept[broader]
+            for broader in knowledge.reach([concept], UP)
+            if broader != concept and broader in labels_by_concept
+        ]
+        ancestors[number] = broader_labels[:5]
+    return ancestors
+
+
+def _find_synonyms(knowledge: KnowledgeGraph, concepts: Mapping[int, str]) -> dict[str, tuple[int, str]]:
+    """Return synonyms of concepts with label id and language; the first label of a concept wins."""
+    synonyms: dict[str, tuple[int, str]] = {}
+    for number, concept in concepts.items():
+        concept_entry = knowledge.concept(concept)
+        for name, language in zip(concept_entry.names, concept_entry.languages, strict=True):
+            try:
+                synonym = label_store.normalise_name(name)
+            except InputError:
+                continue
+            if knowledge.senses(name)[:1] == [concept] and len(language) <= _MAX_LANGUAGE:
+                synonyms.setdefault(synonym, (number, language))
+    return synonyms
+
+
+def _read_rows(connection: Connection) -> Iterable[Row]:
+    query = select(tables.labels).where(tables.labels.c.merged_into.is_(None))
+    return [dict(row._mapping) for row in connection.execute(query)]
+
+
+def _would_be_own_ancestor(parents: Mapping[int, int | None], number: int, parent: int) -> bool:
+    """Return whether this parent would put a label above itself."""
+    step: int | None = parent
+    visited = set[int]()
+    while step is not None and step not in visited:
+        if step == number:
+            return True
+        visited.add(step)
+        step = parents.get(step)
+    return False

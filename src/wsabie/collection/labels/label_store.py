@@ -1,0 +1,340 @@
+"""The labels of a collection: name lookup, synonyms, parents, merging and deletion."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, select
+
+from wsabie.collection.db.journal import JournalWriter, Row, read_rows
+from wsabie.collection.db.tables import annotations, labels, merge_exclusions, synonyms
+from wsabie.core.errors import InputError, NotFoundError, UnknownLabelError
+from wsabie.vocabulary.label_names import find_closest_names, normalise_label_name
+
+MAX_LENGTH = 500
+"""Longest name, in characters."""
+
+_BATCH_SIZE = 500
+_LANGUAGE = re.compile(
+    r"(?=.{1,35}$)[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*"
+)  # registered first parts have at most three letters
+_CONCEPT_ID = re.compile("[!-~]{1,20}")
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+"""Break and direction marks: names that differ only in these look the same."""
+_JOINING = str.maketrans("", "", "\u200c\u200d")
+
+
+class MergeCounts(NamedTuple):
+    """Result of a merge: moved annotations and dropped duplicates."""
+
+    moved: int
+    duplicates: int
+
+
+class DeletionCounts(NamedTuple):
+    """Result of a deletion: the label's name, deleted annotations, and former children."""
+
+    name: str
+    tags: int
+    children: int
+
+
+def normalise_name(name: str) -> str:
+    """Normalise a label name; joiners stay (Persian has U+200C), other invisible characters go.
+
+    Raises
+    ------
+    InputError
+        The name is empty, longer than `MAX_LENGTH`, or has unprintable characters.
+
+    Examples
+    --------
+    >>> normalise_name("  sea   gull ")
+    'sea gull'
+    >>> normalise_name("\\u202bas\\u00adsistent"), len(normalise_name("\\u0645\\u06cc\\u200c\\u062e"))
+    ('assistent', 4)
+    """
+    name = normalise_label_name(_INVISIBLE.sub("", name))
+    visible = name.translate(_JOINING)
+    if not visible or len(name) > MAX_LENGTH or not visible.isprintable():
+        raise InputError(f"{name[:40]!r} cannot be a label; a name has 1 to {MAX_LENGTH} characters that can be seen")
+    return name
+
+
+def normalise_language(language: str) -> str:
+    """Normalise a language tag; "" means no language.
+
+    Raises
+    ------
+    InputError
+        The language is no tag of BCP 47.
+
+    Examples
+    --------
+    >>> normalise_language(" zh-Hant "), normalise_language("")
+    ('zh-Hant', '')
+    """
+    language = language.strip()
+    if language and not _LANGUAGE.fullmatch(language):
+        raise InputError(
+            f"{language[:40]!r} is no language; write its code of two or three letters, as BCP 47 has it: de, zh-Hant"
+        )
+    return language
+
+
+def normalise_concept(wordnet: str) -> str:
+    """Normalise the id of a synset or another concept; "" means none.
+
+    Raises
+    ------
+    InputError
+        The id has more than 20 characters, or blanks or other invalid characters.
+    """
+    wordnet = wordnet.strip()
+    if wordnet and not _CONCEPT_ID.fullmatch(wordnet):
+        raise InputError(f"{wordnet[:40]!r} is no id of a meaning; give one such as n02084071")
+    return wordnet
+
+
+def find_labels(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+    """Return label ids by name or synonym; a merged label gives its target."""
+    sorted_names = sorted(set(names))
+    label_ids: dict[str, int] = {}
+    for lo in range(0, len(sorted_names), _BATCH_SIZE):
+        part = sorted_names[lo : lo + _BATCH_SIZE]
+        query = select(synonyms.c.name, synonyms.c.label_id).where(synonyms.c.name.in_(part))
+        label_ids |= _read_dict(connection, query)
+        query = select(labels.c.name, labels.c.id).where(labels.c.name.in_(part), labels.c.merged_into.is_(None))
+        label_ids |= _read_dict(connection, query)
+    return label_ids
+
+
+def find_label(connection: Connection, name: str) -> int:
+    """Return the id of the label with this name or synonym.
+
+    Raises
+    ------
+    UnknownLabelError
+        There is no such label; the message names the closest.
+    """
+    name = normalise_name(name)
+    number = find_labels(connection, [name]).get(name)
+    if number is None:
+        all_names = read_label_names(connection).values()
+        near = ", ".join(find_closest_names(name, all_names))
+        hint = (
+            f"the closest: {near}"
+            if near
+            else "nor one like it; check the spelling"
+            if all_names
+            else "there are none yet"
+        )
+        raise UnknownLabelError(f"there is no label {name!r} here; {hint}")
+    return number
+
+
+def read_label_names(connection: Connection) -> dict[int, str]:
+    """Return the names of all unmerged labels by id."""
+    query = select(labels.c.id, labels.c.name).where(labels.c.merged_into.is_(None)).order_by(labels.c.id)
+    return _read_dict(connection, query)
+
+
+def ensure_labels(change: JournalWriter, names: Iterable[str], language: str = "") -> dict[str, int]:
+    """Return label ids by name; missing labels are added.
+
+    Raises
+    ------
+    InputError
+        A name is invalid.
+    """
+    names = list(dict.fromkeys(normalise_name(name) for name in names))
+    label_ids = find_labels(change.connection, names)
+    new_names = [name for name in names if name not in label_ids]
+    rows = [{"name": name, "language": language, "wordnet": ""} for name in new_names]
+    return label_ids | dict(zip(new_names, change.add(labels, rows), strict=True))
+
+
+def rename_label(change: JournalWriter, number: int, name: str) -> None:
+    """Rename a label; the old name becomes a synonym.
+
+    Raises
+    ------
+    InputError
+        Another label has the name, or the name is invalid.
+    """
+    name, old = normalise_name(name), read_label(change.connection, number)
+    owner_id = find_labels(change.connection, [name]).get(name)
+    if owner_id not in (None, number):
+        raise InputError(f"another label is called {name!r} already; merge {old['name']!r} into it instead")
+    equal_synonyms = change.connection.execute(select(synonyms.c.id).where(synonyms.c.name == name)).scalars().all()
+    change.remove(synonyms, equal_synonyms)
+    change.set(labels, {number: {"name": name}})
+    if name != old["name"]:
+        change.add(synonyms, [{"name": old["name"], "label_id": number, "language": old["language"]}])
+
+
+def add_synonyms(change: JournalWriter, number: int, languages: Mapping[str, str]) -> list[str]:
+    """Add synonyms with their languages to a label; return the names that other labels have.
+
+    A synonym that exists gets the language, if one is given.
+    """
+    normalised = {normalise_name(name): language for name, language in languages.items()}
+    label_ids = find_labels(change.connection, normalised)
+    change.add(
+        synonyms,
+        [
+            {"name": name, "label_id": number, "language": language}
+            for name, language in normalised.items()
+            if name not in label_ids
+        ],
+    )
+    synonym_ids = _read_dict(
+        change.connection, select(synonyms.c.name, synonyms.c.id).where(synonyms.c.label_id == number)
+    )
+    language_edits = {
+        synonym_ids[name]: {"language": language}
+        for name, language in normalised.items()
+        if name in label_ids and name in synonym_ids and language
+    }
+    change.set(synonyms, language_edits)
+    return [name for name in normalised if label_ids.get(name, number) != number]
+
+
+def remove_synonyms(change: JournalWriter, number: int, unwanted: Iterable[str]) -> None:
+    """Remove synonyms of a label.
+
+    Raises
+    ------
+    InputError
+        A name is no synonym of the label.
+    """
+    c, names = synonyms.c, {normalise_name(name) for name in unwanted}
+    synonym_ids = _read_dict(change.connection, select(c.name, c.id).where(c.label_id == number))
+    if names - synonym_ids.keys():
+        name = read_label(change.connection, number)["name"]
+        raise InputError(f"{min(names - synonym_ids.keys())!r} is no other name of {name!r}; look at its names again")
+    change.remove(synonyms, [synonym_ids[name] for name in names])
+
+
+def set_parent(change: JournalWriter, number: int, parent: int | None) -> None:
+    """Put a label below another, or below none.
+
+    Raises
+    ------
+    InputError
+        The parent is below the label.
+    """
+    if parent is not None and number in (parent, *list_ancestors(change.connection, parent)):
+        raise InputError(
+            f"{read_label(change.connection, number)['name']!r} would be above itself; choose another parent"
+        )
+    change.set(labels, {number: {"parent_id": parent}})
+
+
+def merge_label(change: JournalWriter, number: int, into: int) -> MergeCounts:
+    """Merge a label into another: annotations, synonyms and children move; its name becomes a synonym.
+
+    If an item has both, the annotation of the target stays.
+
+    Raises
+    ------
+    InputError
+        The labels are the same.
+    NotFoundError
+        A label is missing or was merged.
+    """
+    source, target = read_label(change.connection, number), read_label(change.connection, into)
+    if number == into:
+        raise InputError(f"{target['name']!r} cannot be merged into itself; give two labels")
+    a, connection = annotations.c, change.connection
+    target_places = {
+        (row[0], row[1]) for row in connection.execute(select(a.item_id, a.region).where(a.label_id == into))
+    }
+    source_rows = connection.execute(select(a.id, a.item_id, a.region).where(a.label_id == number)).all()
+    duplicate_ids = [row[0] for row in source_rows if (row[1], row[2]) in target_places]
+    moves = {row[0]: {"label_id": into} for row in source_rows if (row[1], row[2]) not in target_places}
+    change.remove(annotations, duplicate_ids)
+    change.set(annotations, moves)
+    is_below = number in list_ancestors(connection, into)
+    children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars()
+    change.set(labels, {child: {"parent_id": into} for child in children if child != into})
+    if is_below:
+        change.set(labels, {into: {"parent_id": source["parent_id"]}})
+    source_synonyms = connection.execute(select(synonyms.c.id).where(synonyms.c.label_id == number)).scalars()
+    change.set(synonyms, {synonym_id: {"label_id": into} for synonym_id in source_synonyms})
+    change.set(labels, {number: {"merged_into": into, "parent_id": None}})
+    change.add(synonyms, [{"name": source["name"], "label_id": into, "language": source["language"]}])
+    change.told = change.told or f"merged {source['name']!r} into {target['name']!r}"
+    return MergeCounts(len(moves), len(duplicate_ids))
+
+
+def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False) -> DeletionCounts:
+    """Delete a label with its synonyms; its children move up to its parent.
+
+    Raises
+    ------
+    NotFoundError
+        The label is missing or was merged.
+    InputError
+        The label has annotations, and `with_tags` is False.
+    """
+    label, connection = read_label(change.connection, number), change.connection
+    tags = connection.execute(select(annotations.c.id).where(annotations.c.label_id == number)).scalars().all()
+    if tags and not with_tags:
+        message = f"{label['name']!r} is accepted or rejected {len(tags):,} times"
+        raise InputError(
+            f"{message}; to delete these tags too: --with-tags",
+            served=f"{message}; delete these tags too (`with_tags`), or merge it into another label",
+        )
+    change.remove(annotations, tags)
+    children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars().all()
+    change.set(labels, {child: {"parent_id": label["parent_id"]} for child in children})
+    label_ids = [*reversed(_list_merged_labels(connection, number)), number]  # each after the labels merged into it
+    is_synonym = synonyms.c.label_id == number
+    change.remove(synonyms, connection.execute(select(synonyms.c.id).where(is_synonym)).scalars().all())
+    for part in (label_ids[lo : lo + _BATCH_SIZE] for lo in range(0, len(label_ids), _BATCH_SIZE)):
+        pairs = merge_exclusions.c.label_a.in_(part) | merge_exclusions.c.label_b.in_(part)
+        change.remove(merge_exclusions, connection.execute(select(merge_exclusions.c.id).where(pairs)).scalars().all())
+    for label_id in label_ids:
+        change.remove(labels, [label_id])
+    return DeletionCounts(label["name"], len(tags), len(children))
+
+
+def _list_merged_labels(connection: Connection, number: int) -> list[int]:
+    """Return all labels merged into a label, directly or in steps."""
+    merged_ids, pending = list[int](), [number]
+    while pending:
+        query = select(labels.c.id).where(labels.c.merged_into.in_(pending[:_BATCH_SIZE]))
+        pending = [*pending[_BATCH_SIZE:], *(sources := connection.execute(query).scalars().all())]
+        merged_ids += sources
+        if number in sources or len(set(merged_ids)) < len(merged_ids):
+            raise RecursionError("labels were merged in a circle")
+    return merged_ids
+
+
+def read_label(connection: Connection, number: int) -> Row:
+    """Return the row of a label.
+
+    Raises
+    ------
+    NotFoundError
+        The label is missing or was merged.
+    """
+    rows = read_rows(connection, labels, [number])
+    if not rows or rows[0]["merged_into"] is not None:
+        raise NotFoundError(f"there is no label number {number}; it may have been merged into another")
+    return rows[0]
+
+
+def list_ancestors(connection: Connection, number: int) -> list[int]:
+    """Return the ancestors of a label, nearest first."""
+    ancestors: list[int] = []
+    parent = read_label(connection, number)["parent_id"]
+    while parent is not None and parent not in ancestors:
+        ancestors.append(parent)
+        parent = read_label(connection, parent)["parent_id"]
+    return ancestors
+
+
+def _read_dict(connection: Connection, query: Any) -> dict[Any, Any]:
+    return {key: value for key, value in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`

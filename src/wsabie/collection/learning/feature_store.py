@@ -1,0 +1,301 @@
+"""Features of a collection's items, stored by content, once for each feature extractor.
+
+    features/describer.json             {"schema": 1, "describer": FINGERPRINT}: the extractor of new models
+    features/FINGERPRINT/describer/     the extractor
+    features/FINGERPRINT/00000000.parquet ...   about `SHARD` rows a file, written whole and never changed
+
+All of it may be deleted at any time: it is computed again, and models hold a copy of their extractor.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+from typing import Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import Connection, select, update
+
+from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.tables import items
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.scan.file_inspection import read_file_stat, rescan_error
+from wsabie.core.arrays import Bool, Matrix
+from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.progress import SILENT, Progress, Stage
+from wsabie.features.base.extraction import fit_extractor
+from wsabie.features.base.extraction_shards import build_shard_path, read_summary, write_shard
+from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection
+from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.base.sampling import iterate_item_batches
+from wsabie.features.extractor_registry import create_extractor, load_extractor
+from wsabie.io.formats.parquet.feature_columns import DENSE
+from wsabie.io.records import Item, ItemList
+from wsabie.storage.atomic_files import write_text
+from wsabie.storage.rejects import Rejects
+
+SHARD = 1024
+"""Number of items in a file; a killed command loses about as many."""
+SAMPLE = 4000
+"""Maximum number of items that an extractor is fitted on."""
+
+_CHUNK = 500
+_MIN_PARALLEL = 64  # items that are worth starting processes
+_CACHED_SHARDS = 8
+
+
+class MissingFeatures(NamedTuple):
+    """Hashes of items without features: unreadable ones, and those gone or changed since the scan."""
+
+    unreadable: list[str]
+    changed: list[str]
+
+
+@dataclass
+class FeatureStore:
+    """Features by one extractor.
+
+    Attributes
+    ----------
+    folder : Path
+    extractor : FeatureExtractor
+    places : dict of str to (shard, row)
+        Place of each content's row.
+    """
+
+    folder: Path
+    extractor: FeatureExtractor
+    fingerprint: str
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+    n_shards: int = 0
+    _cache: "OrderedDict[int, Matrix]" = field(default_factory=OrderedDict)
+
+    def note(self, shard: int, hashes: Iterable[str]) -> None:
+        """Register the rows of a shard."""
+        self.places.update((content, (shard, row)) for row, content in enumerate(hashes))
+        self.n_shards = max(self.n_shards, shard + 1)
+
+    def matrix(self, hashes: Sequence[str]) -> tuple[Matrix, Bool]:
+        """Return the rows of contents in their order, (n_stored, n_features), and a mask of them, (n,)."""
+        is_stored = np.array([content in self.places for content in hashes], bool)
+        places = np.array([self.places[content] for content in hashes if content in self.places], np.int64).reshape(
+            -1, 2
+        )
+        shards, order = np.unique(places[:, 0]), np.argsort(places[:, 0], kind="stable")
+        parts = [self._shard(int(shard))[places[places[:, 0] == shard, 1]] for shard in shards]
+        original_order = np.argsort(order, kind="stable")
+        if self.extractor.dense:
+            matrix = np.concatenate(parts) if parts else np.empty((0, self.extractor.n_features_), np.float32)
+            return matrix[original_order], is_stored
+        from scipy.sparse import csr_matrix, vstack
+
+        matrix = vstack(parts, format="csr") if parts else csr_matrix((0, self.extractor.n_features_), dtype=np.float32)
+        return matrix[original_order], is_stored
+
+    def _shard(self, number: int) -> Matrix:
+        if number not in self._cache:
+            self._cache[number] = _read_shard(build_shard_path(self.folder, number), self.extractor)
+            while len(self._cache) > _CACHED_SHARDS:
+                self._cache.popitem(last=False)
+        self._cache.move_to_end(number)
+        return self._cache[number]
+
+
+def open_feature_store(collection: Collection, extractor: FeatureExtractor) -> FeatureStore:
+    """Return the feature store of an extractor; damaged files are removed and computed again."""
+    fingerprint = extractor.fingerprint()
+    store = FeatureStore(collection.features / fingerprint, extractor, fingerprint)
+    for path in sorted(store.folder.glob("*.parquet")):
+        summary = read_summary(path)
+        names = None if summary is None or summary.key != fingerprint or not path.stem.isdigit() else _read_names(path)
+        if names is None:
+            path.unlink(missing_ok=True)
+        else:
+            store.note(int(path.stem), names)
+    return store
+
+
+def choose_feature_extractor(
+    collection: Collection, name: str | None, *, seed: int, executor: Executor | None, progress: Progress
+) -> FeatureExtractor:
+    """Return the collection's extractor, or fit another one if it is requested.
+
+    Raises
+    ------
+    InputError
+        No item can be read, or the extractor is unknown.
+    """
+    current = _load_current_extractor(collection)
+    candidate = create_extractor(name, seed=seed)
+    if current is not None and (name is None or current.name == candidate.name):
+        return current
+    hashes, missing = _sample_hashes(collection), MissingFeatures([], [])
+    if not hashes:
+        raise InputError(
+            f"{collection.folder} has no items yet; run: wsabie collection scan {quote(str(collection.folder))}",
+            served="the collection has no items yet; put files into its folder, and press Scan on the page Status",
+        )
+    with SILENT.stage("", None, "") as stage:
+        source = ItemList(collection.folder, list(_iterate_files(collection, hashes, missing, stage)))
+    if not len(source):
+        raise rescan_error(
+            collection.folder, f"of {len(hashes):,} items all files changed since the last scan, or went away"
+        )
+    extractor = fit_extractor(candidate, source, executor, progress, Rejects())
+    save_feature_extractor(collection, extractor)
+    return extractor
+
+
+def save_feature_extractor(collection: Collection, extractor: FeatureExtractor) -> None:
+    """Make this the extractor of new models."""
+    fingerprint = extractor.fingerprint()
+    extractor.save(collection.features / fingerprint / "describer")
+    document = json.dumps({"schema": 1, "describer": fingerprint}) + "\n"
+    write_text(collection.features / "describer.json", document)
+
+
+def extract_missing_features(
+    collection: Collection,
+    store: FeatureStore,
+    hashes: Sequence[str],
+    *,
+    executor: Executor | None = None,
+    progress: Progress,
+) -> MissingFeatures:
+    """Compute the rows of contents that have none; unreadable items are marked.
+
+    Parameters
+    ----------
+    hashes : sequence of str
+        Content hashes.
+    """
+    new_hashes = list(dict.fromkeys(content for content in hashes if content not in store.places))
+    missing_features = MissingFeatures([], [])
+    if new_hashes:
+        run = SerialExecutor() if executor is None or len(new_hashes) < _MIN_PARALLEL else executor
+        with progress.stage("describing items", len(new_hashes), "items") as stage:
+            batches = iterate_item_batches(
+                _iterate_files(collection, new_hashes, missing_features, stage), store.extractor.together
+            )
+            _store_results(store, store.extractor.describe(batches, executor=run), missing_features, stage)
+    _mark_unreadable(collection, missing_features.unreadable)
+    return missing_features
+
+
+def _store_results(
+    store: FeatureStore, batches: Iterable[list[Any]], missing_features: MissingFeatures, stage: Stage
+) -> None:
+    rows: list[ItemFeatures] = []
+    for batch in batches:
+        for result in batch:
+            if isinstance(result, ItemRejection):
+                missing_features.unreadable.append(result.id)
+            else:
+                rows += result
+        stage.advance(len(batch))
+        if len(rows) >= SHARD:
+            _write(store, rows)
+            rows = []
+    if rows:
+        _write(store, rows)
+
+
+def _write(store: FeatureStore, rows: list[ItemFeatures]) -> None:
+    number = store.n_shards
+    write_shard(build_shard_path(store.folder, number), rows, [], store.fingerprint, store.extractor.dense)
+    store.note(number, [row.id for row in rows])
+
+
+def _iterate_files(
+    collection: Collection, hashes: list[str], missing_features: MissingFeatures, stage: Stage
+) -> Iterator[Item]:
+    """Yield one unchanged file for each content."""
+    roots = collection.roots()
+    for lo in range(0, len(hashes), _CHUNK):
+        part = hashes[lo : lo + _CHUNK]
+        with begin_read(collection.engine) as connection:
+            files = _find_files(connection, part, roots)
+        for content in part:
+            path = next(
+                (file for file, size, modified in files.get(content, ()) if _is_unchanged(file, size, modified)), None
+            )
+            if path is None:
+                missing_features.changed.append(content)
+                stage.advance(1)
+            else:
+                yield Item(content, path, ())
+
+
+def _find_files(
+    connection: Connection, hashes: list[str], roots: dict[int, Path]
+) -> dict[str, list[tuple[Path, int | None, int | None]]]:
+    c = items.c
+    query = select(c.hash, c.root_id, c.path, c.size, c.modified).where(c.hash.in_(hashes), c.state == "present")
+    files: dict[str, list[tuple[Path, int | None, int | None]]] = {}
+    for content, root, path, size, modified in connection.execute(query.order_by(c.id)):
+        if root in roots:
+            files.setdefault(content, []).append((roots[root] / path, size, modified))
+    return files
+
+
+def _is_unchanged(path: Path, size: int | None, modified: int | None) -> bool:
+    stat = read_file_stat(path)
+    return stat is not None and size in (None, stat.size) and modified in (None, stat.modified)
+
+
+def _mark_unreadable(collection: Collection, unreadable: list[str]) -> None:
+    for lo in range(0, len(unreadable), _CHUNK):
+        part = unreadable[lo : lo + _CHUNK]
+        with begin_write(collection.engine) as connection:
+            query = update(items).where(items.c.hash.in_(part), items.c.state == "present")
+            connection.execute(query.values(state="unreadable"))
+
+
+def _sample_hashes(collection: Collection) -> list[str]:
+    """Return contents in the order of their hashes: an arbitrary sample, but always the same."""
+    c = items.c
+    query = select(c.hash).where(c.state == "present", c.hash.is_not(None)).distinct().order_by(c.hash).limit(SAMPLE)
+    with begin_read(collection.engine) as connection:
+        return list(connection.execute(query).scalars())
+
+
+def _load_current_extractor(collection: Collection) -> FeatureExtractor | None:
+    try:
+        document = json.loads((collection.features / "describer.json").read_bytes()[:1000])
+        return load_extractor(collection.features / Path(str(document["describer"])).name / "describer")
+    except (OSError, ValueError, KeyError, TypeError, WsabieError):
+        return None  # deleted or damaged: the caller fits it again
+
+
+def _read_names(path: Path) -> list[str] | None:
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_table
+
+    try:
+        names: list[str] = read_table(path, columns=["id"], page_checksum_verification=True)["id"].to_pylist()
+    except (ArrowException, OSError):
+        return None
+    return names
+
+
+def _read_shard(path: Path, extractor: FeatureExtractor) -> Matrix:
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_table
+    from scipy.sparse import csr_matrix
+
+    columns = [DENSE] if extractor.dense else ["indices", "values"]
+    try:
+        table = read_table(path, columns=columns, page_checksum_verification=True).combine_chunks()
+        lists = [table[name].combine_chunks() for name in columns]
+        flat = [values.flatten().to_numpy(zero_copy_only=False) for values in lists]
+        if extractor.dense:
+            return flat[0].astype(np.float32).reshape(len(table), extractor.n_features_)
+        starts = np.concatenate([[0], np.cumsum(lists[0].value_lengths().to_numpy(zero_copy_only=False))])
+        rows = csr_matrix((flat[1], flat[0].astype(np.int32), starts), (len(table), extractor.n_features_))
+        rows.check_format(full_check=True)
+    except (ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path} is damaged; remove it and run the same command again") from error
+    return rows

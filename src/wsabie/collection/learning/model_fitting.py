@@ -1,0 +1,177 @@
+"""Fit models on examples, or update them with changes."""
+
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+
+from wsabie.collection.annotations.training_examples import TrainingExamples
+from wsabie.collection.learning.feature_store import FeatureStore
+from wsabie.collection.learning.learning_curve import EpochCallback, LearningCurve, Point
+from wsabie.collection.registry.model_registry import LoadedModel
+from wsabie.core.arrays import Int64, Matrix
+from wsabie.core.errors import InputError
+from wsabie.core.executors import Executor
+from wsabie.core.progress import Progress
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.training.epoch_stats import EpochStats
+from wsabie.vocabulary.label_names import Vocabulary
+
+REPLAYED = 4
+"""Number of old items for each changed one in an update, so that the model forgets nothing."""
+FEWEST_REPLAYED = 1000
+EPOCHS = 5
+"""Number of epochs of an update."""
+
+
+class FitSettings(NamedTuple):
+    """Length, resources and seed of a training; epochs None chooses the default."""
+
+    epochs: int | None
+    threads: int | None
+    seed: int
+    executor: Executor | None
+    progress: Progress
+    watch: EpochCallback
+
+
+class FitResult(NamedTuple):
+    """Fitted model, labels of its columns, and its training; `best` is the chosen epoch."""
+
+    model: Wsabie
+    labels: Int64
+    n_rows: int
+    n_epochs: int
+    curve: list[Point]
+    best: int
+
+
+class _EpochMonitor:
+    """Monitor that collects the figures of the epochs and the best epoch."""
+
+    def __init__(self, watch: EpochCallback) -> None:
+        self._watch, self._curve = watch, LearningCurve()
+        self.epochs, self.best, self.best_figure = 0, 0, -1.0
+
+    def note(self, loss: float, figure: float) -> bool:
+        """Record an epoch; return True if it is the best so far."""
+        self.epochs += 1
+        point: Point = {"epoch": self.epochs, "loss": round(loss, 6), "MAP": round(figure, 6)}
+        self._curve.add(point)
+        self._watch(point)
+        if figure <= self.best_figure:
+            return False
+        self.best, self.best_figure = self.epochs, figure
+        return True
+
+    def make_result(self, model: Wsabie, labels: Int64, n_rows: int) -> FitResult:
+        return FitResult(model, labels, n_rows, len(model.history_), self._curve.points, self.best)
+
+
+def fit_model(examples: TrainingExamples, store: FeatureStore, dim: int, run: FitSettings) -> FitResult:
+    """Fit a model from scratch; labels without a training item are left out."""
+    train, holdout = examples.take(~examples.held_out), _select_holdout(examples)
+    columns = np.flatnonzero(np.asarray((train.Y > 0).sum(axis=0)).ravel())
+    model = Wsabie(dim, epochs=run.epochs or "auto", threads=run.threads, seed=run.seed)
+    X, Y = store.matrix(train.hashes)[0], train.Y[:, columns]
+    truth = holdout.Y[:, columns]
+    _require_known_label(truth)
+    names = [examples.names[i] for i in columns]
+    validation = store.matrix(holdout.hashes)[0], truth
+    monitor = _EpochMonitor(run.watch)
+
+    def note(stats: EpochStats) -> None:
+        monitor.note(stats.loss, stats.validation or 0.0)
+
+    model.fit(
+        X,
+        Y,
+        validation=validation,
+        sample_weight=train.weights,
+        label_names=names,
+        progress=run.progress,
+        on_epoch=note,
+    )
+    return monitor.make_result(model, examples.labels[columns], len(train.hashes))
+
+
+def update_model(
+    base: LoadedModel, examples: TrainingExamples, store: FeatureStore, changed: frozenset[str], run: FitSettings
+) -> FitResult:
+    """Update a model with changed items, items of new labels, and a sample of old ones.
+
+    The held-out items choose the epoch and calibrate the probabilities.
+    """
+    train, holdout = examples.take(~examples.held_out), _select_holdout(examples)
+    counts = np.asarray((train.Y > 0).sum(axis=0)).ravel()
+    is_new = np.array(
+        [count > 0 and label not in base.labels for count, label in zip(counts, examples.labels, strict=True)]
+    )
+    labels = np.concatenate([base.labels, examples.labels[is_new]])
+    model = copy(base.model)
+    model.threads = run.threads
+    model.vocabulary_ = Vocabulary(_list_current_names(base, examples))
+    rows = _select_rows(train, changed, np.flatnonzero(is_new), run.seed + len(model.history_))
+    sample = train.take(rows)
+    X, Y = store.matrix(sample.hashes)[0], _select_columns(sample.Y, examples.labels, labels)
+    names = [
+        *model.vocabulary_,
+        *(name for name, is_new_label in zip(examples.names, is_new, strict=True) if is_new_label),
+    ]
+    X_holdout, truth = store.matrix(holdout.hashes)[0], _select_columns(holdout.Y, examples.labels, labels)
+    _require_known_label(truth)
+    best, monitor = model, _EpochMonitor(run.watch)
+    n_epochs = run.epochs or EPOCHS
+    with run.progress.stage("learning changes", n_epochs, "epochs") as stage:
+        for _ in range(n_epochs):
+            model.partial_fit(X, Y, sample_weight=sample.weights, label_names=names, epochs=1)
+            figure = model.score(X_holdout, truth)
+            stage.advance(1, MAP=figure)
+            if monitor.note(model.history_[-1].loss, figure):
+                best = copy(model)
+    return monitor.make_result(best.calibrate(X_holdout, truth), labels, len(rows))
+
+
+def _select_holdout(examples: TrainingExamples) -> TrainingExamples:
+    return examples.take(examples.held_out & ~examples.unjudged)
+
+
+def _require_known_label(truth: Matrix) -> None:
+    if not (truth.data > 0).any():
+        raise InputError(
+            "none of the items that are held out to judge a model has a label that other items have; tag more items "
+            "with the same labels"
+        )
+
+
+def _select_columns(Y: Matrix, labels: Int64, new_labels: Int64) -> Matrix:
+    """Return the columns of some labels in their order; a label that Y lacks gets an empty one."""
+    from scipy.sparse import csr_matrix
+
+    column_of = {int(label): column for column, label in enumerate(new_labels)}
+    columns = np.array([column_of.get(int(label), -1) for label in labels])
+    entries = Y.tocoo()
+    is_kept = columns[entries.col] >= 0
+    places = entries.row[is_kept], columns[entries.col[is_kept]]
+    return csr_matrix((entries.data[is_kept], places), (Y.shape[0], len(new_labels)))
+
+
+def _list_current_names(base: LoadedModel, examples: TrainingExamples) -> list[str]:
+    """Return the current names of the model's labels; a former name that is taken is marked."""
+    current_names = dict(zip(examples.labels.tolist(), examples.names, strict=True))
+    used_names = set(examples.names)
+    names = []
+    for label, former_name in zip(base.labels.tolist(), base.model.vocabulary_, strict=True):
+        name = current_names.get(label, former_name)
+        names.append(f"{name} (label {label}, before)" if label not in current_names and name in used_names else name)
+    return names
+
+
+def _select_rows(train: TrainingExamples, changed: frozenset[str], new: Int64, seed: int) -> Int64:
+    """Return the rows that changed or have a new label, and a random sample of the others."""
+    is_changed = np.array([name in changed for name in train.hashes], bool)
+    is_changed |= np.asarray((train.Y[:, new] > 0).sum(axis=1)).ravel() > 0
+    unchanged = np.flatnonzero(~is_changed)
+    n = min(len(unchanged), max(FEWEST_REPLAYED, REPLAYED * int(is_changed.sum())))
+    sample = np.random.default_rng([seed, 5]).choice(unchanged, n, replace=False)
+    return np.sort(np.concatenate([np.flatnonzero(is_changed), sample]))

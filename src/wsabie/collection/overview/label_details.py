@@ -1,0 +1,232 @@
+"""Details of one label, its nearest neighbours, and example items of labels."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import Connection, func, or_, select, union_all
+
+from wsabie.collection.annotations.decisions import find_model_in_use
+from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.tables import annotations, items, labels, merge_exclusions, synonyms
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.labels import label_store
+from wsabie.collection.labels.label_list import Label, build_label_query, make_label
+from wsabie.collection.learning.suggestions import build_pending_query
+from wsabie.collection.merge_proposals.proposal_search import LabelCount, read_merge_targets
+from wsabie.collection.registry.item_embeddings import load_model_in_use
+from wsabie.collection.registry.model_registry import LoadedModel
+from wsabie.collection.registry.thresholds import PRECISIONS
+from wsabie.collection.search.label_embeddings import find_nearest_labels
+from wsabie.core.errors import InputError
+
+MAX_CHILDREN = 500
+"""Largest number of listed children, the most frequent."""
+
+_BATCH_SIZE = 500
+_QUERIES_AT_ONCE = 100  # one subquery a label: an index gives the newest few, a window function would read all
+
+
+class LabelNeighbour(NamedTuple):
+    """Nearby label in the embedding space of the model in use."""
+
+    label: LabelCount
+    cosine: float
+
+
+class LabelSynonym(NamedTuple):
+    """Other name of a label."""
+
+    name: str
+    language: str
+
+
+class LabelThreshold(NamedTuple):
+    """Lowest probability whose suggestions reach `precision`; None if there is none."""
+
+    precision: float
+    probability: float | None
+    own: bool
+
+
+class LabelEvaluation(NamedTuple):
+    """Held-out results of a model for one label.
+
+    Attributes
+    ----------
+    model : int
+    known : bool
+        The model was trained on the label.
+    suggested, right : int
+        Number of suggestions for held-out items, and of correct ones.
+    limits : list of LabelThreshold
+    """
+
+    model: int
+    known: bool
+    suggested: int
+    right: int
+    limits: list[LabelThreshold]
+
+
+class LabelDetails(NamedTuple):
+    """Label with its relatives, suggestions and evaluation.
+
+    Attributes
+    ----------
+    label : Label
+    names : list of LabelSynonym
+        Synonyms.
+    above : list of LabelCount
+        Ancestors, nearest first.
+    below : list of LabelCount
+        Children.
+    apart : list of LabelCount
+        Labels excluded from merging with it.
+    waiting : int
+        Number of undecided suggestions of the model in use.
+    held_out : LabelEvaluation or None
+        Evaluation of the model in use; None if no model opens.
+    """
+
+    label: Label
+    names: list[LabelSynonym]
+    above: list[LabelCount]
+    below: list[LabelCount]
+    apart: list[LabelCount]
+    waiting: int
+    held_out: LabelEvaluation | None
+
+
+class ExampleItem(NamedTuple):
+    """Item with the hash of its content."""
+
+    id: int
+    hash: str | None
+
+
+def read_label_details(collection: Collection, number: int) -> LabelDetails:
+    """Return a label by its id.
+
+    Raises
+    ------
+    NotFoundError
+        The label is missing or was merged.
+    """
+    loaded_model = _load_model(collection)
+    with begin_read(collection.engine) as connection:
+        label_store.read_label(connection, number)
+        row = connection.execute(build_label_query(number)).one()
+        s, c = synonyms.c, labels.c
+        query = select(s.name, s.language).where(s.label_id == number).order_by(s.language, s.name)
+        names = [LabelSynonym(*row_values) for row_values in connection.execute(query)]
+        children = (
+            connection.execute(select(c.id).where(c.parent_id == number, c.merged_into.is_(None))).scalars().all()
+        )
+        model, merge_targets = find_model_in_use(connection), read_merge_targets(connection)
+        child_counts = read_labels_by_number(connection, children)
+        child_labels = sorted(child_counts.values(), key=lambda label: (-label.items, label.name))
+        return LabelDetails(
+            make_label(row, [synonym.name for synonym in names], len(children)),
+            names,
+            _read_in_order(connection, label_store.list_ancestors(connection, number)),
+            child_labels[:MAX_CHILDREN],
+            _read_in_order(connection, _read_exclusions(connection, number, merge_targets)),
+            0 if model is None else _count_rows(connection, build_pending_query(model, 0, number)),
+            None if loaded_model is None else _evaluate_label(loaded_model, connection, number, merge_targets),
+        )
+
+
+def find_label_neighbours(collection: Collection, number: int, k: int = 10) -> list[LabelNeighbour]:
+    """Return the nearest labels, nearest first; none if no model knows the label.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such label.
+    """
+    with begin_read(collection.engine) as connection:
+        label_store.read_label(connection, number)
+    neighbours = find_nearest_labels(collection, number, k)
+    with begin_read(collection.engine) as connection:
+        labels_by_id = read_labels_by_number(connection, [neighbour for neighbour, _, _ in neighbours])
+    return [
+        LabelNeighbour(labels_by_id[neighbour], cosine)
+        for neighbour, _, cosine in neighbours
+        if neighbour in labels_by_id
+    ]
+
+
+def read_labels_by_number(connection: Connection, numbers: Sequence[int]) -> dict[int, LabelCount]:
+    """Return labels by id, without merged ones."""
+    labels_by_id: dict[int, LabelCount] = {}
+    a, c = annotations.c, labels.c
+    for lo in range(0, len(numbers), _BATCH_SIZE):
+        part = numbers[lo : lo + _BATCH_SIZE]
+        counts = select(a.label_id, func.count(a.item_id.distinct())).where(a.label_id.in_(part), a.state == "accepted")
+        item_counts: dict[int, int] = {row[0]: row[1] for row in connection.execute(counts.group_by(a.label_id))}
+        query = select(c.id, c.name, c.language).where(c.id.in_(part), c.merged_into.is_(None))
+        labels_by_id |= {row[0]: LabelCount(*row, item_counts.get(row[0], 0)) for row in connection.execute(query)}
+    return labels_by_id
+
+
+def find_example_items(connection: Connection, numbers: Iterable[int], k: int) -> dict[int, list[ExampleItem]]:
+    """Return a few items of each label, the newest first."""
+    label_ids, a, c = list(numbers), annotations.c, items.c
+    joined = annotations.join(items, c.id == a.item_id)
+    query = select(a.label_id, a.item_id, c.hash).select_from(joined).distinct()
+    query = query.where(a.state == "accepted", c.state == "present").order_by(a.item_id.desc()).limit(k)
+    examples: dict[int, list[ExampleItem]] = {number: [] for number in label_ids}
+    for lo in range(0, len(label_ids), _QUERIES_AT_ONCE):
+        queries = (query.where(a.label_id == number).subquery() for number in label_ids[lo : lo + _QUERIES_AT_ONCE])
+        for number, *item in connection.execute(union_all(*map(select, queries))):
+            examples[number].append(ExampleItem(*item))
+    return {number: sorted(label_items, reverse=True) for number, label_items in examples.items()}
+
+
+def _read_in_order(connection: Connection, numbers: Sequence[int]) -> list[LabelCount]:
+    labels_by_id = read_labels_by_number(connection, numbers)
+    return [labels_by_id[number] for number in numbers if number in labels_by_id]
+
+
+def _read_exclusions(connection: Connection, number: int, merge_targets: dict[int, int]) -> list[int]:
+    """Return the labels that a label must not be merged with; merged ones give their targets."""
+    equivalent_ids = [number, *(merged_id for merged_id, target in merge_targets.items() if target == number)]
+    c, excluded_ids = merge_exclusions.c, set[int]()
+    for lo in range(0, len(equivalent_ids), _BATCH_SIZE):
+        part = equivalent_ids[lo : lo + _BATCH_SIZE]
+        query = select(c.label_a, c.label_b).where(or_(c.label_a.in_(part), c.label_b.in_(part)))
+        excluded_ids.update(
+            merge_targets.get(label_id, label_id) for row in connection.execute(query) for label_id in row
+        )
+    return sorted(excluded_ids - {number})
+
+
+def _load_model(collection: Collection) -> LoadedModel | None:
+    try:
+        return load_model_in_use(collection)
+    except InputError:  # reported by the routes and commands that need a model
+        return None
+
+
+def _evaluate_label(
+    model: LoadedModel, connection: Connection, number: int, merge_targets: dict[int, int]
+) -> LabelEvaluation | None:
+    try:
+        held_out = model.judged
+        limits = [model.threshold(precision) for precision in PRECISIONS]
+    except InputError:
+        return None
+    equivalent_ids = [number, *(merged_id for merged_id, target in merge_targets.items() if target == number)]
+    is_of_label = np.isin(held_out.labels, equivalent_ids)
+    return LabelEvaluation(
+        model.number,
+        bool((model.labels_now(connection) == number).any()),
+        int(is_of_label.sum()),
+        int(held_out.right[is_of_label].sum()),
+        [LabelThreshold(limit.precision, limit.own.get(number, limit.common), number in limit.own) for limit in limits],
+    )
+
+
+def _count_rows(connection: Connection, query: Any) -> int:
+    return connection.execute(select(func.count()).select_from(query.subquery())).scalar() or 0

@@ -1,0 +1,206 @@
+"""Approximate indices of item embeddings, for collections too large for exact search.
+
+models/FOLDER/points/index-SIMILARITY/   the codes, and the "items" and "marks" of their points
+
+Items that came after the index are scored exactly, and items that are gone are skipped. `apply` rebuilds the index when
+these are more than a fiftieth of all.
+"""
+
+import logging
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from wsabie.collection.db.cache import FileCache
+from wsabie.core.arrays import Int64
+from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.progress import SILENT, Progress
+from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
+
+if TYPE_CHECKING:
+    from wsabie.collection.folder.collection import Collection
+    from wsabie.collection.registry.item_embeddings import ItemEmbeddings
+    from wsabie.search.approximate_index import ApproximateIndex
+    from wsabie.search.exact_index import ExactIndex
+    from wsabie.search.faiss_codes import CodesKind
+
+CHANGED = 0.02
+"""Share of changed points above which an index is rebuilt."""
+
+SENSIBLE = 100_000
+"""Minimum number of items for which an index is proposed; an exact search of fewer takes a millisecond or two."""
+
+_SIMILARITIES = ("dot", "cosine")
+_log = logging.getLogger("wsabie")
+
+
+class IndexReport(NamedTuple):
+    """Similarity of a new index and its `ApproximateIndex.facts`."""
+
+    similarity: str
+    facts: dict[str, Any]
+
+
+class IndexStatus(NamedTuple):
+    """State of the index of a model's items.
+
+    Attributes
+    ----------
+    state : {"ready", "none", "few", "not installed"}
+        "few": fewer than `SENSIBLE` items and no index.
+    recall : float or None
+        Share of the ten nearest items that the index finds, for the worse similarity.
+    milliseconds, exact_milliseconds : float or None
+        Duration of a search with and without the index, for the slower similarity.
+    """
+
+    state: Literal["ready", "none", "few", "not installed"]
+    recall: float | None = None
+    milliseconds: float | None = None
+    exact_milliseconds: float | None = None
+
+
+def read_index_status(model: Path, n_items: int) -> IndexStatus:
+    """Return the state of a model's index for this number of items."""
+    if find_spec("faiss") is None:
+        return IndexStatus("not installed")
+    configs = [parts.config for similarity in _SIMILARITIES if (parts := _load_state(model, similarity, verify=False))]
+    if len(configs) < len(_SIMILARITIES):
+        return IndexStatus("few" if n_items < SENSIBLE else "none")
+    try:
+        durations = [{effort: ms for effort, _, ms in config["curve"]}[config["effort"]] for config in configs]
+        recall = min(float(config["recall"]) for config in configs)
+        exact = max(float(config["exact_milliseconds"]) for config in configs)
+        return IndexStatus("ready", recall, max(durations), exact)
+    except (KeyError, TypeError, ValueError):
+        return IndexStatus("none")
+
+
+def index_items(
+    collection: "Collection", *, kind: "CodesKind" = "ivf", recall: float = 0.95, progress: Progress = SILENT
+) -> list[IndexReport]:
+    """Build the indices of the model in use, by inner product and by cosine, tuned on its items.
+
+    Raises
+    ------
+    InputError
+        There is no model, it has processed fewer than 1,000 items, or faiss is not installed.
+    """
+    from wsabie.collection.registry.item_embeddings import load_model_in_use, load_search_index
+
+    folder = load_model_in_use(collection).path
+    return _build_indices(folder, load_search_index(folder), kind, recall, progress)
+
+
+def renew_indices(collection: "Collection", model: Path, progress: Progress = SILENT) -> list[IndexReport]:
+    """Rebuild the indices of a model if much has changed, or if only earlier models have some."""
+    from wsabie.collection.registry.item_embeddings import load_search_index
+    from wsabie.search.label_index import WANTED
+
+    if not any(collection.models.glob("*/points/index-*/config.json")):
+        return []
+    try:
+        search_index = load_search_index(model)
+    except InputError:  # it has processed no items
+        return []
+    states = [_load_state(model, similarity) for similarity in _SIMILARITIES]
+    if all(state is not None and _is_current(state, search_index[0]) for state in states):
+        return []
+    config = next((state.config for state in states if state is not None), {})
+    try:
+        return _build_indices(
+            model, search_index, config.get("kind", "ivf"), float(config.get("wanted", WANTED)), progress
+        )
+    except InputError as error:
+        _log.warning("the index of the items was not made anew: %s", error)
+        return []
+
+
+def _is_current(state: ModelState, points: "ItemEmbeddings") -> bool:
+    """Return True if few points have no code and few codes no point."""
+    places = _map_positions(state, points)
+    if places is None:
+        return False
+    n_shared = int((places >= 0).sum())
+    return all(n - n_shared <= CHANGED * n for n in (len(points.items), len(places)))
+
+
+def load_item_index(model: Path, points: "ItemEmbeddings", exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
+    """Return the approximate index if one exists and fits, else the exact one."""
+    config = _index_folder(model, exact.similarity) / "config.json"
+    try:
+        stat = config.stat()
+    except OSError:
+        return exact
+    # The cached value holds the exact index, so its id cannot be reused meanwhile.
+    key = config, stat.st_mtime_ns, stat.st_ino, id(exact)
+    return _index_cache.get(key, lambda: _open(model, points, exact))
+
+
+_index_cache = FileCache["ExactIndex | ApproximateIndex"](4)
+
+
+def _open(model: Path, points: "ItemEmbeddings", exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
+    from wsabie.search.approximate_index import ApproximateIndex
+
+    state = _load_state(model, exact.similarity)
+    places = None if state is None else _map_positions(state, points)
+    if state is None or places is None:
+        return exact
+    try:
+        index = ApproximateIndex.from_parts(state, exact, places)
+    except (WsabieError, KeyError, TypeError, ValueError) as error:
+        _log.warning(
+            "%s cannot be used (%s), so items are searched exactly", _index_folder(model, exact.similarity), error
+        )
+        return exact
+    return exact if index is None else index
+
+
+def _build_indices(
+    model: Path,
+    search_index: "tuple[ItemEmbeddings, ExactIndex, ExactIndex]",
+    kind: "CodesKind",
+    recall: float,
+    progress: Progress,
+) -> list[IndexReport]:
+    from wsabie.search.approximate_index import ApproximateIndex
+
+    points, reports = search_index[0], []
+    with progress.stage("indexing", len(_SIMILARITIES), "indices") as bar:
+        for similarity, exact in zip(_SIMILARITIES, search_index[1:], strict=True):
+            index = ApproximateIndex.build(exact, kind=kind, recall=recall)
+            parts = index.to_parts()
+            item_tensors = {"items": points.items, "marks": points.marks}
+            save_model_folder(
+                _index_folder(model, similarity), ModelState(parts.kind, parts.config, parts.tensors | item_tensors)
+            )
+            reports.append(IndexReport(similarity, index.facts()))
+            bar.advance(1)
+    return reports
+
+
+def _index_folder(model: Path, similarity: str) -> Path:
+    return model / "points" / f"index-{similarity}"
+
+
+def _load_state(model: Path, similarity: str, *, verify: bool = True) -> ModelState | None:
+    folder = _index_folder(model, similarity)
+    if not (folder / "config.json").exists():
+        return None
+    try:
+        return open_model_folder(folder, verify=verify)
+    except WsabieError as error:
+        _log.warning("%s; items are searched exactly", error)
+        return None
+
+
+def _map_positions(state: ModelState, points: "ItemEmbeddings") -> Int64 | None:
+    """Return the current position of each coded point, -1 if it is gone or changed; None if unknown."""
+    items, marks = state.tensors.get("items"), state.tensors.get("marks")
+    if items is None or marks is None or items.ndim != 1 or items.shape != marks.shape or not len(points.items):
+        return None
+    places: Int64 = np.minimum(np.searchsorted(points.items, items), len(points.items) - 1)
+    return np.where(points.contains(items, marks), places, -1)

@@ -1,0 +1,1 @@
+"""Foundations of every package: errors, array types, validation, progress and execution protocols."""

@@ -1,0 +1,74 @@
+"""Errors meant for the user: one sentence that says what is wrong, where, and what to do next."""
+
+
+class WsabieError(Exception):
+    """Base of every error that is the input's fault and not the program's.
+
+    The command line prints it as one line and exits with 1; it is never shown as a traceback.
+
+    Parameters
+    ----------
+    *message : object
+        One sentence.
+    served : str
+        The sentence for people with a browser, where the other names a command or a folder of the service's machine.
+    """
+
+    def __init__(self, *message: object, served: str = "") -> None:
+        super().__init__(*message)
+        self.served = served
+
+
+def bracket_detail(error: BaseException) -> str:
+    """Return the text of an error in brackets behind a blank; nothing for a bare MemoryError.
+
+    Examples
+    --------
+    >>> bracket_detail(MemoryError("64 GiB")), bracket_detail(MemoryError())
+    (' (64 GiB)', '')
+    """
+    text = str(error).strip()
+    return f" ({text})" if text else ""
+
+
+class InputError(WsabieError, ValueError):
+    """Data or parameters that cannot be used."""
+
+
+class InputTypeError(InputError, TypeError):
+    """Data of an unusable type, such as a dictionary among numbers."""
+
+
+class UnsuitableModelError(InputError):
+    """Model that does not suit these data; a comparison continues without it."""
+
+
+class NotCalibratedError(InputError, AttributeError):
+    """Probabilities requested from a model fitted without validation rows; `hasattr` is then False."""
+
+
+class NotFoundError(InputError):
+    """Request for an object by a number that does not exist."""
+
+
+class BusyError(InputError):
+    """Resource that another process holds for too long; the caller may try again."""
+
+
+class CollectionError(InputError):
+    """Collection database that is damaged, missing or out of reach; no other request helps."""
+
+
+class ModelFolderError(WsabieError):
+    """Model folder that is missing, damaged, or of another version."""
+
+
+class DivergenceError(WsabieError, FloatingPointError):
+    """Training produced non-finite or exploding parameters."""
+
+
+class UnknownLabelError(WsabieError, KeyError):
+    """Label that the model has never seen; the message names the closest ones."""
+
+    def __str__(self) -> str:  # KeyError would print the repr of the sentence
+        return str(self.args[0])

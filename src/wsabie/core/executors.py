@@ -1,0 +1,196 @@
+"""Executors of independent work, in this process or a process pool; results keep the order of items."""
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from wsabie.core.errors import WsabieError
+from wsabie.core.memory_budget import share_memory_budgets
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Shared = TypeVar("Shared")
+
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_log = logging.getLogger("wsabie")
+
+
+class Executor(Protocol):
+    """Maps a picklable function over items, lazily, in order, holding only a few items at a time."""
+
+    @property
+    def standing(self) -> bool:
+        """Return whether workers stay from one map to the next, so that short maps are worth handing out."""
+        ...
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]: ...
+
+    def map_with(
+        self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
+    ) -> Iterator[Result]:
+        """Yield the results of `function(shared, item)`; `shared` travels to each worker only once."""
+        ...
+
+
+class WorkerError(WsabieError):
+    """Worker process that ended before its work was done."""
+
+
+class SerialExecutor:
+    """Executor that runs everything in this process.
+
+    Examples
+    --------
+    >>> list(SerialExecutor().map(abs, [-1, 2]))
+    [1, 2]
+    >>> list(SerialExecutor().map_with(pow, 2, [3, 4]))
+    [8, 16]
+    """
+
+    standing = False
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        return map(function, items)
+
+    def map_with(
+        self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
+    ) -> Iterator[Result]:
+        return (function(shared, item) for item in items)
+
+
+class ProcessExecutor:
+    """Pool of `workers` spawned processes; at most `2 * workers` items are in flight.
+
+    Work begins in this process. It continues in the pool once an item has taken about as long as a worker
+    takes to start, so a few items never start one and need not travel. Spawn, not fork: the parent may hold
+    threads (BLAS, training), and a fork would copy their locks. A script that uses it needs the usual
+    `if __name__ == "__main__":`. Linear algebra in a worker runs on one thread, so that `workers` processes use
+    `workers` cores.
+
+    Parameters
+    ----------
+    workers : int
+    local_seconds : float
+        Seconds of work that are done here first.
+
+    Raises
+    ------
+    WorkerError
+        While results are taken: a worker was killed, for example for want of memory. (What kills this process while
+        work begins here is not reported.)
+    """
+
+    standing = False
+
+    def __init__(self, workers: int, local_seconds: float = 1.0) -> None:
+        self.workers = workers
+        self.local_seconds = local_seconds
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        return self._run(function, function, items, None)
+
+    def map_with(
+        self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
+    ) -> Iterator[Result]:
+        return self._run(partial(function, shared), partial(_call_with_shared, function), items, shared)
+
+    def _run(
+        self,
+        local_function: Callable[[Item], Result],
+        pool_function: Callable[[Item], Result],
+        items: Iterable[Item],
+        shared: Any,
+    ) -> Iterator[Result]:
+        items = iter(items)
+        yield from self._run_first_items(local_function, items)
+        with share_memory_budgets():  # workers together hold what one process may hold
+            try:
+                pool = self._open_pool(shared)
+            except OSError as error:  # their locks need shared memory
+                _log.warning("no worker processes can be started (%s): this process does it all", error)
+                yield from map(local_function, items)
+                return
+            yield from self._run_in_pool(pool, pool_function, items)
+
+    def _run_first_items(self, function: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[Result]:
+        """Yield the results of the first items, computed on one BLAS thread as a worker would."""
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        spent = 0.0
+        for item in items if self.local_seconds > 0 else ():
+            started = time.perf_counter()
+            with threadpool_limits(1):
+                result = function(item)
+            spent += time.perf_counter() - started
+            yield result
+            if spent >= self.local_seconds:
+                return
+
+    def _open_pool(self, shared: Any) -> "ProcessPoolExecutor":
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        spawn = get_context("spawn")
+        return ProcessPoolExecutor(self.workers, mp_context=spawn, initializer=_begin_worker, initargs=(shared,))
+
+    def _run_in_pool(
+        self, pool: "ProcessPoolExecutor", function: Callable[[Item], Result], items: Iterator[Item]
+    ) -> Iterator[Result]:
+        from concurrent.futures import Future
+        from concurrent.futures.process import BrokenProcessPool
+
+        futures: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                futures.append(pool.submit(function, item))
+                if len(futures) >= 2 * self.workers:
+                    yield futures.popleft().result()
+            while futures:
+                yield futures.popleft().result()
+        except BrokenProcessPool as error:
+            raise WorkerError(
+                f"one of {self.workers} worker processes was killed, perhaps for want of memory; "
+                "run again with fewer workers"
+            ) from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+_shared: Any = None  # in a worker: what its pool gave to all items
+
+
+def _begin_worker(shared: Any) -> None:
+    global _shared
+    _shared = shared
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    disable_blas_threads()
+
+
+def disable_blas_threads() -> None:
+    """Limit linear algebra to one thread for the rest of this process."""
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))  # for libraries that are loaded later
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)  # for those that are loaded already
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent is killed; it would wait for work for ever."""
+    from multiprocessing import connection, parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def _call_with_shared(function: Callable[[Any, Item], Result], item: Item) -> Result:
+    return function(_shared, item)

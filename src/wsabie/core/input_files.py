@@ -1,0 +1,79 @@
+"""Safe opening of input files: a pipe or a device could block a reader, or feed it for ever."""
+
+import os
+import stat
+from io import BufferedReader, FileIO
+from pathlib import Path
+
+from wsabie.core.errors import InputError
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def open_input(path: str | Path, *, pipe: bool = False) -> BufferedReader:
+    """Open a file to read its bytes.
+
+    Parameters
+    ----------
+    path : str or Path
+    pipe : bool
+        A pipe is read too, because the user has named it and it is read once; without a writer it waits.
+
+    Raises
+    ------
+    InputError
+        A pipe, a device, or a socket.
+    OSError
+        Missing, a folder, or forbidden.
+    """
+    if pipe and is_pipe(path):
+        return Path(path).open("rb")
+    handle = os.open(path, _FLAGS)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(21, "Is a directory", str(path))
+        if not stat.S_ISREG(mode):
+            name = str(path).encode("utf-8", "backslashreplace").decode()
+            raise InputError(f"{name} is a pipe or a device and no regular file; save its content to a file")
+        return BufferedReader(FileIO(handle))
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_input(path: str | Path) -> bytes:
+    """Return the bytes of a regular file; errors are those of `open_input`."""
+    with open_input(path) as stream:
+        return stream.read()
+
+
+def is_regular_file(path: str | Path) -> bool:
+    """Return whether a path leads to a regular file; False if it may not be inspected."""
+    return stat.S_ISREG(_mode_of(path))
+
+
+def is_pipe(path: str | Path) -> bool:
+    """Return whether a path leads to a pipe, such as /dev/fd/63 of a process substitution."""
+    return stat.S_ISFIFO(_mode_of(path))
+
+
+def format_open_error(error: Exception) -> str:
+    """Return the system's phrase for an error of `open_input`, or else the error's own sentence.
+
+    Examples
+    --------
+    >>> (
+    ...     format_open_error(FileNotFoundError(2, "No such file or directory", "a.jpg")),
+    ...     format_open_error(ValueError("null byte")),
+    ... )
+    ('No such file or directory', 'null byte')
+    """
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _mode_of(path: str | Path) -> int:
+    try:
+        return os.stat(path).st_mode  # noqa: PTH116 - of text, too
+    except (OSError, ValueError):
+        return 0

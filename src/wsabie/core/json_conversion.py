@@ -1,0 +1,24 @@
+"""Conversion of values for JSON."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def to_json_value(value: Any) -> Any:
+    """Return a copy that JSON can hold: arrays and tuples become lists, NaN and infinities None.
+
+    Examples
+    --------
+    >>> to_json_value({"mean": np.float32(0.5), "rows": (1, np.int64(2)), "worst": float("nan")})
+    {'mean': 0.5, 'rows': [1, 2], 'worst': None}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): to_json_value(item) for key, item in value.items()}
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [to_json_value(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

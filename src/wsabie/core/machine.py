@@ -1,0 +1,100 @@
+"""Resources of this machine and the versions that run on it, for defaults and reports."""
+
+import getpass
+import os
+import platform
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+_REPORTED = ("wsabie", "numpy", "scipy", "scikit-learn", "numba", "pyarrow", "safetensors", "pillow")
+
+CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""Microseconds of processor time and the period that they are for (Linux, control groups of version 2)."""
+MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""Bytes, or "max"."""
+TOLD = 10**8
+"""Bytes of memory from which on what is to be made of them says so before it begins."""
+
+
+def get_user_name() -> str:
+    """Return the login name of this process's user, or "uid 12345" if the system has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"uid {os.getuid()}"
+
+
+def count_available_cores() -> int:
+    """Count the cores that this process may use, given CPU affinity and the quota of a container."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    return max(1, min(cores, _quota(CPU_QUOTA)))
+
+
+def _quota(file: Path) -> int:
+    """Return the whole cores that the control group's quota allows; a huge number without one."""
+    try:
+        allowed, period = map(int, file.read_text(encoding="ascii").split())
+    except (OSError, ValueError):  # no such file, or "max 100000"
+        return sys.maxsize
+    return allowed // max(period, 1)
+
+
+def get_available_memory() -> int:
+    """Return the bytes of memory of the machine, or of a container's limit if that is lower."""
+    names = ("SC_PHYS_PAGES", "SC_PAGE_SIZE")
+    has_page_counts = hasattr(os, "sysconf") and all(name in os.sysconf_names for name in names)
+    machine = os.sysconf(names[0]) * os.sysconf(names[1]) if has_page_counts else sys.maxsize
+    try:
+        return min(machine, int(MEMORY_LIMIT.read_text(encoding="ascii")))
+    except (OSError, ValueError):  # no such file, or "max"
+        return machine
+
+
+def collect_versions() -> dict[str, str]:
+    """Return the versions for every report and model folder, by package name."""
+    versions = {"python": platform.python_version(), "machine": platform.machine()}
+    for name in _REPORTED:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions
+
+
+_blas_lock = threading.Lock()
+_blas_users = 0
+_blas_limit: Any = None
+
+
+@contextmanager
+def limit_blas_threads() -> Iterator[None]:
+    """Run BLAS on one thread until the block ends, for work divided among our own threads.
+
+    BLAS's threads keep spinning after a product and take the core from the next thread; two products at once
+    would wait for each other. Several threads may enter; the last to leave restores the previous limit.
+    """
+    global _blas_users, _blas_limit
+    with _blas_lock:
+        if not _blas_users:
+            _blas_limit = _controller().limit(limits=1, user_api="blas")
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas_users -= 1
+            if not _blas_users:
+                _blas_limit.restore_original_limits()
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()

@@ -1,0 +1,267 @@
+"""Connection to a Ray cluster, or to a local one that ends with this process.
+
+Ray is configured to be quiet: it sends no usage statistics, starts no dashboard, and logs to its own files. With
+RAY_LOG_TO_DRIVER=1 in the environment it prints the output of its workers.
+"""
+
+import atexit
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from wsabie.core.errors import InputError
+from wsabie.core.machine import count_available_cores
+
+LOCAL = "local"
+"""Address of a cluster that is started on this machine."""
+CONNECT_SECONDS = 5.0
+"""Seconds in which a cluster's port must answer."""
+HANDSHAKE_SECONDS = 30.0
+"""Seconds in which the port must answer as Ray does."""
+RETRIES = 5
+"""Number of retries of an item whose worker or node was lost."""
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_task_oom_retries": str(RETRIES),
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # prevents a warning about a coming change
+}
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Setting that makes Ray use 127.0.0.1 as this machine's address and listen to no other machine."""
+
+Answer = TypeVar("Answer")
+_LOG_VARIABLE = "RAY_LOG_TO_DRIVER"
+_address: str | None = None  # of the cluster that this process is connected to
+
+
+def connect(address: str) -> None:
+    """Connect this process to a cluster, once; `disconnect` or the end of the process undo it.
+
+    Parameters
+    ----------
+    address : str
+        HOST:PORT of the head of a cluster with this machine as a node, or "local": a cluster of this machine alone,
+        whose processes listen to this machine only and end with this process.
+
+    Raises
+    ------
+    InputError
+        Ray is not installed, the cluster cannot be reached or has other versions than this process, or the process is
+        connected to another cluster.
+    """
+    global _address
+    if _address == address:
+        return
+    if _address is not None:
+        raise InputError(f"this process works with the Ray cluster {_address}; end it before it works with {address}")
+    ray = _import_ray(address)
+    if ray.is_initialized():
+        raise InputError("Ray was started in this process already; call ray.shutdown() first")
+    _start(ray) if address == LOCAL else _join(ray, address)
+    _address = address
+    atexit.register(disconnect)
+    try:
+        _refuse_other_versions()
+    except BaseException:
+        disconnect()
+        raise
+
+
+def disconnect() -> None:
+    """End the connection, and a local cluster with it."""
+    global _address
+    if _address is None:
+        return
+    import ray
+
+    _address = None
+    atexit.unregister(disconnect)
+    ray.shutdown()
+
+
+def _import_ray(address: str) -> Any:
+    """Import Ray after setting the environment variables that it reads on import."""
+    is_local = address == LOCAL or _parse_address(address)[0] in ("localhost", "127.0.0.1", "::1")
+    for name, value in (QUIET | LOOPBACK if is_local else QUIET).items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError(
+            f"--ray works with Ray, which cannot be imported here ({error}); run: pip install 'wsabie[ray]'"
+        ) from error
+    return ray
+
+
+def _parse_address(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise InputError(f"--ray {address} is no address of a Ray cluster; give HOST:PORT of its head, or local")
+    return host.strip("[]"), int(port)
+
+
+def _start(ray: Any) -> None:
+    folder = tempfile.mkdtemp(prefix="wsabie-ray-", dir="/tmp")  # socket names must be short
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    options = {"include_dashboard": False, "num_cpus": count_available_cores(), "_temp_dir": folder}
+    try:
+        _init(ray, address=LOCAL, **options)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(f"Ray cannot be started on this machine: {_first_line(error)}; leave --ray out") from error
+
+
+def _join(ray: Any, address: str) -> None:
+    host, port = _parse_address(address)
+    try:
+        socket.create_connection((host, port), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise InputError(
+            f"no Ray cluster can be reached at {address} ({error}); start one by `ray start --head`, "
+            "or give the address that it told"
+        ) from error
+    _refuse_foreign_port(ray, address)
+    try:
+        _init(ray, address=address)
+    except (OSError, RuntimeError, ValueError) as error:
+        if "Version mismatch" in str(error):
+            details = " ".join(str(error).split())
+            raise InputError(f"the Ray cluster {address} has other software than this process: {details}") from error
+        raise InputError(
+            f"the Ray cluster {address} cannot be joined: {_first_line(error)}; this machine has to be a node of it: "
+            f"run here `ray start --address={address}`"
+        ) from error
+
+
+def _refuse_foreign_port(ray: Any, address: str) -> None:
+    """Refuse a port where another program listens; Ray itself would retry for minutes."""
+    answers: list[Any] = []
+
+    def ask() -> None:
+        try:
+            answers.append(ray._raylet.GcsClient(address=address))
+        except Exception as error:
+            answers.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(HANDSHAKE_SECONDS)
+    if answers and isinstance(answers[0], ray.exceptions.AuthenticationError):
+        raise InputError(
+            f"the Ray cluster {address} asks for a token; run: export RAY_AUTH_MODE=token, with the token of its head "
+            "in ~/.ray/auth_token of this machine too"
+        ) from answers[0]
+    if not answers or isinstance(answers[0], Exception):
+        raise InputError(f"what answers at {address} is no Ray cluster that this Ray knows; give the address of a head")
+
+
+def _init(ray: Any, **options: Any) -> None:
+    shows_logs = os.environ.get(_LOG_VARIABLE) == "1"
+    level = logging.WARNING if shows_logs else logging.CRITICAL
+    with _defer_interrupts():
+        ray.init(log_to_driver=shows_logs, logging_level=level, **options)
+    if not shows_logs:
+        # raylets would print their reports among the results
+        ray._private.worker.print_to_stdstream = lambda *_, **__: None
+
+
+@contextmanager
+def _defer_interrupts() -> Iterator[None]:
+    """Defer Ctrl-C until Ray has started; Ray would lose it, or leave processes behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    previous_handler = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous_handler)
+    if pressed:
+        raise KeyboardInterrupt
+
+
+def run_on_every_node(function: Callable[..., Answer], *arguments: Any) -> dict[str, Answer]:
+    """Run a function on every node and return the answers by the node's name; lost nodes are left out."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    task = ray.remote(num_cpus=0)(function)
+    nodes = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
+    places = {node: NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes}
+    references = {node: task.options(scheduling_strategy=place).remote(*arguments) for node, place in places.items()}
+    answers = {}
+    for node, answer in references.items():
+        try:
+            answers[f"{nodes[node]} ({node[:8]})"] = ray.get(answer)
+        except ray.exceptions.RayTaskError as error:
+            raise InputError(
+                f"{_format_mismatch()}: {_first_line(error.cause)}; install the same on every node"
+            ) from error
+        except ray.exceptions.RayError:
+            continue
+    return answers
+
+
+def check_paths_on_nodes(paths: Iterable[Path]) -> None:
+    """Raise InputError for a path that some node cannot read; for a missing path its folder is checked."""
+    existing_paths = [
+        str(next(candidate for candidate in (path, *path.parents) if candidate.exists()))
+        for path in map(Path.absolute, paths)
+    ]
+    for node, unreadable in run_on_every_node(_list_unreadable, existing_paths).items():
+        if unreadable:
+            raise InputError(
+                f"{unreadable[0]} cannot be read on the node {node} of the Ray cluster; put it on a file system that "
+                "all nodes have at the same path"
+            )
+
+
+def _list_unreadable(paths: list[str]) -> list[str]:
+    return [path for path in paths if not os.access(path, os.R_OK)]
+
+
+def _refuse_other_versions() -> None:
+    """Refuse a cluster whose nodes have another version of wsabie or Python."""
+    for node, version in run_on_every_node(_versions).items():
+        if version != _versions():
+            raise InputError(
+                f"{_format_mismatch()}: {version} on {node}, and here {_versions()}; install the same on every node"
+            )
+
+
+def _versions() -> str:
+    from wsabie import __version__
+
+    return f"wsabie {__version__} on Python {sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _format_mismatch() -> str:
+    return f"the Ray cluster {_address} has other software than this process"
+
+
+def explain_worker_loss(error: BaseException) -> str:
+    """Summarise Ray's page-long explanation of a lost worker in a few words."""
+    from ray.exceptions import ActorUnavailableError, OutOfMemoryError
+
+    message = str(error).strip()
+    if isinstance(error, OutOfMemoryError):
+        return "its node has too little memory"
+    if isinstance(error, ActorUnavailableError):
+        return "it cannot be reached"
+    if "worker process has died" in message:
+        return "its process was killed, perhaps for want of memory"
+    if "node has died" in message:
+        return "its node is gone"
+    return (message.splitlines() or [type(error).__name__])[-1].strip()[:300]
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -1,0 +1,172 @@
+"""Join the steps that several workers took from the same tables.
+
+A row of a table moved by d_1, ..., d_n. Let S be the sum of these and Q the sum of their squared lengths. The joined
+step is
+
+    OUTER S / max(1, |S|^2 / Q),
+
+where OUTER is 1 for a single worker. Apart from that factor:
+
+- Only one worker moved the row: |S|^2 = Q, and the row takes the whole step.
+- The steps are unrelated: |S|^2 = Q on average, and the row takes all of them.
+- All steps have one direction, d_w = n_w u after n_w updates: S Q / |S|^2 = u (sum n_w^2) / (sum n_w), which is the
+  average of the steps weighted by the numbers of updates.
+
+Most rows are touched by few rows of the data, and they learn as fast as on one machine. Rows that all workers touch do
+not move n times too far. The mean of the tables would be too slow for the former, and the sum of the steps would
+diverge for the latter.
+
+Steps travel as integers of 8 bits with a scale for each row (`wsabie.kernels.training.delta_compression`), a quarter of
+the tables' bytes, and rows that hardly moved do not travel. Rounding errors stay where they arose and go with the next
+steps. All workers have the same tables, bit for bit; the coordinator has a copy of these beside its own.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from wsabie.core.arrays import Float32, Int8, Int32, view_as_writable
+
+OUTER = 0.8
+"""Share of the joined steps that tables take, to smooth the noise of a round."""
+
+
+class TableDelta(NamedTuple):
+    """Steps of some rows of a table: values * scales."""
+
+    rows: Int32  # (n,)
+    scales: Float32  # (n,)
+    values: Int8  # (n, dim)
+
+
+Tables = Mapping[str, Float32]
+TableDeltas = dict[str, TableDelta | Float32]
+"""Message about each table: its steps, or for a new worker the table itself."""
+
+
+def copy_tables(tables: Tables) -> TableDeltas:
+    """Copy all tables."""
+    return {name: table.copy() for name, table in tables.items()}
+
+
+def count_bytes(parts: TableDeltas) -> int:
+    """Count the bytes of a message."""
+    part_arrays = (part if isinstance(part, TableDelta) else (part,) for part in parts.values())
+    return sum(array.nbytes for arrays in part_arrays for array in arrays)
+
+
+def compute_deltas(tables: Tables, base: Tables, *, back: bool) -> TableDeltas:
+    """Compute rounded steps from `base` to `tables`, and apply them to one side.
+
+    With `back`, `tables` go back by the steps; otherwise `base` goes forward. The rounding errors remain.
+
+    Examples
+    --------
+    >>> base = {"labels": np.zeros((4, 2), np.float32)}
+    >>> tables = {"labels": np.array([[0, 0], [0, 3], [0, 0], [0, 0]], np.float32)}
+    >>> delta = compute_deltas(tables, base, back=True)["labels"]
+    >>> delta.rows.tolist(), (delta.scales[:, None] * delta.values).tolist(), tables["labels"][1].tolist()
+    ([1], [[0.0, 3.0]], [0.0, 0.0])
+    """
+    from wsabie.kernels.training.delta_compression import round_deltas
+
+    deltas: TableDeltas = {}
+    for name, table in tables.items():
+        flat = _as_matrix(table)
+        rows, scales = np.empty(len(flat), np.int32), np.empty(len(flat), np.float32)
+        values = np.empty(flat.shape, np.int8)
+        n = round_deltas(flat, _as_matrix(base[name]), back, rows, scales, values)
+        deltas[name] = TableDelta(rows[:n], scales[:n], values[:n])
+    return deltas
+
+
+class DeltaSum:
+    """Sum of the steps of several workers.
+
+    Parameters
+    ----------
+    tables : mapping of arrays
+        Tables that the steps start from, (n,) or (n, dim) float32 each.
+
+    Attributes
+    ----------
+    n : int
+        Number of workers whose steps are not joined yet.
+
+    Examples
+    --------
+    Two steps in one direction, by 3 updates and 1, and two unrelated steps:
+
+    >>> tables, start = ({"labels": np.zeros((2, 2), np.float32)} for _ in range(2))
+    >>> delta_sum = DeltaSum(tables)
+    >>> delta_sum.add(compute_deltas({"labels": np.array([[3, 0], [3, 0]], np.float32)}, start, back=True))
+    >>> delta_sum.add(compute_deltas({"labels": np.array([[1, 0], [0, 1]], np.float32)}, start, back=True))
+    >>> drift = delta_sum.join(tables)
+    >>> (tables["labels"] / OUTER).round(6).tolist()
+    [[2.5, 0.0], [3.0, 1.0]]
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self.n = 0
+        self._sums = {name: (np.zeros_like(_as_matrix(table)), np.zeros(len(table), np.float32))
+                      for name, table in tables.items()}  # fmt: skip
+
+    def add(self, moved: TableDeltas) -> None:
+        """Add the steps of one worker."""
+        from wsabie.kernels.training.delta_compression import add_deltas
+
+        self.n += 1
+        for name, delta in moved.items():
+            add_deltas(*self._sums[name], *map(view_as_writable, delta))
+
+    def join(self, tables: Tables) -> float:
+        """Move the tables in place, reset the sum, and return the drift.
+
+        The drift is the root mean square distance of the workers' tables from their mean, relative to the length of the
+        tables.
+        """
+        from wsabie.kernels.training.delta_compression import join_deltas
+
+        sums, n, rate = np.zeros(3), max(self.n, 1), np.float32(OUTER if self.n > 1 else 1)
+        for name, table in tables.items():
+            join_deltas(_as_matrix(table), rate, *self._sums[name], sums)
+        self.n = 0
+        spread = sums[0] / n - sums[1] / n**2
+        return float(np.sqrt(max(spread, 0.0) / max(sums[2], 1e-30)))
+
+
+def apply_deltas(tables: Tables, base: Tables, news: TableDeltas) -> None:
+    """Bring a worker's tables up to date, and keep its steps that are not given yet.
+
+    Parameters
+    ----------
+    tables : mapping of arrays
+        The worker's tables.
+    base : mapping of arrays
+        The tables that it took last; afterwards the new ones.
+    news : mapping of TableDelta or arrays
+    """
+    from wsabie.kernels.training.delta_compression import move_rows
+
+    for name, delta in news.items():
+        if isinstance(delta, TableDelta):
+            move_rows(_as_matrix(tables[name]), _as_matrix(base[name]), *map(view_as_writable, delta))
+        else:
+            tables[name][:] += delta - base[name]
+            base[name][:] = delta
+
+
+def warm_up() -> None:
+    """Compile the kernels of this module."""
+    for shape in ((1,), (1, 1)):
+        tables, base = ({"t": np.full(shape, number, np.float32)} for number in (1, 0))
+        delta_sum = DeltaSum(tables)
+        delta_sum.add(compute_deltas(tables, base, back=True))
+        delta_sum.join(tables)
+        apply_deltas(tables, base, compute_deltas(tables, base, back=False))
+
+
+def _as_matrix(table: Float32) -> Float32:
+    """Return a view (n, dim); a vector becomes one column."""
+    return table[:, None] if table.ndim == 1 else table

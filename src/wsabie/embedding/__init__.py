@@ -1,0 +1,1 @@
+"""Embedding spaces: tables of points and similarities, without training."""

@@ -1,0 +1,217 @@
+"""A space of `dim` dimensions in which items and labels are points.
+
+Every relation pattern is a set of tables plus a way to encode all slots but one into a query
+(`wsabie.kernels.embedding.relation_patterns`); see ARCHITECTURE.md. This module has the pair (item - label). Relations
+between many kinds of items are such pairs over shared tables (`wsabie.embedding.multi_relation_space`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from wsabie.core.arrays import LANES, Csr, Float32, view_as_writable
+from wsabie.embedding import tables
+from wsabie.embedding.protocols import ComposedInputs, Inputs, MemoryTraffic
+
+SimilarityName = Literal["dot", "euclidean", "cosine"]
+SIMILARITIES: tuple[SimilarityName, ...] = ("dot", "euclidean", "cosine")
+
+
+@dataclass
+class JointSpace:
+    """Space of items, encoded by a linear map, and labels.
+
+    Attributes
+    ----------
+    dim : int
+        Coordinates of a point.
+    similarity : {"dot", "euclidean", "cosine"}
+    features : (n_features, padded dim) float32
+        V: row j is what feature j adds to a point.
+    labels : (n_labels, padded dim) float32
+        W: row y is the point of label y. Of a loaded model without padding, and perhaps float16.
+    bias : (n_labels,) float32
+        Added to every score of a label; zeros unless the model has biases.
+    candidates : Csr, (n, n_features) float32 or None
+        Rows of what is ranked where that has features; `labels` is then the map of these features, and `bias` empty.
+    negatives : int
+        Such candidates that are drawn for a block of pairs; 0: the positives of the block are each other's negatives.
+    given : (bool, bool)
+        Whether the rows of `features` and of `labels` are given points that never move; `features` then has free
+        vectors.
+    """
+
+    dim: int
+    similarity: SimilarityName
+    features: Float32
+    labels: Float32
+    bias: Float32
+    candidates: Inputs | None = None
+    negatives: int = 0
+    given: tuple[bool, bool] = (False, False)
+
+    @classmethod
+    def random(
+        cls,
+        n_features: int,
+        n_labels: int,
+        dim: int,
+        similarity: SimilarityName,
+        rng: np.random.Generator,
+        std: Mapping[str, float] | None = None,
+    ) -> "JointSpace":
+        """Return an untrained space: Gaussian tables with standard deviations "V" and "W", or 1/sqrt(dim)."""
+        std = std or dict.fromkeys(("V", "W"), dim**-0.5)
+        tables.require_memory(n_features + n_labels, dim)
+        V = tables.draw_gaussian(n_features, dim, std["V"], rng)
+        W = tables.draw_gaussian(n_labels, dim, std["W"], rng)
+        return cls(dim, similarity, V, W, np.zeros(n_labels, np.float32))
+
+    @property
+    def n_features(self) -> int:
+        return len(self.features)
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.labels) if self.candidates is None else count_items(self.candidates)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the points, without padding."""
+        return self.dim * (4 * self.n_features + self.labels.itemsize * self.n_labels) + 4 * self.n_labels
+
+    @property
+    def width(self) -> tuple[None, ...]:
+        """Padded width in the form that kernels take (a compile-time constant).
+
+        Taken from `dim`: the label table of a loaded model is mapped from disk without its padding.
+        """
+        return (None,) * (tables.compute_padded_width(self.dim) // LANES)
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the arrays that training updates, by name."""
+        return {"features": self.features, "labels": self.labels, "bias": self.bias}
+
+    def label_arrays(self) -> Any:
+        """Return the labels as kernels take them; the type carries the similarity."""
+        return self.scored(view_as_writable(self.labels.astype(np.float32, copy=False)), view_as_writable(self.bias))
+
+    def scored(self, table: Float32, bias: Float32) -> Any:
+        """Return any points as kernels score them by the similarity of this space."""
+        from wsabie.kernels.embedding import similarity
+
+        kinds: dict[str, Callable[..., Any]] = {
+            "dot": similarity.Dot,
+            "euclidean": similarity.Euclidean,
+            "cosine": similarity.Cosine,
+        }
+        return kinds[self.similarity](table, bias)
+
+    def points(self, inputs: Inputs, run: Callable[[Callable[[int, int], None], int], None] | None = None) -> Float32:
+        """Encode rows of features to points, (n, padded dim), summed in a fixed order.
+
+        `run(work, n)` may spread `work(lo, hi)` over threads; each row is computed by one of them.
+        """
+        from wsabie.kernels.embedding.towers import encode_rows
+
+        n = count_items(inputs)
+        out = tables.allocate_zeros(n, self.dim)
+        tower, width = self.tower(inputs), self.width
+        if run is None:
+            encode_rows(tower, 0, n, out, width)
+        else:
+            run(lambda lo, hi: encode_rows(tower, lo, hi, out, width), n)
+        return out
+
+    def tower(self, inputs: Inputs) -> Any:
+        """Return the tower over query items, as kernels take it."""
+        tower = _build_tower(self.features, inputs)
+        return _freeze_tower(tower) if self.given[0] else tower
+
+    def candidate_tower(self) -> Any:
+        """Return the tower over the candidates, which must have features."""
+        return _build_tower(self.labels, self.candidates)
+
+    def pattern(self, inputs: Inputs) -> Any:
+        """Return the relation pattern of these rows for the training loops: an item through V."""
+        from wsabie.kernels.embedding.relation_patterns import TowerPattern
+
+        return TowerPattern(self.tower(inputs))
+
+    def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
+        """Clip the rows of both tables, but for frozen ones, to the norm limit."""
+        if not self.given[0]:
+            tables.clip_row_norms(self.features, max_norm)
+        if self.labels is not self.features and not self.given[1]:  # a second time would change last digits
+            tables.clip_row_norms(self.labels, max_norm)
+
+    def traffic(self, rows_per_pair: float) -> MemoryTraffic:
+        """Estimate the memory traffic; a step reads and writes the rows of two labels and of every feature."""
+        row = 4 * tables.compute_padded_width(self.dim)
+        return MemoryTraffic(row * rows_per_pair, row, 2 * row * (rows_per_pair + 2))
+
+    def copy(self) -> "JointSpace":
+        """Return a copy with memory of its own."""
+        return replace(
+            self,
+            features=tables.pad_rows(self.features[:, : self.dim]),
+            labels=tables.pad_rows(self.labels[:, : self.dim]),
+            bias=self.bias.copy(),
+        )
+
+    def assign(self, space: "JointSpace") -> None:
+        """Copy the values of another space of the same shape."""
+        self.features[:], self.labels[:], self.bias[:] = space.features, space.labels, space.bias
+
+    def toy(self) -> "JointSpace":
+        """Return a minimal space of one feature and two labels, for compilation."""
+        minimal = replace(
+            JointSpace.random(1, 2, self.dim, self.similarity, np.random.default_rng(0)), given=self.given
+        )
+        if self.candidates is None:
+            return minimal
+        candidates = make_minimal_items(self.candidates, 2)
+        return replace(
+            minimal, labels=minimal.labels[:1], bias=minimal.bias[:0], candidates=candidates, negatives=self.negatives
+        )
+
+    def with_more_labels(self, n: int, rng: np.random.Generator) -> "JointSpace":
+        """Return the space with `n` new labels behind the old ones, which keep their numbers."""
+        fresh = tables.draw_gaussian(n, self.dim, self.dim**-0.5, rng)
+        labels = tables.append_rows(self.labels, self.dim, fresh)
+        return replace(self, labels=labels, bias=np.append(self.bias, np.zeros(n, np.float32)))
+
+
+def _build_tower(table: Float32, inputs: Inputs | None) -> Any:
+    from wsabie.kernels.embedding import towers
+
+    if isinstance(inputs, Csr):
+        indptr, indices, data = map(view_as_writable, inputs)
+        return towers.LinearTower(table, indptr, indices, data, towers.choose_tile_size(table, indptr))
+    if inputs is None:
+        raise TypeError("no things")
+    return (towers.LookupTower if inputs.ndim == 1 else towers.DenseTower)(table, view_as_writable(inputs))
+
+
+def _freeze_tower(tower: Any) -> Any:
+    """Return the tower with vectors that never move."""
+    from wsabie.kernels.embedding.towers import FrozenTower
+
+    return FrozenTower(*tower)
+
+
+def count_items(inputs: Inputs) -> int:
+    """Count the items that inputs stand for."""
+    return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
+
+
+def make_minimal_items(inputs: Any, n: int) -> Any:
+    """Return n items of the same type with one feature, or the free vector 0: for compilation."""
+    if isinstance(inputs, ComposedInputs):
+        zeros = np.zeros(n, np.int32)
+        return ComposedInputs(make_minimal_items(inputs.things, n), zeros, zeros, zeros)
+    if isinstance(inputs, Csr):
+        return Csr(np.arange(n + 1), np.zeros(n, np.int32), np.ones(n, np.float32))
+    return np.zeros(n, np.int32) if inputs.ndim == 1 else np.ones((n, 1), np.float32)

@@ -1,0 +1,108 @@
+"""Protocols of spaces that the training loops can update."""
+
+from typing import Any, NamedTuple, Protocol, Self
+
+from wsabie.core.arrays import Csr, Float32, Int32
+
+Inputs = Csr | Float32 | Int32
+"""Items as towers take them: sparse rows, dense rows, or (n,) row numbers of a table."""
+
+
+class ComposedInputs(NamedTuple):
+    """Examples that are an item with or without a paired label (`wsabie.embedding.parts_space`)."""
+
+    things: Inputs
+    item_ids: Int32  # (n,): the item of an example
+    visits: Int32  # (n_visits,): the item of a visit
+    label_ids: Int32  # (n,): the paired label, -1 without one
+
+
+def select_tower_inputs(inputs: Inputs | ComposedInputs) -> Inputs:
+    """Return the items that towers encode."""
+    return inputs.things if isinstance(inputs, ComposedInputs) else inputs
+
+
+def map_examples_to_items(inputs: Inputs | ComposedInputs, examples: Int32) -> Int32:
+    """Return the item numbers of some examples."""
+    return inputs.item_ids[examples] if isinstance(inputs, ComposedInputs) else examples
+
+
+class MemoryTraffic(NamedTuple):
+    """Bytes read and written for a pair, for a drawn negative, and for a step."""
+
+    pair: float
+    draw: float
+    step: float
+
+
+class TrainableTables(Protocol):
+    """Tables that an epoch updates: one space, or tables that several relations share.
+
+    Attributes
+    ----------
+    similarity : str
+        Similarity that scores labels; "weights" where they have no points.
+    """
+
+    similarity: Any
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the arrays that training updates, by name."""
+        ...
+
+    def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
+        """Finish an epoch: apply exact norm limits and write back all cached factors."""
+        ...
+
+    def traffic(self, rows_per_pair: float) -> MemoryTraffic:
+        """Estimate the bytes moved where `rows_per_pair` features are read for a pair."""
+        ...
+
+    def copy(self) -> Self:
+        """Return a copy with memory of its own."""
+        ...
+
+    def assign(self, space: Self) -> None:
+        """Copy the values of another space of the same shape."""
+        ...
+
+
+class EmbeddingSpace(TrainableTables, Protocol):
+    """Tables that score labels for rows and can be trained by the loops.
+
+    Attributes
+    ----------
+    dim : int
+        Coordinates of a point; 0 without points.
+    candidates : Csr, (n, n_features) float32 or None
+        Rows of the candidates, where they are encoded as queries are; None: labels with table rows of their own.
+    given : (bool, bool)
+        True for queries, and for candidates, whose points never move.
+    """
+
+    dim: int
+    candidates: Any
+    given: Any
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def n_labels(self) -> int: ...
+
+    @property
+    def width(self) -> tuple[None, ...]:
+        """Padded width of a query's point in the form that kernels take."""
+        ...
+
+    def label_arrays(self) -> Any:
+        """Return the labels as kernels take them."""
+        ...
+
+    def pattern(self, inputs: Any) -> Any:
+        """Return the relation pattern of these rows, as the loops take it."""
+        ...
+
+    def toy(self) -> Self:
+        """Return a minimal space with arrays of the same types, for compilation."""
+        ...

@@ -1,1 +1,0 @@
-"""What people touch: the command line now, a service later. Thin: no decision is made here."""

@@ -1,1 +1,0 @@
-"""`wsabie collection`: the commands about a collection of one's own."""

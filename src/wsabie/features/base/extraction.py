@@ -1,0 +1,258 @@
+"""Feature extraction from a collection into one Parquet file, resumed after an interruption.
+
+Each run of `shard_pictures` pictures becomes a shard in the folder `<out>.parts`. When all shards are complete they are
+merged into `out` and the folder is removed. Memory holds only a few batches of pictures and one shard of rows.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from wsabie.core.errors import InputError
+from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.progress import SILENT, Progress
+from wsabie.features.base.extraction_shards import (
+    SHARD_FILES,
+    ShardSummary,
+    build_shard_path,
+    merge_shards,
+    read_summary,
+    write_shard,
+)
+from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection
+from wsabie.features.base.feature_extractor import AnyExtractor, FeatureExtractor
+from wsabie.features.base.sampling import WorkContext, format_nothing_readable, iterate_batches, iterate_item_batches
+from wsabie.io.records import Item, ItemSource
+from wsabie.storage.atomic_files import explain_write_errors, lock_folder
+from wsabie.storage.rejects import Rejects
+from wsabie.storage.scratch_folders import refuse_unknown_files
+
+_FORMAT = 3  # version of the file; work begun in another version starts again
+
+
+def fit_extractor(
+    extractor: AnyExtractor, source: ItemSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
+) -> AnyExtractor:
+    """Fit an extractor to a collection; list unreadable items only if this fails.
+
+    Extraction reads all items again, so that the bad ones of the sample would be counted twice.
+    """
+    sample_rejects = Rejects(strict=rejects is not None and rejects.strict)
+    try:
+        return extractor.fit(source, executor=executor, progress=progress, rejects=sample_rejects)
+    except BaseException:
+        if rejects is not None:
+            rejects.add_all(sample_rejects)
+        raise
+
+
+def extract_to_file(
+    source: ItemSource,
+    describer: FeatureExtractor,
+    out: str | Path,
+    *,
+    executor: Executor | None = None,
+    progress: Progress = SILENT,
+    rejects: Rejects | None = None,
+    augment: int = 0,
+    shard_pictures: int = 1024,
+    resume: bool = True,
+) -> int:
+    """Write the rows of `describer.transform(source, augment=augment)` to a Parquet file.
+
+    Columns: id, labels list<string>, group and time where the source has them, indices list<uint32> and values
+    list<float32>, or features list<float32> where rows are dense; the metadata under "wsabie" holds {"schema": 1,
+    "n_features", "counts", "dictionary", "augment", "label_names"}. The same source, extractor and settings give the
+    same file, after any number of interruptions and on any executor.
+
+    Parameters
+    ----------
+    source : ItemSource
+    describer : FeatureExtractor
+        Fitted.
+    out : str or Path
+        The file, written atomically.
+    executor : Executor or None
+        Runs the extraction; None: this process.
+    progress : Progress
+    rejects : Rejects or None
+        Lists pictures that cannot be read, also those of an earlier, interrupted run.
+    augment : int
+        Further views of each picture as rows of their own.
+    shard_pictures : int
+        Pictures of a shard; about as many are processed again after an interruption.
+    resume : bool
+        Use the shards of an earlier run of the same work; False: start again.
+
+    Returns
+    -------
+    int
+        Rows in the file.
+
+    Raises
+    ------
+    InputError
+        `out` cannot be written, the disk is full, another process writes it, or no picture can be read.
+    """
+    out, rejects = Path(out), Rejects() if rejects is None else rejects
+    if out.is_dir():
+        raise InputError(f"{out} is a folder; give the name of a file, such as {out / 'features.parquet'}")
+    if shard_pictures < 1:
+        raise InputError(f"shard_pictures is {shard_pictures}; give a number of pictures, 1 or more")
+    run = WorkContext(executor or SerialExecutor(), progress, rejects)
+    plan = _plan_shards(source, describer, augment, shard_pictures, out)
+    refuse_unknown_files(plan.folder, SHARD_FILES)
+    with explain_write_errors(plan.folder):
+        plan.folder.mkdir(parents=True, exist_ok=True)
+    with lock_folder(plan.folder):  # another command would mix its shards with ours
+        try:
+            summary = read_summary(out) if resume else None
+            if summary is None or summary.key != plan.key:
+                return _run_plan(plan, source, describer, out, run, resume).n_rows
+            _list_rejections(summary.rejected, rejects)
+            shutil.rmtree(plan.folder, ignore_errors=True)
+            return summary.n_rows
+        finally:
+            with suppress(OSError):
+                plan.folder.rmdir()  # if it is empty
+
+
+class _Plan(NamedTuple):
+    """Plan of an extraction in shards."""
+
+    folder: Path
+    shard_pictures: int
+    augment: int
+    keys: list[str]  # of the shards
+    sizes: list[int]  # pictures of each shard
+    key: str  # of the merged file
+
+
+def _plan_shards(
+    source: ItemSource, describer: FeatureExtractor, augment: int, shard_pictures: int, out: Path
+) -> _Plan:
+    settings = hashlib.blake2b(
+        json.dumps([_FORMAT, describer.fingerprint(), augment, shard_pictures]).encode(), digest_size=16
+    )
+    keys, sizes = [], []
+    for shard in iterate_batches(map(_digest_item, source), shard_pictures):
+        digest = settings.copy()
+        for identity in shard:
+            digest.update(identity)
+        keys.append(digest.hexdigest())
+        sizes.append(len(shard))
+    key = hashlib.blake2b("".join(keys).encode(), digest_size=16).hexdigest()
+    return _Plan(out.with_name(f"{out.name}.parts"), shard_pictures, augment, keys, sizes, key)
+
+
+def _digest_item(picture: Item) -> bytes:
+    """Return a digest of everything of a picture that its row depends on."""
+    content_source = picture.whole
+    if isinstance(content_source, bytes):
+        content = hashlib.blake2b(content_source, digest_size=16).hexdigest()
+    else:
+        try:
+            stat = content_source.stat()
+            content = f"{stat.st_size} {stat.st_mtime_ns} {os.access(content_source, os.R_OK)}"
+        except (OSError, ValueError):
+            content = "missing"
+    fields = [picture.id, picture.labels, picture.group, picture.time, content, *picture.region_told]
+    return hashlib.blake2b(json.dumps(fields).encode(), digest_size=16).digest()
+
+
+def _run_plan(
+    plan: _Plan, source: ItemSource, describer: FeatureExtractor, out: Path, run: WorkContext, resume: bool
+) -> ShardSummary:
+    """Extract the missing shards, then merge all."""
+    for old in () if resume else plan.folder.iterdir():
+        old.unlink()
+    summaries = {number: read_summary(build_shard_path(plan.folder, number)) for number in range(len(plan.keys))}
+    valid_summaries = {
+        number: summary
+        for number, summary in summaries.items()
+        if summary is not None and summary.key == plan.keys[number]
+    }
+    for shard in valid_summaries.values():
+        _list_rejections(shard.rejected, run.rejects)
+    n_rows = sum(shard.n_rows for shard in valid_summaries.values()) + _extract_missing(
+        plan, set(valid_summaries), source, describer, run
+    )
+    if not n_rows:
+        shutil.rmtree(plan.folder, ignore_errors=True)
+        raise InputError(format_nothing_readable(source, run.rejects))
+    noted = {
+        "n_features": describer.n_features_,
+        "counts": describer.counts,
+        "dictionary": describer.fingerprint(),
+        "augment": plan.augment,
+    }
+    return merge_shards(plan.folder, len(plan.keys), out, plan.key, noted, describer.dense)
+
+
+def _extract_missing(
+    plan: _Plan, finished_shards: set[int], source: ItemSource, describer: FeatureExtractor, run: WorkContext
+) -> int:
+    """Write the missing shards, each as soon as it is complete; return their rows."""
+    pending_shards: deque[int] = deque()  # shards of the batches that were handed out
+
+    def iterate_pending() -> Iterator[tuple[Item, ...]]:
+        for number, batch in _iterate_missing(plan, finished_shards, source, describer.together):
+            pending_shards.append(number)
+            yield batch
+
+    n_rows, n_shards, shard = 0, len(finished_shards), _ShardBuffer([], [])
+    with run.progress.stage(f"describing {source.things}", sum(plan.sizes), source.things) as stage:
+        stage.advance(sum(plan.sizes[number] for number in finished_shards))
+        for batch in describer.describe(iterate_pending(), executor=run.executor, augment=plan.augment):
+            number = pending_shards.popleft()
+            shard.add(batch, run.rejects)
+            stage.advance(len(batch))
+            if shard.n_pictures == plan.sizes[number]:
+                path = build_shard_path(plan.folder, number)
+                write_shard(path, shard.rows, shard.rejected, plan.keys[number], describer.dense)
+                n_rows, n_shards, shard = n_rows + len(shard.rows), n_shards + 1, _ShardBuffer([], [])
+    if n_shards < len(plan.keys):
+        raise InputError(f"{source.path} lost {source.things} while it was read; run the same command again")
+    return n_rows
+
+
+@dataclass
+class _ShardBuffer:
+    """Rows and rejections of an incomplete shard."""
+
+    rows: list[ItemFeatures]
+    rejected: list[ItemRejection]
+    n_pictures: int = 0
+
+    def add(self, batch: list[list[ItemFeatures] | ItemRejection], rejects: Rejects) -> None:
+        self.n_pictures += len(batch)
+        for result in batch:
+            if isinstance(result, ItemRejection):
+                self.rejected.append(result)
+                rejects.add(*result)
+            else:
+                self.rows.extend(result)
+
+
+def _iterate_missing(
+    plan: _Plan, finished_shards: set[int], source: ItemSource, batch_size: int
+) -> Iterator[tuple[int, tuple[Item, ...]]]:
+    """Yield (shard number, batch of pictures) of all missing shards."""
+    numbered = ((position // plan.shard_pictures, picture) for position, picture in enumerate(source))
+    for number, shard in groupby(numbered, key=lambda pair: pair[0]):
+        if number not in finished_shards and number < len(plan.keys):  # a collection may grow meanwhile
+            for batch in iterate_item_batches((picture for _, picture in shard), batch_size):
+                yield number, batch
+
+
+def _list_rejections(rejected: list[ItemRejection], rejects: Rejects) -> None:
+    for rejection in rejected:
+        rejects.add(*rejection)

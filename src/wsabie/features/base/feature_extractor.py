@@ -1,0 +1,342 @@
+"""Base of all feature extractors."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+
+from wsabie.core.arrays import Float32, Int32
+from wsabie.core.errors import InputError, ModelFolderError, bracket_detail
+from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.progress import SILENT, Progress
+from wsabie.features.base.extraction_tasks import (
+    Encode,
+    ExtractionTask,
+    ItemDecoder,
+    ItemFeatures,
+    ItemRejection,
+    extract_batch,
+)
+from wsabie.features.base.sampling import BATCH, iterate_item_batches
+from wsabie.features.base.table_builder import build_feature_table
+from wsabie.io.records import FeatureTable, Item, ItemSource, ModalityName
+from wsabie.io.regions import ItemContent
+from wsabie.storage.model_folder import Array, ModelState, open_model_folder, save_model_folder
+from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema_validation import check_parameters, read_config
+
+EXTRACTOR_HINTS = {
+    "pictures": "describe them as terms, colour, textons, hog or onnx:FILE",
+    "sounds": "describe them as mfcc, sai or both",
+    "documents": "describe them as words",
+}
+AnyExtractor = TypeVar("AnyExtractor", bound="FeatureExtractor")
+
+
+class FeatureExtractor(ABC):
+    """Extractor of features from items: fit it to a collection, then transform any item.
+
+    A subclass defines `name`, `kind`, `_names`, `n_features_`, `encoder`, and, if it learns, `fit`, `_tensors` and
+    `_restore`; `wsabie.features.extractor_registry` lists it. Most derive from `ImageFeatureExtractor` or
+    `AudioFeatureExtractor`.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the training sample and of the random views.
+    """
+
+    name: ClassVar[str]
+    """Name for `--describe`."""
+    kind: ClassVar[str]
+    """Kind in the config of a saved folder."""
+    things: ModalityName = "pictures"
+    """Modality of the items."""
+    version: ClassVar[int] = 1
+    """Version of the rows; increased when the same parameters give other rows."""
+    dense: bool = False
+    """True if every row holds every column."""
+    together: ClassVar[int] = BATCH
+    """Most items of a batch for a worker."""
+
+    _names: ClassVar[tuple[str, ...]]  # of its parameters
+    _common: ClassVar[tuple[str, ...]] = ("seed",)
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = seed
+
+    @property
+    def counts(self) -> bool:
+        """True if the values are counts."""
+        return False
+
+    @property
+    @abstractmethod
+    def n_features_(self) -> int:
+        """Number of columns."""
+
+    @abstractmethod
+    def encoder(self) -> Encode:
+        """Return the encoder, which is sent to workers.
+
+        Raises
+        ------
+        InputError
+            The extractor is not fitted.
+        """
+
+    def fit(
+        self,
+        source: ItemSource,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+    ) -> Self:
+        """Fit to a collection, where there is something to learn.
+
+        Raises
+        ------
+        InputError
+            A parameter is out of range.
+        """
+        self.check()
+        self.refuse(source)
+        return self
+
+    def transform(
+        self,
+        source: ItemSource,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+        augment: int = 0,
+    ) -> FeatureTable:
+        """Return the collection as rows in memory; for larger ones see `extract_to_file`.
+
+        Parameters
+        ----------
+        source : ItemSource
+        executor : Executor or None
+            Decodes items; None: this process.
+        progress : Progress
+        rejects : Rejects or None
+            Lists items that cannot be read; they are left out.
+        augment : int
+            Further views of each picture as rows of their own, for training only. Their ids are the picture's with
+            "#1", "#2" ... appended. Their group is the picture's (its id where it has none), so that a split by group
+            keeps them together.
+
+        Returns
+        -------
+        FeatureTable
+            X is csr_matrix (n, n_features_) float32, or an array where rows are dense; label names in the order of
+            their code points.
+        """
+        rejects = Rejects() if rejects is None else rejects
+        stream = self.iterate(source, executor=executor, progress=progress, rejects=rejects, augment=augment)
+        return build_feature_table(
+            stream,
+            self.n_features_,
+            counts=self.counts,
+            dense=self.dense,
+            dictionary=self.fingerprint(),
+            augment=augment,
+        )
+
+    def iterate(
+        self,
+        source: ItemSource,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+        augment: int = 0,
+    ) -> Iterator[ItemFeatures]:
+        """Yield the rows of `transform` in order, with only a few batches of items in memory."""
+        self.refuse(source)
+        rejects = Rejects() if rejects is None else rejects
+        with progress.stage(f"describing {self.things}", len(source), self.things) as stage:
+            for results in self.describe(
+                iterate_item_batches(source, self.together), executor=executor, augment=augment
+            ):
+                for result in results:
+                    if isinstance(result, ItemRejection):
+                        rejects.add(*result)
+                    else:
+                        yield from result
+                stage.advance(len(results))
+
+    def describe(
+        self, groups: Iterable[tuple[Item, ...]], *, executor: Executor | None = None, augment: int = 0
+    ) -> Iterator[list[list[ItemFeatures] | ItemRejection]]:
+        """Yield the rows, or the rejection, of each item of each group."""
+        job = ExtractionTask(self.viewer(augment), self.encoder())
+        return (executor or SerialExecutor()).map_with(extract_batch, job, groups)
+
+    def transform_one(self, content: ItemContent) -> tuple[Int32, Float32]:
+        """Return columns (nnz,), ascending, and values (nnz,) of one item.
+
+        Raises
+        ------
+        UnreadableItemError
+            The item cannot be read.
+        """
+        row = ExtractionTask(self.viewer(), self.encoder()).rows(Item("", content, ()))[0]
+        return row.indices, row.values
+
+    @abstractmethod
+    def viewer(self, augment: int = 0) -> ItemDecoder:
+        """Return the decoder of items."""
+
+    def refuse(self, source: object) -> None:
+        """Raise InputError for anything but a source of such items."""
+        if isinstance(source, FeatureTable):
+            raise InputError(f"{self.things} are described and these are rows of features; give {self.things}")
+        if isinstance(source, str | Path):
+            raise InputError(f"{str(source)!r} is a path; give the {self.things} in it: open_source({str(source)!r})")
+        modality = getattr(source, "things", self.things)
+        if modality != self.things:
+            raise InputError(
+                f"{self.name} describes {self.things} and {source.path} holds {modality}; "  # type: ignore[attr-defined]
+                f"{EXTRACTOR_HINTS[modality]}"
+            )
+
+    def check(self) -> None:
+        """Raise InputError where a parameter is out of range."""
+        if not (isinstance(self.seed, int | np.integer) and 0 <= self.seed < 2**63):
+            raise InputError(f"seed is {self.seed}; choose a whole number from 0 to {2**63 - 1}")
+
+    def to_parts(self) -> ModelState:
+        """Return JSON-able parameters and named arrays."""
+        return ModelState(self.kind, {"descriptor": self.version, "parameters": self.parameters()}, self._tensors())
+
+    @classmethod
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Return the extractor of a saved state.
+
+        Raises
+        ------
+        ModelFolderError
+            Of another kind or version, or without its arrays.
+        """
+        if parts.kind != cls.kind:
+            raise ModelFolderError(f"this is a {parts.kind!r} and no {cls.kind!r}; give the folder of one")
+        if parts.config.get("descriptor") != cls.version:
+            raise cls._other_version()
+        with raise_damaged_parts(f"this {cls.kind!r}"):
+            parameters = read_config(FeatureExtractorConfig, parts.config).parameters
+            check_parameters(cls, parameters)
+            extractor = cls(**{name: _convert_to_tuples(value) for name, value in parameters.items()})
+            extractor.check()
+            extractor._restore(parts.tensors)
+            return extractor
+
+    def save(self, path: str | Path) -> None:
+        """Save the extractor as a folder, atomically."""
+        save_model_folder(path, self.to_parts())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Load a saved extractor of this kind.
+
+        Raises
+        ------
+        ModelFolderError
+            Missing, damaged, something else, or of another version.
+        """
+        return cls.from_parts(open_model_folder(path))
+
+    def fingerprint(self) -> str:
+        """Return 32 hex digits that change with anything that changes a row."""
+        parts = self.to_parts()
+        digest = hashlib.sha256(json.dumps(parts.config, sort_keys=True).encode())
+        for name in sorted(parts.tensors):
+            digest.update(np.ascontiguousarray(parts.tensors[name]).data)
+        return digest.hexdigest()[:32]
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters, JSON-able."""
+        return {name: _convert_to_lists(getattr(self, name)) for name in (*self._names, *self._common)}
+
+    def refuse_other(self, extractor: "FeatureExtractor", where: object, remedy: str) -> None:
+        """Raise InputError when this extractor, at `where`, has other settings than `extractor`."""
+        self.refuse_options(extractor._list_settings(), where, remedy)
+
+    def refuse_options(self, options: Mapping[str, Any], where: object, remedy: str) -> None:
+        """Raise InputError when this extractor, at `where`, has other settings than these options.
+
+        An option of a concatenation applies to all parts that have it.
+        """
+        settings = self._list_settings()
+        pairs = [(name, opt) for opt in options for name in settings if opt in (name, name.split()[-1])]
+        differences = [
+            f"{name} {settings[name]} and not {options[opt]}" for name, opt in pairs if settings[name] != options[opt]
+        ]
+        differences = differences or [f"no {option}" for option in options if option not in {opt for _, opt in pairs}]
+        if differences:
+            raise InputError(f"the dictionary {where} was made with {', '.join(differences)}; {remedy}")
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings without defaults, such as the name."""
+        return {"describe": self.name}
+
+    def _list_settings(self) -> dict[str, Any]:
+        """Return the settings that `refuse_options` compares."""
+        return {**self.identity(), **self.parameters()}
+
+    def _tensors(self) -> dict[str, Array]:
+        """Return the learned arrays by name."""
+        return {}
+
+    def _restore(self, tensors: dict[str, Array]) -> None:
+        """Restore the learned arrays from `_tensors`."""
+        return
+
+    @classmethod
+    def _other_version(cls) -> ModelFolderError:
+        return ModelFolderError(
+            f"this {cls.kind!r} was made by another version of wsabie; install that version, or learn it again"
+        )
+
+
+def _convert_to_lists(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return [_convert_to_lists(item) for item in value] if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True)
+class FeatureExtractorConfig:
+    """Config of the folder of an extractor."""
+
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ExtractorPartConfig:
+    """Config of a nested extractor: its kind and its own config."""
+
+    kind: str
+    config: dict[str, Any]
+
+
+@contextmanager
+def raise_damaged_parts(subject: str) -> Iterator[None]:
+    """Turn errors of inconsistent parts into a ModelFolderError."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
+        raise ModelFolderError(
+            f"{subject} is damaged{bracket_detail(error)}; restore it from a copy or learn it again"
+        ) from error
+
+
+def _convert_to_tuples(value: Any) -> Any:
+    return tuple(_convert_to_tuples(item) for item in value) if isinstance(value, list) else value

@@ -1,0 +1,392 @@
+"""Feature extractors made of others: a concatenation of several, and kernel PCA over one."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from wsabie.core.arrays import Csr, Float32, Int32
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.executors import Executor, ProcessExecutor
+from wsabie.core.progress import SILENT, Progress
+from wsabie.features.base.extraction_tasks import Encode, ImageView, ItemDecoder, ItemFeatures
+from wsabie.features.base.feature_extractor import ExtractorPartConfig, FeatureExtractor, raise_damaged_parts
+from wsabie.features.base.sampling import format_nothing_readable, select_evenly
+from wsabie.features.base.table_builder import build_feature_table
+from wsabie.features.images.image_decoder import UnreadableItemError
+from wsabie.features.kernel_pca import KIND, KernelPca
+from wsabie.io.records import ItemSource, ItemSubset
+from wsabie.storage.model_folder import Array, ModelState
+from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema_validation import read_config
+
+Balance = Literal["length", "mass"]
+
+
+def balance_part(values: Float32, balance: Balance, logs: bool) -> Float32:
+    """Scale one part of a row to the size that all parts have.
+
+    Parameters
+    ----------
+    values : (nnz,) float32
+    balance : {"length", "mass"}
+        As in `ConcatenatedFeatures`.
+    logs : bool
+        With "length": of log(1 + value).
+
+    Examples
+    --------
+    >>> balance_part(np.array([1, 3], np.float32), "mass", logs=False).tolist()
+    [0.25, 0.75]
+    >>> balance_part(np.array([3, -4], np.float32), "length", logs=False).round(3).tolist()
+    [0.6..., -0.8...]
+    """
+    if balance == "mass":
+        size = float(np.abs(values).sum(dtype=np.float64))
+    else:
+        values = np.log1p(values) if logs else values
+        size = float(np.sqrt(np.square(values, dtype=np.float64).sum()))
+    return (values / max(size, 1e-12)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class ConcatenatedFeaturesConfig:
+    """Config of the folder of a concatenation."""
+
+    parts: list[ExtractorPartConfig]
+    balance: Balance
+
+
+@dataclass(frozen=True)
+class _ConcatenationEncoder:
+    parts: tuple[tuple[Encode, int, bool], ...]  # encoder, first column, of logarithms
+    balance: Balance
+
+    def __call__(self, look: Any) -> tuple[Int32, Float32]:
+        columns, values = [], []
+        for encode, first, logs in self.parts:
+            part_columns, part_values = encode(look)
+            columns.append(part_columns + np.int32(first))
+            values.append(balance_part(part_values, self.balance, logs))
+        return np.concatenate(columns), np.concatenate(values)
+
+
+class ConcatenatedFeatures(FeatureExtractor):
+    """Concatenation of the features of several extractors, scaled so that none dominates.
+
+    Parameters
+    ----------
+    parts : sequence of FeatureExtractor
+        Extractors with the same `crop`, `max_pixels` and `seed`; each keeps its own `size`. A picture is decoded once
+        for each size.
+    balance : {"length", "mass"}
+        "length": each part of a row has unit length, histograms after log(1 + value), as a model would scale it alone;
+        for models with dot products. "mass": each part sums to 1, for intersection kernels.
+
+    Examples
+    --------
+    >>> from wsabie.features.images.colour_histograms import ColourHistograms
+    >>> from wsabie.features.images.hog import HogFeatures
+    >>> both = ConcatenatedFeatures([ColourHistograms(), HogFeatures()])
+    >>> both.n_features_ == ColourHistograms().n_features_ + HogFeatures().n_features_
+    True
+    """
+
+    kind = "concatenation"
+    _names = ("balance",)
+
+    def __init__(self, parts: Sequence[FeatureExtractor], balance: Balance = "length") -> None:
+        self.parts = tuple(parts)
+        self.balance: Balance = balance
+        if len(self.parts) < 2:
+            raise InputError("a concatenation needs two descriptions or more; use a single one as it is")
+        first = self.parts[0]
+        super().__init__(seed=first.seed)
+        self.things = first.things
+        self.name = ",".join(part.name for part in self.parts)  # type: ignore[misc]  # of the instance, not of the class
+
+    @property
+    def n_features_(self) -> int:
+        """Number of columns."""
+        return sum(part.n_features_ for part in self.parts)
+
+    @property
+    def dense(self) -> bool:  # type: ignore[override]  # a row is dense when all of its parts are
+        """True if every row holds every column."""
+        return all(part.dense for part in self.parts)
+
+    def fit(
+        self,
+        source: ItemSource,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+    ) -> Self:
+        """Fit every part."""
+        self.check()
+        self.refuse(source)
+        for part in self.parts:
+            part.fit(source, executor=executor, progress=progress, rejects=rejects)
+        return self
+
+    def check(self) -> None:
+        """Raise InputError where a parameter is out of range, or the parts decode items differently."""
+        if self.balance not in ("length", "mass"):
+            raise InputError(f'balance is {self.balance!r}; choose "length" or "mass"')
+        for part in self.parts:
+            part.check()
+            if part.things != self.things:
+                raise InputError(
+                    f"{part.name} describes {part.things} and {self.parts[0].name} {self.things}; use one of them"
+                )
+            if part.viewer() != self.viewer():
+                names = ", ".join(name for name in part._common if name != "size")
+                raise InputError(f"{part.name} and {self.parts[0].name} differ in one of {names}; use the same")
+
+    def viewer(self, augment: int = 0) -> ItemDecoder:
+        """Return the decoder that all parts share."""
+        return self.parts[0].viewer(augment)
+
+    def encoder(self) -> _ConcatenationEncoder:
+        """Return the encoder, which is sent to workers."""
+        self.check()
+        parts, first = [], 0
+        for part in self.parts:
+            parts.append((part.encoder(), first, not part.dense))
+            first += part.n_features_
+        return _ConcatenationEncoder(tuple(parts), self.balance)
+
+    def to_parts(self) -> ModelState:
+        """Return JSON-able parameters and named arrays, those of the parts nested."""
+        inner = [part.to_parts() for part in self.parts]
+        config = {
+            "descriptor": self.version,
+            "balance": self.balance,
+            "parts": [{"kind": state.kind, "config": state.config} for state in inner],
+        }
+        tensors: dict[str, Array] = {}
+        for number, state in enumerate(inner):
+            tensors |= state.nested(str(number))
+        return ModelState(self.kind, config, tensors)
+
+    @classmethod
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Return the concatenation of a saved state.
+
+        Raises
+        ------
+        ModelFolderError
+            Of another kind or version.
+        """
+        from wsabie.features.extractor_registry import restore_extractor
+
+        if parts.kind != cls.kind:
+            raise ModelFolderError(f"this is a {parts.kind!r} and no {cls.kind!r}; give the folder of one")
+        if parts.config.get("descriptor") != cls.version:
+            raise cls._other_version()
+        with raise_damaged_parts(f"this {cls.kind!r}"):
+            fields = read_config(ConcatenatedFeaturesConfig, parts.config)
+            inner = [
+                restore_extractor(parts.under(str(number), part.kind, part.config))
+                for number, part in enumerate(fields.parts)
+            ]
+            extractor = cls(inner, fields.balance)
+            extractor.check()
+            return extractor
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings without defaults of all parts."""
+        facts: dict[str, Any] = {}
+        for part in self.parts:
+            facts |= part.identity()
+        return {**facts, **super().identity()}
+
+    def _list_settings(self) -> dict[str, Any]:
+        inner = {f"{part.name} {name}": value for part in self.parts for name, value in part.parameters().items()}
+        return {**self.identity(), "balance": self.balance, **inner}
+
+
+NEGATIVE = "negative values of a network"
+log = logging.getLogger("wsabie")
+
+
+@dataclass(frozen=True)
+class KernelPcaExtractorConfig:
+    """Config of the folder of an extractor of components."""
+
+    inner: ExtractorPartConfig
+    map: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _KernelPcaEncoder:
+    encode: Encode
+    pca: KernelPca
+
+    def __call__(self, look: ImageView) -> tuple[Int32, Float32]:
+        columns, values = self.encode(look)
+        if values.min(initial=0) < 0:
+            raise UnreadableItemError(NEGATIVE)
+        row = self.pca.transform_rows(Csr(np.array([0, len(columns)]), columns, values), threads=1)[0]
+        return np.arange(len(row), dtype=np.int32), row
+
+
+class KernelPcaExtractor(FeatureExtractor):
+    """Kernel principal components of the features of another extractor.
+
+    Mesnil et al. 2014, section 6.1, reduce 500,000 columns to 1,024.
+
+    Parameters
+    ----------
+    inner : FeatureExtractor
+        One extractor, or several (`ConcatenatedFeatures`, best with balance "mass"). Its values are those of
+        histograms, 0 or more.
+    pca : KernelPca
+        The map, fitted with `inner`.
+
+    Examples
+    --------
+    >>> from wsabie.features.images.hog import HogFeatures
+    >>> KernelPcaExtractor(HogFeatures(), KernelPca(64)).name
+    'components of hog'
+    """
+
+    kind = "components"
+    dense = True
+
+    def __init__(self, inner: FeatureExtractor, pca: KernelPca) -> None:
+        super().__init__(seed=inner.seed)
+        self.things = inner.things
+        self.inner = inner
+        self.pca = pca
+        self.name = f"components of {inner.name}"  # type: ignore[misc]  # of the instance, not of the class
+
+    @property
+    def n_features_(self) -> int:
+        """Number of columns."""
+        return self._fitted().n_components_
+
+    def fit(
+        self,
+        source: ItemSource,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+    ) -> Self:
+        """Fit the inner extractor, then the map to rows of a sample.
+
+        The sample holds all items, or as many, spread evenly, as the map uses (`KernelPca.rows_for`: 16,896, or 4 for
+        each landmark and 512), so that memory is bounded for any collection. The log (`logging.getLogger("wsabie")`)
+        reports the memory of training and then the loss of the map.
+
+        Raises
+        ------
+        InputError
+            As `KernelPca.fit`; or no picture can be read.
+        """
+        self.refuse(source)
+        self.check()
+        self.pca.landmarks_for(len(source), self.things)  # refuses impossible settings before anything is learned
+        sample = ItemSubset(source, select_evenly(len(source), self.pca.rows_for(len(source))))
+        self.inner.fit(source, executor=executor, progress=progress, rejects=rejects)
+        rejects = Rejects() if rejects is None else rejects
+        stream = self.inner.iterate(sample, executor=executor, progress=progress, rejects=rejects)
+        inner, dictionary = self.inner, self.inner.fingerprint()
+        rows = build_feature_table(
+            self._refuse_negative(stream), inner.n_features_, dense=inner.dense, dictionary=dictionary
+        )
+        if not len(rows):
+            raise InputError(format_nothing_readable(source, rejects))
+        landmarks, megabytes = self.pca.landmarks_for(len(rows)), self.pca.bytes_to_fit(len(rows)) / 1e6
+        log.info("learning components from %s landmarks takes about %s MB", f"{landmarks:,}", f"{megabytes:,.0f}")
+        threads = executor.workers if isinstance(executor, ProcessExecutor) else 1
+        self.pca.fit_rows(rows, threads=threads, progress=progress)
+        log.info("%d components of %s: %s", self.n_features_, inner.name, self.pca.report_.told())
+        return self
+
+    def check(self) -> None:
+        """Raise InputError where a parameter is out of range."""
+        self.inner.check()
+
+    def viewer(self, augment: int = 0) -> ItemDecoder:
+        """Return the decoder of the inner extractor."""
+        return self.inner.viewer(augment)
+
+    def encoder(self) -> _KernelPcaEncoder:
+        """Return the encoder, which is sent to workers with the map."""
+        encode, pca = self.inner.encoder(), self._fitted()
+        if pca.n_features_in_ != self.inner.n_features_:
+            raise self._other_version()
+        return _KernelPcaEncoder(encode, pca)
+
+    def to_parts(self) -> ModelState:
+        """Return JSON-able parameters and named arrays, those of the inner extractor and of the map nested."""
+        inner, mapped = self.inner.to_parts(), self._fitted().to_parts()
+        config = {
+            "descriptor": self.version,
+            "inner": {"kind": inner.kind, "config": inner.config},
+            "map": mapped.config,
+        }
+        return ModelState(self.kind, config, inner.nested("inner") | mapped.nested("map"))
+
+    @classmethod
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Return the extractor of a saved state.
+
+        Raises
+        ------
+        ModelFolderError
+            Of another kind or version, or damaged.
+        """
+        from wsabie.features.extractor_registry import restore_extractor
+
+        if parts.kind != cls.kind:
+            raise ModelFolderError(f"this is a {parts.kind!r} and no {cls.kind!r}; give the folder of one")
+        if parts.config.get("descriptor") != cls.version:
+            raise cls._other_version()
+        with raise_damaged_parts(f"this {cls.kind!r}"):
+            fields = read_config(KernelPcaExtractorConfig, parts.config)
+            return cls(
+                restore_extractor(parts.under("inner", fields.inner.kind, fields.inner.config)),
+                KernelPca.from_parts(parts.under("map", KIND, fields.map)),
+            )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the inner extractor and of the map, JSON-able."""
+        return {**self.inner.parameters(), **self._pca_parameters()}
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings without defaults of the inner extractor."""
+        return self.inner.identity()
+
+    def refuse_other(self, extractor: FeatureExtractor, where: object, remedy: str) -> None:
+        """Raise InputError when this extractor, at `where`, has other settings than `extractor`."""
+        if not isinstance(extractor, KernelPcaExtractor):
+            n = self.pca.n_components
+            raise InputError(f"the dictionary {where} was made with n_components {n} and not without; {remedy}")
+        super().refuse_other(extractor, where, remedy)
+
+    def _list_settings(self) -> dict[str, Any]:
+        return {**self.inner._list_settings(), **self._pca_parameters()}
+
+    def _pca_parameters(self) -> dict[str, Any]:
+        return {"n_components": self.pca.n_components, "n_landmarks": self.pca.n_landmarks}
+
+    def _refuse_negative(self, stream: Iterator[ItemFeatures]) -> Iterator[ItemFeatures]:
+        """Yield the rows; raise InputError at the first negative value."""
+        for row in stream:
+            if row.values.min(initial=0) < 0:
+                raise InputError(
+                    f"{self.inner.name} gives {row.id} negative values, and the intersection kernel compares "
+                    "histograms, whose values are 0 or more; describe without components, or otherwise"
+                )
+            yield row
+
+    def _fitted(self) -> KernelPca:
+        if not hasattr(self.pca, "components_"):
+            raise InputError(f"these components have not been learned yet; call fit with {self.things} first")
+        return self.pca

@@ -1,0 +1,159 @@
+"""Features of pictures from any image encoder in an ONNX file: dense rows."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from wsabie.core.arrays import Float32, Int32
+from wsabie.core.errors import InputError
+from wsabie.core.executors import Executor
+from wsabie.core.progress import SILENT, Progress
+from wsabie.features.base.extraction_tasks import ImageView
+from wsabie.features.encoders.onnx_network import NORMALISATIONS, OnnxContent, OnnxNetwork, TrialCost, open_network
+from wsabie.features.encoders.onnx_sandbox import try_network
+from wsabie.features.images.image_extractor import MAX_PIXELS, ImageFeatureExtractor
+from wsabie.io.records import ItemSource
+from wsabie.storage.model_folder import Array
+from wsabie.storage.rejects import Rejects
+
+_LONGEST = 3  # decode at this many input sides, so that the shorter side of most pictures is not enlarged
+
+
+@dataclass(frozen=True)
+class _NetworkEncoder:
+    model: OnnxContent
+    side: int | None
+    output: str | None
+    trial: TrialCost
+    mean: Float32
+    deviation: Float32
+
+    def __call__(self, look: ImageView) -> tuple[Int32, Float32]:
+        network = open_network(self.model, self.side, self.output)
+        pixels = look.at(_LONGEST * max(network.input.height, network.input.width))
+        values = network.features(pixels, self.mean, self.deviation, self.trial)
+        return np.arange(len(values), dtype=np.int32), values
+
+
+class OnnxEncoder(ImageFeatureExtractor):
+    """Features of pictures from a network in an ONNX file.
+
+    The largest centred part with the shape of the input is scaled to it (bicubic), with normalised values from 0 to 1;
+    a network that takes uint8 gets bytes. Inputs may be (batch, 3, h, w) or (batch, h, w, 3) with any batch size. Maps
+    and tokens are averaged. The network runs on one thread a process, on the CPU; operators and weights outside the
+    file are never loaded. A saved folder includes the whole file, so that a model folder needs nothing else.
+
+    Parameters
+    ----------
+    model : str or Path
+        The ONNX file.
+    normalise : {"imagenet", "clip", "symmetric", "unit", "bytes"} or (mean, deviation)
+        Normalisation of values from 0 to 1 in the training of the network, three numbers each. "symmetric": -1 to 1,
+        "unit": 0 to 1, "bytes": 0 to 255.
+    output : str or None
+        Name of the output; None: the first.
+    side : int or None
+        Side of the input in pixels, where the network leaves it open; None: 224.
+    crop, max_pixels, seed
+        As in `VisualWords`. The usual "resize to 256, crop 224" is crop=0.875.
+
+    Examples
+    --------
+    >>> OnnxEncoder("missing.onnx").encoder()
+    Traceback (most recent call last):
+    ...
+    wsabie.core.errors.InputError: there is no ONNX file at missing.onnx; give the file of an image encoder
+    """
+
+    name = "onnx"
+    kind = "onnx_encoder"
+    dense = True
+    _names = ("normalise", "output", "side")
+    _common = ("crop", "max_pixels", "seed")
+
+    def __init__(
+        self,
+        model: str | Path | None = None,
+        *,
+        normalise: str | tuple[tuple[float, ...], tuple[float, ...]] = "imagenet",
+        output: str | None = None,
+        side: int | None = None,
+        crop: float = 1.0,
+        max_pixels: int = MAX_PIXELS,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(crop=crop, max_pixels=max_pixels, seed=seed)
+        self.model = model
+        self.normalise = normalise
+        self.output = output
+        self.side = side
+
+    @property
+    def n_features_(self) -> int:
+        """Number of columns."""
+        return self._trial().width
+
+    def fit(
+        self,
+        source: ItemSource,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+    ) -> Self:
+        """Read the file and run the network once.
+
+        Raises
+        ------
+        InputError
+            A parameter is out of range, or the network cannot be used.
+        """
+        super().fit(source)
+        self._network()
+        return self
+
+    def check(self) -> None:
+        """Raise InputError where a parameter is out of range."""
+        mean, deviation = self._moments()
+        if mean.shape != (3,) or deviation.shape != (3,) or not (deviation > 0).all():
+            raise InputError("normalise is no (mean, deviation) of three channels each, deviations above 0")
+        if self.side is not None and not 8 <= self.side <= 1365:
+            raise InputError(f"side is {self.side}; give the input's side in pixels, from 8 to 1365")
+        super().check()
+
+    def encoder(self) -> _NetworkEncoder:
+        """Return the encoder, which is sent to workers with the whole file."""
+        self.check()
+        return _NetworkEncoder(self._model(), self.side, self.output, self._trial(), *self._moments())
+
+    def _moments(self) -> tuple[Float32, Float32]:
+        moments = NORMALISATIONS.get(self.normalise) if isinstance(self.normalise, str) else self.normalise
+        if moments is None:
+            raise InputError(f"normalise is {self.normalise!r}; choose from {', '.join(NORMALISATIONS)}")
+        return np.array(moments[0], np.float32), np.array(moments[1], np.float32)
+
+    def _trial(self) -> TrialCost:
+        return try_network(self._model(), self.side, self.output)
+
+    def _network(self) -> OnnxNetwork:
+        self._trial()
+        return open_network(self._model(), self.side, self.output)
+
+    def _model(self) -> OnnxContent:
+        if not hasattr(self, "model_"):
+            if self.model is None:
+                raise InputError("no ONNX file is named; give the file of an image encoder")
+            self.model_ = OnnxContent.load(self.model)
+        return self.model_
+
+    def _tensors(self) -> dict[str, Array]:
+        return {"model": self._model().content}
+
+    def _restore(self, tensors: dict[str, Any]) -> None:
+        self.model_ = OnnxContent(tensors["model"])
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings without defaults: the name, and the hash of the file."""
+        return {**super().identity(), "model": self._model().sha256[:16]}

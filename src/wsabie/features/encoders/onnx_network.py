@@ -1,0 +1,293 @@
+"""Networks in ONNX files, run by ONNX Runtime on pictures.
+
+Operators that are not part of ONNX Runtime, and weights in files of their own, are never loaded.
+"""
+
+import hashlib
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from wsabie.core.arrays import Float32, UInt8
+from wsabie.core.errors import InputError
+from wsabie.core.input_limits import make_limit_error, read_limits
+from wsabie.core.memory_budget import ITEM_MEMORY
+from wsabie.features.images.image_decoder import NOT_FINITE, UnreadableItemError
+from wsabie.storage.atomic_files import explain_read_errors
+
+MAX_BYTES = (1 << 31) - 1
+"""Longest ONNX file, the limit of a message."""
+
+NORMALISATIONS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "clip": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
+    "symmetric": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    "unit": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
+    "bytes": ((0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255)),
+}
+"""Mean and deviation of red, green and blue, of values from 0 to 1."""
+
+_USUAL_SIDE = 224
+_CHANNELS = 3
+_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
+_FATAL = 4  # the runtime's own log
+
+
+class OnnxContent:
+    """The content of an ONNX file; equal where the bytes are.
+
+    Parameters
+    ----------
+    content : (n_bytes,) uint8
+    name : str
+        Name in messages.
+    """
+
+    def __init__(self, content: UInt8, name: str = "the model") -> None:
+        self.content = content
+        self.name = name
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the content, 64 hex digits."""
+        return hashlib.sha256(self.view()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OnnxContent) and self.sha256 == other.sha256
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def view(self) -> memoryview:
+        """Return the bytes, which are not copied."""
+        return np.ascontiguousarray(self.content).data
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes, copied unless they were bytes before."""
+        base: object = self.content.base
+        return base if isinstance(base, bytes) and len(base) == len(self.content) else self.content.tobytes()
+
+    @classmethod
+    def load(cls, path: str | Path) -> "OnnxContent":
+        """Load the model in a file.
+
+        Raises
+        ------
+        InputError
+            There is no file, or it is too large.
+        """
+        path = Path(path)
+        with explain_read_errors(path):
+            if not path.is_file():
+                raise InputError(f"there is no ONNX file at {path}; give the file of an image encoder")
+            if not 0 < path.stat().st_size <= MAX_BYTES:
+                raise InputError(
+                    f"{path} has {path.stat().st_size:,} bytes, and an ONNX file has 1 to {MAX_BYTES:,}; "
+                    "give another export of the encoder"
+                )
+            length = path.stat().st_size
+            content = np.frombuffer(path.read_bytes(), np.uint8)
+            if len(content) != length:
+                raise InputError(f"{path} changes while it is read; run the same command again when it is whole")
+            return cls(content, str(path))
+
+
+class NetworkInput(NamedTuple):
+    """Input of a network."""
+
+    name: str
+    batch: int
+    height: int
+    width: int
+    channels_last: bool
+    dtype: Any
+
+
+class OnnxNetwork:
+    """Opened network.
+
+    Parameters
+    ----------
+    model : OnnxContent
+    side : int or None
+        Side of the input, where the model leaves it open; None: 224.
+    output : str or None
+        Name of the output; None: the first.
+    """
+
+    def __init__(self, model: OnnxContent, side: int | None, output: str | None) -> None:
+        self._session = open_session(model)
+        self.input = _read_input(self._session.get_inputs(), side)
+        names = [node.name for node in self._session.get_outputs()]
+        if output is not None and output not in names:
+            raise InputError(f"the ONNX model has no output {output!r}; choose from {', '.join(names[:20])}")
+        self._output = output or names[0]
+
+    def features(self, pixels: UInt8, mean: Float32, deviation: Float32, trial: "TrialCost | None" = None) -> Float32:
+        """Compute the features of a picture, (n_features,).
+
+        The largest centred part with the shape of the input is scaled to it. Places and tokens are averaged.
+
+        Parameters
+        ----------
+        pixels : (h, w, 3) uint8
+        mean, deviation : (3,) float32
+            Normalisation of values from 0 to 1; a network that takes bytes gets them as they are.
+        trial : TrialCost or None
+            Costs of the first picture.
+
+        Raises
+        ------
+        UnreadableItemError
+            The network gives no finite numbers.
+        InputError
+            It fails, or gives something other than rows, maps or tokens of numbers, or more or fewer than in its trial.
+        """
+        n_bytes = min(trial.n_bytes, read_limits().network_bytes) if trial else 0
+        with ITEM_MEMORY.share(n_bytes):
+            out = self.run(pixels, mean, deviation)
+        if trial and len(out) != trial.width:
+            raise InputError(
+                f"the ONNX model gives {trial.width:,} numbers for one picture and {len(out):,} for another; "
+                "give a model whose output has one width"
+            )
+        if not np.isfinite(out).all():
+            raise UnreadableItemError(NOT_FINITE)
+        return out
+
+    def run(self, pixels: UInt8, mean: Float32, deviation: Float32) -> Float32:
+        """Run the network without a check of values or memory."""
+        expected = self.input
+        image: Any = np.asarray(crop_centre(pixels, expected.height, expected.width))
+        if expected.dtype is not np.uint8:
+            image = ((image.astype(np.float32) / 255 - mean) / deviation).astype(expected.dtype)
+        image = image if expected.channels_last else image.transpose(2, 0, 1)
+        batch = np.ascontiguousarray(np.repeat(image[None], expected.batch, axis=0))
+        try:
+            (values,) = self._session.run([self._output], {expected.name: batch})
+        except Exception as error:  # the runtime raises classes of its own
+            raise InputError(f"the ONNX model fails on a picture: {_first_line(error)}; give another model") from error
+        return _average_values(values, expected.channels_last)
+
+
+class TrialCost(NamedTuple):
+    """Costs of a network for its first picture.
+
+    Attributes
+    ----------
+    width : int
+        Numbers of the output.
+    n_bytes : int
+        Memory beside the weights.
+    """
+
+    width: int
+    n_bytes: int
+
+
+@lru_cache(maxsize=2)
+def open_network(model: OnnxContent, side: int | None, output: str | None) -> OnnxNetwork:
+    """Return the network of a model, opened once in a process."""
+    return OnnxNetwork(model, side, output)
+
+
+def crop_centre(pixels: UInt8, height: int, width: int) -> Image.Image:
+    """Crop the largest centred part with the shape `height` x `width`, scaled to it (bicubic).
+
+    Examples
+    --------
+    >>> crop_centre(np.zeros((10, 40, 3), np.uint8), 5, 5).size
+    (5, 5)
+    """
+    h, w = pixels.shape[:2]
+    scale = min(h / height, w / width)
+    across, down = min(scale * width, w), min(scale * height, h)  # rounded up, they would reach beyond the picture
+    left, top = (w - across) / 2, (h - down) / 2
+    box = (left, top, min(left + across, w), min(top + down, h))
+    return Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC, box=box)
+
+
+def open_session(model: OnnxContent) -> Any:
+    """Return the session of the runtime for a checked model.
+
+    Raises
+    ------
+    InputError
+        There is no runtime, or the model cannot be opened.
+    """
+    require_runtime()
+    from onnxruntime import InferenceSession, SessionOptions
+
+    options = SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # pictures are shared out among processes
+    options.log_severity_level = _FATAL
+    options.enable_cpu_mem_arena = False  # returns the memory of a large picture
+    options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that was checked
+    try:
+        return InferenceSession(model.to_bytes(), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime raises classes of its own
+        raise build_opening_error(model, error) from error
+
+
+def require_runtime() -> None:
+    """Raise InputError where there is no runtime."""
+    try:
+        import onnxruntime  # noqa: F401
+    except ImportError as error:
+        raise InputError("an ONNX model needs ONNX Runtime; install it: pip install 'wsabie[onnx]'") from error
+
+
+def build_opening_error(model: OnnxContent, error: Exception) -> InputError:
+    """Return the error of a model that is no ONNX file, or not one for this runtime."""
+    return InputError(
+        f"ONNX Runtime cannot open {model.name} ({_first_line(error)}); give an ONNX file of standard operators"
+    )
+
+
+def _read_input(inputs: list[Any], side: int | None) -> NetworkInput:
+    if len(inputs) != 1:
+        raise InputError(
+            f"the ONNX model has {len(inputs)} inputs ({', '.join(node.name for node in inputs[:5])}); "
+            "give an image encoder, which has one"
+        )
+    (node,) = inputs
+    shape, dtype = list(node.shape), _TYPES.get(node.type)
+    fixed_sizes = [size if isinstance(size, int) and size > 0 else None for size in shape]
+    if (
+        dtype is None
+        or len(shape) != 4
+        or (_CHANNELS not in (fixed_sizes[1], fixed_sizes[3]) and fixed_sizes[1] and fixed_sizes[3])
+    ):
+        raise InputError(
+            f"the ONNX model takes {node.type} of shape {shape}; give one that takes float or uint8 pictures of three "
+            "channels, as (batch, 3, height, width) or (batch, height, width, 3)"
+        )
+    channels_last = fixed_sizes[1] != _CHANNELS and fixed_sizes[3] == _CHANNELS
+    sides = fixed_sizes[1:3] if channels_last else fixed_sizes[2:4]
+    if side is not None and any(size not in (None, side) for size in sides):
+        raise InputError(f"the ONNX model takes pictures of {sides[0]} x {sides[1]} pixels, and side is {side}")
+    height, width = (size or side or _USUAL_SIDE for size in sides)
+    batch = fixed_sizes[0] or 1
+    n_bytes = batch * height * width * _CHANNELS * 4
+    if n_bytes > read_limits().network_bytes:
+        excess = f"the input of the ONNX model, {shape}, has {n_bytes:,} bytes"
+        raise make_limit_error("network_bytes", excess, 2 * n_bytes)
+    return NetworkInput(node.name, batch, height, width, channels_last, dtype)
+
+
+def _average_values(values: Any, channels_last: bool) -> Float32:
+    """Return the first of a batch: numbers, the mean of a map's places, or the mean of tokens."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or not 2 <= values.ndim <= 4 or not values.size:
+        kind = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
+        raise InputError(f"the ONNX model gives {kind}; choose an output of numbers, (batch, n) or maps or tokens of n")
+    first = values[0].astype(np.float32)
+    if first.ndim == 3:
+        return np.asarray(first.mean(axis=(0, 1) if channels_last else (1, 2)))
+    return np.asarray(first.mean(axis=0)) if first.ndim == 2 else first
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0][:200]

@@ -1,0 +1,147 @@
+"""Registry of all feature extractors, by name and by the kind in their folders."""
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.features.audio.audio_words import MfccWords, SaiWords
+from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.composite_extractors import ConcatenatedFeatures, KernelPcaExtractor
+from wsabie.features.encoders.onnx_encoder import OnnxEncoder
+from wsabie.features.images.colour_histograms import ColourHistograms
+from wsabie.features.images.hog import HogFeatures
+from wsabie.features.images.textons import Textons
+from wsabie.features.images.visual_words import VisualWords
+from wsabie.features.kernel_pca import KernelPca
+from wsabie.features.text.bag_of_words import BagOfWords
+from wsabie.io.records import ModalityName
+from wsabie.storage.model_folder import ModelState, open_model_folder
+from wsabie.vocabulary.label_names import find_closest_names
+
+EXTRACTORS: tuple[type[FeatureExtractor], ...] = (
+    VisualWords, ColourHistograms, Textons, HogFeatures, OnnxEncoder, MfccWords, SaiWords, BagOfWords,
+)  # fmt: skip
+"""Extractors that stand alone or in a concatenation."""
+
+USUAL: dict[ModalityName, str] = {"pictures": "terms", "sounds": "mfcc,sai", "documents": "words"}
+"""Default extractor of each modality."""
+
+_EXTRACTORS_BY_NAME: dict[str, type[FeatureExtractor]] = {kind.name: kind for kind in EXTRACTORS}
+_COMPOSITES: tuple[type[FeatureExtractor], ...] = (ConcatenatedFeatures, KernelPcaExtractor)
+_EXTRACTORS_BY_KIND: dict[str, type[FeatureExtractor]] = {kind.kind: kind for kind in EXTRACTORS + _COMPOSITES}
+_DEFAULTS = {"n_terms": "auto"}
+
+
+def create_extractor(
+    named: str | None = None, *, things: ModalityName = "pictures", **options: Any
+) -> FeatureExtractor:
+    """Create the extractor of a list of names; each part takes the options that it has.
+
+    Parameters
+    ----------
+    named : str or None
+        Names with commas between: terms, colour, textons, hog, onnx:FILE for pictures; mfcc, sai for sounds; words for
+        documents. None: `USUAL`.
+    things : {"pictures", "sounds", "documents"}
+        Modality of the items.
+    **options
+        Parameters of the parts (size, crop, seed, n_terms, weighting, normalise, output ...), and `balance` where there
+        are several. The number of terms is "auto" unless it is given. With `n_components`, the width of the rows
+        that kernel PCA makes of all that, come `n_landmarks` and, for several, "mass" as the `balance`.
+
+    Raises
+    ------
+    InputError
+        An unknown name, one that comes twice, or an option that none of the parts has.
+
+    Examples
+    --------
+    >>> create_extractor("colour,hog", size=128).name
+    'colour,hog'
+    >>> create_extractor("colour,hog", n_components=256).name
+    'components of colour,hog'
+    >>> create_extractor("color")
+    Traceback (most recent call last):
+    ...
+    wsabie.core.errors.InputError: there is no description called 'color'; did you mean 'colour'?
+    """
+    named = named or USUAL[things]
+    words = [word.strip() for word in named.split(",") if word.strip()]
+    kinds = [_find_extractor(word) for word in words]
+    for kind in kinds:
+        if kinds.count(kind) > 1:
+            raise InputError(f"{named!r} names {kind.name} twice; name it once")
+    if len(things_named := {kind.things for kind in kinds}) > 1:
+        raise InputError(f"{named!r} names descriptions of {' and of '.join(sorted(things_named))}; name those of one")
+    if not kinds:
+        raise InputError(f"no description is named; choose from {', '.join(_EXTRACTORS_BY_NAME)}")
+    if len(kinds) < 2 and "balance" in options:
+        raise InputError(f"balance weighs descriptions against each other, and {named!r} is one; leave it out")
+    pca = _take_pca_options(options)
+    balance = options.pop("balance", "length" if pca is None else "mass")  # a kernel of histograms compares mass
+    supported_names = [set(inspect.signature(kind).parameters) for kind in kinds]
+    for option in options:
+        if not any(option in names for names in supported_names):
+            raise InputError(f"{option.removeprefix('n_')} is no option of {named}; leave it out")
+    settings = {**_DEFAULTS, **options}
+    parts = [
+        _create_part(kind, word, {n: v for n, v in settings.items() if n in names})
+        for kind, word, names in zip(kinds, words, supported_names, strict=True)
+    ]
+    extractor = parts[0] if len(parts) == 1 else ConcatenatedFeatures(parts, balance)
+    return extractor if pca is None else KernelPcaExtractor(extractor, pca)
+
+
+def _take_pca_options(options: dict[str, Any]) -> KernelPca | None:
+    """Take the options of kernel PCA out and return its map, or None."""
+    if "n_components" not in options:
+        if "n_landmarks" in options:
+            raise InputError("landmarks are those of kernel components; give components too, or leave landmarks out")
+        return None
+    pca_options = {name: options.pop(name) for name in ("n_components", "n_landmarks") if name in options}
+    return KernelPca(**pca_options, **{name: options[name] for name in ("seed",) if name in options})
+
+
+def _find_extractor(word: str) -> type[FeatureExtractor]:
+    name = word.partition(":")[0]
+    if name not in _EXTRACTORS_BY_NAME:
+        near = find_closest_names(name, tuple(_EXTRACTORS_BY_NAME), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(_EXTRACTORS_BY_NAME)}"
+        raise InputError(f"there is no description called {name!r}; {hint}")
+    if (":" in word) != (_EXTRACTORS_BY_NAME[name] is OnnxEncoder):
+        raise InputError(f"{word!r} is no description; write onnx:FILE for a network, and the name alone for others")
+    return _EXTRACTORS_BY_NAME[name]
+
+
+def _create_part(kind: type[FeatureExtractor], word: str, options: Mapping[str, Any]) -> FeatureExtractor:
+    file = {"model": word.partition(":")[2]} if kind is OnnxEncoder else {}
+    return kind(**{**file, **options})
+
+
+def restore_extractor(parts: ModelState) -> FeatureExtractor:
+    """Return the extractor of a saved state of any kind.
+
+    Raises
+    ------
+    ModelFolderError
+        Of an unknown kind, or of another version.
+    """
+    if parts.kind not in _EXTRACTORS_BY_KIND:
+        raise ModelFolderError(
+            f"this is a {parts.kind!r} and nothing that describes pictures, sounds or documents; give the folder of a "
+            "dictionary"
+        )
+    return _EXTRACTORS_BY_KIND[parts.kind].from_parts(parts)
+
+
+def load_extractor(path: str | Path) -> FeatureExtractor:
+    """Load a saved extractor of any kind.
+
+    Raises
+    ------
+    ModelFolderError
+        Missing, damaged, something else, or of another version.
+    """
+    return restore_extractor(open_model_folder(path))

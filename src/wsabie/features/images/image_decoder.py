@@ -1,0 +1,367 @@
+"""Decoding of pictures into small RGB arrays; unreadable ones are refused with a reason.
+
+Only the decoders in `wsabie.io.images.inspection.FORMATS` are ever tried. A region is cut out as a box, and pixels
+outside its outlines become grey, the same in all pictures, so that a codebook learns them as one word of low weight.
+"""
+
+import io
+import math
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from wsabie.core.arrays import Bool, Float64, UInt8
+from wsabie.core.input_files import format_open_error, open_input
+from wsabie.core.input_limits import make_limit_error, read_limits
+from wsabie.core.memory_budget import ITEM_MEMORY
+from wsabie.features.images.decoding_memory import estimate_decoding_bytes
+from wsabie.features.images.image_scaling import compute_scaled_size, find_grey_levels, shrink_image
+from wsabie.io.image_errors import explain_decoding_error, is_truncated, refuse_exhausted_handles
+from wsabie.io.images.decoder_messages import silence_decoders
+from wsabie.io.images.inspection import FORMATS, ImageStructure, inspect_image
+from wsabie.io.modalities import PICTURES
+from wsabie.io.regions import OUTSIDE, Box, ItemContent, Region, RegionCrop
+
+NOT_FINITE = "no finite features"  # of a network that describes it
+TOO_LARGE = "too much memory"
+TURNED = "region of a picture that lies on its side"
+REASONS = (
+    "not a picture",
+    PICTURES.unsupported,
+    "truncated picture",
+    "damaged picture",
+    "empty file",
+    "too many pixels",
+    TOO_LARGE,
+    "unreadable file",
+    OUTSIDE,
+    TURNED,
+    NOT_FINITE,
+)
+"""Possible reasons of an `UnreadableItemError` of a picture."""
+
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}  # by EXIF orientation
+_SIDEWAYS = (5, 6, 7, 8)
+_ORIENTATION = 0x0112
+_CAMERA = 0x8769
+_CAPTURE_TAGS = (0x9003, 0x9004)  # DateTimeOriginal, DateTimeDigitized
+_GREY = np.uint8(128)
+
+
+class UnreadableItemError(Exception):
+    """Error of an item that cannot be used, with a reason and a detail for the list of rejects."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail[:200]
+
+
+class DecodedImage(NamedTuple):
+    """Decoded picture or region, with its original size."""
+
+    pixels: UInt8  # (h, w, 3) RGB
+    width: int  # in full, upright
+    height: int
+
+
+def decode_image(content: ItemContent, *, size: int = 256, max_pixels: int = 64_000_000) -> UInt8:
+    """Decode a picture to RGB with its longer side scaled down to `size`.
+
+    A smaller picture keeps its size: enlarging would add no detail, and the grids of blocks follow the picture.
+    EXIF rotation is applied, transparency is laid on white, of several frames the first is taken, 16-bit grey is
+    scaled to 8 bits (65,535 becomes 255), grey of 32 bits or in floating point is stretched from its darkest to its
+    lightest value where it does not fit 16 bits or [0, 1].
+
+    Parameters
+    ----------
+    content : Path, bytes or RegionCrop
+        A file, its content, or a region of one of them.
+    size : int
+        Longer side of the result in pixels, at most.
+    max_pixels : int
+        Larger pictures are refused before they are decoded; Pillow refuses those above 178,956,970 in any case.
+
+    Returns
+    -------
+    ndarray, (h, w, 3), uint8
+
+    Raises
+    ------
+    UnreadableItemError
+        With one of `REASONS`.
+
+    Examples
+    --------
+    >>> file = io.BytesIO()
+    >>> Image.new("L", (640, 320), 200).save(file, "PNG")
+    >>> decode_image(file.getvalue(), size=64).shape
+    (32, 64, 3)
+    >>> decode_image(b"plain words")
+    Traceback (most recent call last):
+    ...
+    wsabie.features.images.image_decoder.UnreadableItemError: ('not a picture', '...')
+    """
+    return decode_with_size(content, size=size, max_pixels=max_pixels).pixels
+
+
+def decode_with_size(content: ItemContent, *, size: int = 256, max_pixels: int = 64_000_000) -> DecodedImage:
+    """Decode as `decode_image`, and return the full size of the upright picture or region, too."""
+    region = content.region if isinstance(content, RegionCrop) else None
+    stream = open_image_stream(content.picture if isinstance(content, RegionCrop) else content)
+    with stream, silence_decoders(), _explain_errors(stream):
+        image, structure = _open(stream)
+        full = _check_size(image, max_pixels)
+        decoding_size = _choose_decoding_size(size, region, *full)
+        drafted = image.draft("RGB", compute_scaled_size(*full, decoding_size))
+        target = compute_scaled_size(*image.size, min(decoding_size, max(image.size)))
+        with _reserve_memory(estimate_decoding_bytes(image, structure, full, target, parts=region is not None)):
+            try:
+                image.load()
+                if drafted is None:
+                    full = image.size  # some decoders turn the picture upright themselves
+                return _build_decoded_image(image, region, full, size)
+            finally:
+                Image.Image.close(image)  # its memory is free before the share is, even where an error holds it
+                for name in ("_decoder", "fp"):
+                    vars(image).pop(name, None)
+
+
+def _build_decoded_image(image: Image.Image, region: Region | None, full: tuple[int, int], size: int) -> DecodedImage:
+    orientation = _read_orientation(image)
+    width, height = full[::-1] if orientation in _SIDEWAYS else full
+    if region is not None:
+        return _crop_region(image, orientation, region, width, height, size)
+    small = shrink_image(image, size, find_grey_levels(image))
+    return DecodedImage(np.array(_turn_upright(small, orientation)), width, height)
+
+
+class ImageHeader(NamedTuple):
+    """Facts in the header of a picture."""
+
+    width: int  # in full, upright
+    height: int
+    taken: str | None  # "2024-05-01T12:00:00", by the camera's clock, without a zone
+
+
+def read_header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> ImageHeader:
+    """Read the header of a picture without decoding it; refuse truncated pictures.
+
+    Raises
+    ------
+    UnreadableItemError
+        With one of `REASONS`.
+
+    Examples
+    --------
+    >>> file = io.BytesIO()
+    >>> Image.new("L", (640, 320), 200).save(file, "PNG")
+    >>> read_header(file)
+    ImageHeader(width=640, height=320, taken=None)
+    """
+    stream.seek(0)
+    with silence_decoders(), _explain_errors(stream):
+        image, structure = _open(stream)
+        width, height = _check_size(image, max_pixels)
+        if structure.exif is not None:
+            image.info.setdefault("exif", structure.exif)
+        orientation, capture_time = _read_orientation(image), _read_capture_time(image)
+        if image.format == "TIFF":
+            orientation = 1  # Pillow reports the upright size
+        if is_truncated(stream):
+            raise UnreadableItemError("truncated picture")
+    return ImageHeader(*((height, width) if orientation in _SIDEWAYS else (width, height)), capture_time)
+
+
+def detect_media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) -> str:
+    """Return the media type of a picture by its content, such as "image/jpeg".
+
+    Raises
+    ------
+    UnreadableItemError
+        It is no picture, or has too many pixels.
+    """
+    stream = open_image_stream(content)
+    with stream, silence_decoders(), _explain_errors(stream):
+        image, _ = _open(stream)
+        _check_size(image, max_pixels)
+        return str(Image.MIME.get(str(image.format), "application/octet-stream"))
+
+
+def _open(stream: IO[bytes]) -> tuple[Image.Image, ImageStructure]:
+    """Open a picture without decoding it, and inspect the structure of its file."""
+    structure = inspect_image(stream)
+    with _reserve_memory(structure.opening_bytes):
+        return Image.open(stream, formats=FORMATS), structure
+
+
+@contextmanager
+def _reserve_memory(n_bytes: int) -> Iterator[None]:
+    """Reserve memory for decoding; raise `UnreadableItemError` where the limit is lower."""
+    if n_bytes == 0:
+        yield
+        return
+    if n_bytes > read_limits().picture_bytes:
+        raise UnreadableItemError(
+            TOO_LARGE, str(make_limit_error("picture_bytes", f"decoding takes {n_bytes:,} bytes", n_bytes))
+        )
+    with ITEM_MEMORY.share(n_bytes):
+        yield
+
+
+def _check_size(image: Image.Image, max_pixels: int) -> tuple[int, int]:
+    """Return width and height; raise `UnreadableItemError` for too many pixels."""
+    width, height = image.size
+    if width * height > max_pixels:
+        raise UnreadableItemError("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
+    return width, height
+
+
+def open_image_stream(content: Path | bytes) -> IO[bytes]:
+    """Open content as a stream; raise `UnreadableItemError` if it is empty or unreadable."""
+    if isinstance(content, bytes):
+        stream: IO[bytes] = io.BytesIO(content)
+        length = len(content)
+    else:
+        try:
+            stream = open_input(content)
+            length = os.fstat(stream.fileno()).st_size
+        except (OSError, ValueError) as error:
+            refuse_exhausted_handles(error)
+            raise UnreadableItemError("unreadable file", format_open_error(error)) from error
+    if length == 0:
+        stream.close()
+        raise UnreadableItemError("empty file")
+    return stream
+
+
+@contextmanager
+def _explain_errors(stream: IO[bytes]) -> Iterator[None]:
+    """Turn any error of a decoder into an `UnreadableItemError`."""
+    try:
+        yield
+    except UnreadableItemError:
+        raise
+    except Exception as error:  # decoders raise almost anything over hostile bytes
+        raise UnreadableItemError(*explain_decoding_error(error, stream)) from error
+
+
+def _choose_decoding_size(size: int, region: Region | None, width: int, height: int) -> int:
+    """Return the longer side of a picture at which that of the region is `size`, in any orientation."""
+    if region is None:
+        return size
+    longer = max(width, height)
+    across, down = region.frame or (longer, longer)
+    share = region.box.within(Box(0, 0, across, down)).scaled(1 / across, 1 / down)
+    ways = [(width, height), (height, width)] if region.frame else [(longer, longer)]
+    return math.ceil(size * longer / max(1.0, min(max(share.width * w, share.height * h) for w, h in ways)))
+
+
+def _crop_region(
+    image: Image.Image, orientation: int, region: Region, width: int, height: int, size: int
+) -> DecodedImage:
+    """Crop a region of a picture, perhaps scaled down, of full upright size `width` x `height`."""
+    frame = region.frame or (width, height)
+    if frame == (height, width) != (width, height):
+        raise UnreadableItemError(TURNED, f"stated {frame[0]:g} x {frame[1]:g}, upright {width} x {height}")
+    box = region.box.within(Box(0, 0, *frame))
+    if box.area == 0:
+        raise UnreadableItemError(OUTSIDE, f"the picture has {width} x {height} pixels")
+    upright = image.size[::-1] if orientation in _SIDEWAYS else image.size
+    across, down = upright[0] / frame[0], upright[1] / frame[1]
+    place = box.scaled(across, down)
+    left, top = min(round(place.left), upright[0] - 1), min(round(place.top), upright[1] - 1)
+    right, bottom = max(round(place.right), left + 1), max(round(place.bottom), top + 1)
+    levels = find_grey_levels(image)
+    part = image.crop(_find_stored_box((left, top, right, bottom), orientation, image.size))
+    small = shrink_image(_turn_upright(part, orientation), size, levels)
+    pixels: UInt8 = np.array(small)
+    if region.outlines:
+        zoom = small.width / (right - left), small.height / (bottom - top)
+        pixels = _mask_outside(
+            pixels, region.outlines, (across * zoom[0], down * zoom[1]), (left * zoom[0], top * zoom[1])
+        )
+    sides = box.scaled(width / frame[0], height / frame[1])
+    return DecodedImage(pixels, max(1, round(sides.width)), max(1, round(sides.height)))
+
+
+def _find_stored_box(
+    box: tuple[int, int, int, int], orientation: int, stored: tuple[int, int]
+) -> tuple[int, int, int, int]:
+    """Return the box in the stored picture of a box in the upright picture."""
+    left, top, right, bottom = box
+    across, down = (left, right), (top, bottom)
+    if orientation in _SIDEWAYS:
+        across, down = down, across
+    width, height = stored
+    if orientation in (2, 3, 7, 8):
+        across = (width - across[1], width - across[0])
+    if orientation in (3, 4, 6, 7):
+        down = (height - down[1], height - down[0])
+    return across[0], down[0], across[1], down[1]
+
+
+def _mask_outside(
+    pixels: UInt8, outlines: "Sequence[array[float]]", scale: tuple[float, float], corner: tuple[float, float]
+) -> UInt8:
+    """Make pixels grey whose middle lies in none of the polygons."""
+    inside = np.zeros(pixels.shape[:2], bool)
+    for outline in outlines:
+        inside |= _find_inside_pixels(np.asarray(outline, np.float64).reshape(-1, 2) * scale - corner, inside.shape)
+    return np.where(inside[..., None], pixels, _GREY)
+
+
+def _find_inside_pixels(points: Float64, shape: tuple[int, ...]) -> Bool:
+    """Return a mask (height, width) of the pixels whose middle lies in a polygon (n, 2).
+
+    Left of such a pixel lies an odd number of edges.
+    """
+    height, width = shape
+    (x1, y1), (x2, y2) = points.T, np.roll(points, -1, axis=0).T
+    middles = np.arange(height)[:, None] + 0.5
+    rows, edges = np.nonzero((y1 <= middles) != (y2 <= middles))
+    x1, y1, x2, y2 = x1[edges], y1[edges], x2[edges], y2[edges]
+    crossings = x1 + (middles[rows, 0] - y1) / (y2 - y1) * (x2 - x1)
+    crossing_counts = np.zeros((height, width + 1), np.int32)
+    np.add.at(crossing_counts, (rows, np.clip(np.ceil(crossings - 0.5), 0, width).astype(np.int64)), 1)
+    odd: Bool = crossing_counts.cumsum(axis=1)[:, :width] % 2 == 1
+    return odd
+
+
+def _read_orientation(image: Image.Image) -> int:
+    """Return the EXIF orientation; 1, upright, where the metadata are broken."""
+    try:
+        orientation = Image.Image.getexif(image).get(_ORIENTATION, 1)  # the method of PNG would decode the picture
+    except Exception:  # parsers raise almost anything over hostile bytes
+        return 1
+    return orientation if isinstance(orientation, int) else 1
+
+
+def _read_capture_time(image: Image.Image) -> str | None:
+    """Return the capture time in the metadata, or None."""
+    try:
+        notes = Image.Image.getexif(image).get_ifd(_CAMERA)
+        text = next((str(notes[tag]) for tag in _CAPTURE_TAGS if notes.get(tag)), "")
+        return datetime.strptime(text.strip("\0 ")[:19], "%Y:%m:%d %H:%M:%S").isoformat()
+    except Exception:  # as above
+        return None
+
+
+def _turn_upright(image: Image.Image, orientation: int) -> Image.Image:
+    turn = _TURNS.get(orientation)
+    return image if turn is None else image.transpose(turn)

@@ -1,0 +1,232 @@
+"""Texton histograms: typical filter responses, counted over a spatial pyramid (Leung and Malik 1999).
+
+The bank holds the derivatives of a Gaussian of first and second order at several scales. They steer: a filter of any
+direction, and the Laplacian, is a sum of them, so that their responses say what edges, bars and spots of each scale lie
+at a pixel, and in which direction. Brightness itself is left out. Separable filters on a coarser grid are two products
+of matrices: F_y I F_x^T.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+
+from wsabie.core.arrays import Float32, Int32, UInt8
+from wsabie.core.errors import InputError
+from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.progress import SILENT, Progress
+from wsabie.features.base.codebook import Codebook, learn_codebook
+from wsabie.features.base.extraction_tasks import ImageView
+from wsabie.features.base.sampling import WorkContext, sample_blocks, select_sample_positions
+from wsabie.features.images.colour_histograms import select_nonzero
+from wsabie.features.images.image_extractor import MAX_PIXELS, ImageFeatureExtractor
+from wsabie.features.images.spatial_pyramid import check_levels, compute_spatial_histograms, count_cells
+from wsabie.io.records import ItemSource
+from wsabie.storage.model_folder import Array
+from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema_validation import check_array
+
+ORDERS = ((0, 1), (1, 0), (0, 2), (1, 1), (2, 0))
+"""Derivatives (down, across) of each scale."""
+
+_REACH = 4  # deviations to each side
+_CONTRAST = 0.03  # just noticeable response, from Varma and Zisserman (2005)
+
+
+@dataclass(frozen=True)
+class FilterBank:
+    """Filters and their grid.
+
+    Attributes
+    ----------
+    sigmas : tuple of float
+        Deviations of the Gaussians, in pixels.
+    stride : int
+        Pixels between one place and the next, both ways.
+    """
+
+    sigmas: tuple[float, ...]
+    stride: int
+
+    def responses(self, pixels: UInt8) -> Float32:
+        """Compute responses r of all filters at all places, scaled by log(1 + |r| / .03) / |r| (Weber's law).
+
+        Parameters
+        ----------
+        pixels : (h, w, 3) uint8
+
+        Returns
+        -------
+        ndarray, (ceil(h / stride), ceil(w / stride), 5 * len(sigmas)), float32
+            Scale by scale, in the order of `ORDERS`; a derivative is multiplied by sigma ** order, so that all
+            scales have responses of one size.
+        """
+        grey = pixels.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32) / 255
+        height, width = grey.shape
+        responses = []
+        for sigma in self.sigmas:
+            down = [build_filter_matrix(height, self.stride, sigma, order) @ grey for order in range(3)]
+            across = [build_filter_matrix(width, self.stride, sigma, order).T for order in range(3)]
+            responses += [down[y] @ across[x] for y, x in ORDERS]
+        raw = np.stack(responses, axis=-1)
+        size = np.linalg.norm(raw, axis=-1, keepdims=True)
+        return np.asarray(raw * (np.log1p(size / _CONTRAST) / np.maximum(size, 1e-9)), np.float32)
+
+
+@lru_cache(maxsize=256)
+def build_filter_matrix(n: int, stride: int, sigma: float, order: int) -> Float32:
+    """Return the matrix of a smoothed derivative of n pixels at every stride, times sigma ** order.
+
+    Beyond its ends the line continues with its last values.
+
+    Examples
+    --------
+    >>> build_filter_matrix(5, 2, 1.0, 0).sum(axis=1).round(5).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    reach = int(_REACH * sigma + 0.5)
+    x = np.arange(-reach, reach + 1) / sigma
+    bell = np.exp(-0.5 * x * x)
+    bell /= bell.sum()
+    kernel = bell * (np.ones_like(x), x, x * x - 1)[order]
+    if order:
+        kernel -= kernel.sum() * bell  # what is cut off must not let brightness in
+    out = np.zeros((-(-n // stride), n))
+    centres = np.arange(0, n, stride)
+    columns = np.clip(centres[:, None] + np.arange(-reach, reach + 1), 0, n - 1)
+    np.add.at(out, (np.arange(len(centres))[:, None], columns), kernel)
+    return out.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class _ResponseSampler:
+    size: int
+    bank: FilterBank
+
+    def __call__(self, look: ImageView) -> Float32:
+        responses = self.bank.responses(look.at(self.size))
+        return responses.reshape(-1, responses.shape[-1])
+
+
+@dataclass(frozen=True)
+class _TextonEncoder:
+    size: int
+    bank: FilterBank
+    textons: Codebook
+    levels: tuple[int, ...]
+
+    def __call__(self, look: ImageView) -> tuple[Int32, Float32]:
+        responses = self.bank.responses(look.at(self.size))
+        bins = self.textons.assign(responses.reshape(-1, responses.shape[-1])).reshape(responses.shape[:2])
+        return select_nonzero(compute_spatial_histograms(bins, len(self.textons), self.levels))
+
+
+class Textons(ImageFeatureExtractor):
+    """Pictures as histograms of textons in every cell of a spatial pyramid.
+
+    Parameters
+    ----------
+    n_textons : int
+        Centres of k-means.
+    levels : tuple of int
+        Cells along a side, one number for each level of the pyramid.
+    sigmas : tuple of float
+        Scales of the filters, in pixels.
+    stride : int
+        Pixels from one place to the next.
+    size, crop, max_pixels, seed
+        As in `VisualWords`.
+
+    Attributes
+    ----------
+    textons_ : Codebook
+        centres (n_textons, 5 * len(sigmas)).
+    """
+
+    name = "textons"
+    kind = "textons"
+    _names = ("n_textons", "levels", "sigmas", "stride")
+
+    def __init__(
+        self,
+        n_textons: int = 256,
+        levels: tuple[int, ...] = (1, 2, 4),
+        sigmas: tuple[float, ...] = (1.0, 2.0, 4.0),
+        stride: int = 2,
+        *,
+        size: int = 256,
+        crop: float = 1.0,
+        max_pixels: int = MAX_PIXELS,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(size=size, crop=crop, max_pixels=max_pixels, seed=seed)
+        self.n_textons = n_textons
+        self.levels = levels
+        self.sigmas = sigmas
+        self.stride = stride
+
+    @property
+    def n_features_(self) -> int:
+        """Number of columns."""
+        return self.n_textons * count_cells(self.levels)
+
+    def fit(
+        self,
+        source: ItemSource,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+        max_samples: int = 200_000,
+    ) -> Self:
+        """Learn the textons from responses at random places of pictures spread evenly over the collection.
+
+        Raises
+        ------
+        InputError
+            A parameter is out of range, no picture can be read, or there are fewer distinct responses than textons.
+        """
+        self.check()
+        self.refuse(source)
+        run = WorkContext(executor or SerialExecutor(), progress, Rejects() if rejects is None else rejects)
+        places = select_sample_positions(source, max_samples)
+        samples = sample_blocks(
+            self.viewer(), _ResponseSampler(self.size, self._bank()), source, places, max_samples, run
+        )
+        self.textons_ = learn_codebook(
+            samples, self.n_textons, passes=10, seed=self.seed, executor=executor, progress=progress
+        )
+        return self
+
+    def check(self) -> None:
+        """Raise InputError where a parameter is out of range."""
+        check_levels(self.levels)
+        if not (isinstance(self.n_textons, int | np.integer) and 2 <= self.n_textons <= 100_000):
+            raise InputError(f"n_textons is {self.n_textons}; give a number from 2 to 100,000")
+        if not self.sigmas or not all(0.5 <= sigma <= 64 for sigma in self.sigmas):
+            raise InputError(f"sigmas is {self.sigmas}; give scales from 0.5 to 64 pixels, such as (1.0, 2.0, 4.0)")
+        if not 1 <= self.stride <= 64:
+            raise InputError(f"stride is {self.stride}; give a number of pixels from 1 to 64")
+        super().check()
+
+    def encoder(self) -> _TextonEncoder:
+        """Return the encoder, which is sent to workers."""
+        return _TextonEncoder(self.size, self._bank(), self._fitted(), self.levels)
+
+    def _tensors(self) -> dict[str, Array]:
+        return {"centres": self._fitted().centres}
+
+    def _restore(self, tensors: dict[str, Any]) -> None:
+        self.textons_ = Codebook(check_array(tensors, "centres", "float32", (None, None)))
+        if self.textons_.centres.shape != (self.n_textons, len(ORDERS) * len(self.sigmas)):
+            raise self._other_version()
+
+    def _bank(self) -> FilterBank:
+        return FilterBank(self.sigmas, self.stride)
+
+    def _fitted(self) -> Codebook:
+        codebook: Codebook | None = getattr(self, "textons_", None)
+        if codebook is None:
+            raise InputError("these textons have not been learned yet; call fit with pictures first")
+        return codebook

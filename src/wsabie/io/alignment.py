@@ -1,0 +1,235 @@
+"""Alignment of a collection with the labels and features of a model."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.core.arrays import Int32, Matrix
+from wsabie.core.errors import InputError
+from wsabie.io.parsers.array_builders import compute_row_offsets
+from wsabie.io.records import FeatureTable
+from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
+
+MAPPED = "kpca-"
+"""Begins the fingerprint of a map, in the place of a dictionary's, where rows are the components of others."""
+
+
+class AlignedTable(NamedTuple):
+    """Collection with a model's labels and features, and counts of what had no place there.
+
+    Attributes
+    ----------
+    rows : FeatureTable
+        With the model's label names, feature names and width.
+    unknown_labels : list of str
+        Labels of the collection that the model does not know, in their old order.
+    unknown_pairs : int
+        Pairs of a row and a true label that went with them.
+    unknown_features : int
+        Non-zero values whose feature the model does not know.
+    """
+
+    rows: FeatureTable
+    unknown_labels: list[str]
+    unknown_pairs: int
+    unknown_features: int
+
+
+def align_table(
+    rows: FeatureTable,
+    label_names: Sequence[str] | Vocabulary | None = None,
+    feature_names: Sequence[str] | None = None,
+    n_features: int | None = None,
+    dictionary: str | None = None,
+) -> AlignedTable:
+    """Map `rows` onto a model's labels and features.
+
+    Parameters
+    ----------
+    rows : FeatureTable
+    label_names : sequence of str, Vocabulary or None
+        The model's labels by number, which a vocabulary also knows by former names; labels that are not among them
+        are dropped and counted. None: as they are.
+    feature_names : sequence of str or None
+        The model's features by number. When the rows have names too, columns are matched by name: unknown
+        ones are dropped and counted, missing ones are 0 in sparse rows.
+    n_features : int or None
+        The model's width, for features without names; of rows that do not state theirs (`FeatureTable.open_width`),
+        values of higher numbers are dropped and counted.
+    dictionary : str or None
+        Fingerprint of the dictionary whose visual words are the model's features, if there is one.
+
+    Returns
+    -------
+    AlignedTable
+
+    Raises
+    ------
+    InputError
+        Another dictionary or width than the model's, a dense column that the model needs is missing, or no feature in
+        common.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> rows = FeatureTable(csr_matrix([[1., 2.]]), csr_matrix([[1, 1]], dtype="int8"), ["cat", "dog"], ["a"])
+    >>> aligned = align_table(rows, label_names=["dog", "elk"], n_features=2)
+    >>> aligned.rows.Y.toarray().tolist(), aligned.unknown_labels
+    ([[1, 0]], ['cat'])
+    """
+    _check_dictionary(rows, dictionary)
+    rows, unknown_features = _align_features(rows, feature_names, n_features, dictionary)
+    if label_names is None:
+        return AlignedTable(rows, [], 0, unknown_features)
+    if isinstance(label_names, Vocabulary):
+        columns = np.array([label_names.find(name) for name in rows.label_names], np.int32)
+    else:
+        number = {normalise_label_name(name): i for i, name in enumerate(label_names)}
+        columns = np.array([number.get(name, -1) for name in rows.label_names], np.int32)
+    matches = columns[columns >= 0]
+    merged = len(np.unique(matches)) < len(matches)
+    Y = (merge_columns if merged else move_columns)(rows.Y, columns, len(label_names))
+    unknown = [name for name, column in zip(rows.label_names, columns, strict=True) if column < 0]
+    aligned = replace(rows, Y=Y, label_names=list(label_names))
+    return AlignedTable(aligned, unknown, int((rows.Y.data > 0).sum() - (Y.data > 0).sum()), unknown_features)
+
+
+def look_up_labels(table: FeatureTable, ids: Sequence[str], label_names: Sequence[str]) -> Matrix:
+    """Return the true labels that rows with these ids have in another table, such as the training data.
+
+    Parameters
+    ----------
+    table : FeatureTable
+        The other collection; its features do not count.
+    ids : sequence of str, length n
+    label_names : sequence of str
+        Labels by number; others are left out.
+
+    Returns
+    -------
+    csr_matrix (n, n_labels) int8
+        Rows of unknown ids are empty.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> labels = csr_matrix([[1, 0], [1, -1]], dtype="int8")
+    >>> known = FeatureTable(csr_matrix((2, 0)), labels, ["cat", "dog"], ["a", "b"])
+    >>> look_up_labels(known, ["b", "c"], ["dog", "cat"]).toarray().tolist()
+    [[0, 1], [0, 0]]
+    """
+    from scipy.sparse import csr_matrix
+
+    number = {normalise_label_name(name): i for i, name in enumerate(label_names)}
+    columns = np.array([number.get(name, -1) for name in table.label_names], np.int32)
+    Y = move_columns(table.Y > 0, columns, len(label_names)).astype(np.int8)
+    place = {name: i for i, name in enumerate(table.ids)}
+    pairs = [(row, place[name]) for row, name in enumerate(ids) if name in place]
+    rows, table_rows = zip(*pairs, strict=True) if pairs else ((), ())
+    selection = csr_matrix((np.ones(len(pairs), np.int8), (rows, table_rows)), (len(ids), len(table)))
+    return selection @ Y
+
+
+def move_columns(M: Matrix, columns: Int32, width: int) -> Matrix:
+    """Move column j of a CSR matrix to `columns[j]` (-1 drops it); return a sorted csr_matrix (n, width)."""
+    from scipy.sparse import csr_matrix
+
+    target = columns[M.indices]
+    is_valid = target >= 0
+    indptr = compute_row_offsets(is_valid)[M.indptr]
+    result = csr_matrix((M.data[is_valid], target[is_valid], indptr), (M.shape[0], width))
+    result.sort_indices()
+    return result
+
+
+def merge_columns(Y: Matrix, columns: Any, width: int) -> Matrix:
+    """Move the columns of a label matrix of 1 and -1 when several become one.
+
+    A label that is right and wrong at once is right.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> merge_columns(csr_matrix([[1, -1, 0], [0, -1, 1]], dtype=np.int8), np.array([1, 1, -1]), 2).toarray().tolist()
+    [[0, 1], [0, -1]]
+    """
+    from scipy.sparse import csr_matrix
+
+    sources = np.flatnonzero(columns >= 0)
+    into = csr_matrix((np.ones(len(sources), np.int32), (sources, columns[sources])), (len(columns), width))
+    right, wrong = ((sign * Y > 0).astype(np.int32) @ into for sign in (1, -1))
+    signs = (right * (len(columns) + 1) - wrong).tocsr()
+    signs.data = np.sign(signs.data)
+    signs.sort_indices()
+    return signs.astype(np.int8)
+
+
+def _align_features(
+    rows: FeatureTable, feature_names: Sequence[str] | None, n_features: int | None, dictionary: str | None
+) -> tuple[FeatureTable, int]:
+    if feature_names is None or rows.feature_names is None:
+        return _align_width(rows, n_features if feature_names is None else len(feature_names), dictionary)
+    if rows.feature_names == list(feature_names):
+        return rows, 0
+    number = {name: i for i, name in enumerate(feature_names)}
+    columns = np.array([number.get(name, -1) for name in rows.feature_names], np.int32)
+    if len(columns) and columns.max() < 0:
+        raise InputError(
+            f"the data has none of the model's {len(number):,} features (the first of the model is "
+            f"{feature_names[0]!r}, of the data {rows.feature_names[0]!r}); give data made in the same way"
+        )
+    if isinstance(rows.X, np.ndarray):
+        unknown = int(np.count_nonzero(rows.X[:, columns < 0]))
+        return replace(rows, X=_dense_columns(rows, feature_names), feature_names=list(feature_names)), unknown
+    X = move_columns(rows.X, columns, len(number))
+    return replace(rows, X=X, feature_names=list(feature_names)), int(rows.X.nnz - X.nnz)
+
+
+def _check_dictionary(rows: FeatureTable, dictionary: str | None) -> None:
+    """Refuse features of another dictionary or map: their equal numbers differ in meaning."""
+    if dictionary and rows.dictionary and rows.dictionary != dictionary:
+        if dictionary.startswith(MAPPED):
+            raise InputError(
+                "the training data are components of a map and the data was not made with it; map the data with that "
+                "map (wsabie features kpca DATA --map FOLDER --out FILE)"
+            )
+        raise InputError(
+            "the data was described by another dictionary than the training data; describe it again "
+            "with the dictionary of the training data (wsabie features images --dictionary FOLDER)"
+        )
+
+
+def _align_width(rows: FeatureTable, n_features: int | None, dictionary: str | None) -> tuple[FeatureTable, int]:
+    """Fit rows without feature names to a width; return them and the count of dropped values.
+
+    Where nothing says how many features there are, missing numbers belong to features that no row has, and
+    higher ones to features that training has not seen; a dictionary says it.
+    """
+    from scipy.sparse import csr_matrix
+
+    X, width = rows.X, rows.X.shape[1]
+    if n_features is None or width == n_features:
+        return rows, 0
+    if rows.open_width and not dictionary and not isinstance(X, np.ndarray):
+        if width < n_features:
+            return replace(rows, X=csr_matrix((X.data, X.indices, X.indptr), (len(rows), n_features))), 0
+        truncated = X[:, :n_features]
+        return replace(rows, X=truncated), int(X.nnz - truncated.nnz)
+    raise InputError(
+        f"the data has {width:,} features but the model takes {n_features:,}; give data made in the same "
+        "way as the training data"
+    )
+
+
+def _dense_columns(rows: FeatureTable, feature_names: Sequence[str]) -> Matrix:
+    """Return dense columns in the model's order; a missing one was never measured, so it is not zero."""
+    place = {name: i for i, name in enumerate(rows.feature_names or ())}
+    missing = [name for name in feature_names if name not in place]
+    if missing:
+        raise InputError(
+            f"the data lacks {len(missing):,} of the model's {len(feature_names):,} features, the first is "
+            f"{missing[0]!r}; give data made in the same way as the training data"
+        )
+    return np.ascontiguousarray(rows.X[:, [place[name] for name in feature_names]])

@@ -1,0 +1,193 @@
+"""Attributes of a collection's items: `read_attributes` detects where they are."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from wsabie.core.errors import InputError
+from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes
+from wsabie.io.datasets.magnatagatune import is_magnatagatune, read_magnatagatune_attributes
+from wsabie.io.datasets.million_song import is_million_song, read_million_song_attributes
+from wsabie.io.datasets.spoken_digits import is_spoken_digits, read_spoken_digits_attributes
+from wsabie.io.formats.media_folder import find_files, normalise_labels, normalise_relative_path
+from wsabie.io.formats.metadata_table import FILE_COLUMN, NAMES, find_metadata
+from wsabie.io.modalities import SOUNDS
+from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.parsers.table_cells import SEPARATORS, LabelCellReader, split_label_column, to_text_cell
+from wsabie.io.parsers.text_files import format_path
+from wsabie.io.parsers.text_tables import format_column_names, iterate_table_rows
+from wsabie.io.tags.audio_tags import read_audio_tags
+from wsabie.storage.rejects import Rejects
+
+RESERVED = ("group", "split", "time", "text")
+"""Columns that are no kinds unless `kinds` names them."""
+TAGGED = ("artist", "album", "genre")
+"""Kinds that are read from the tags inside sounds."""
+_ID_COLUMNS = (FILE_COLUMN, "id")
+
+
+def read_attributes(
+    path: str | Path, *, kinds: Sequence[str] | None = None, rejects: Rejects | None = None
+) -> AttributeTable:
+    """Read the names of all kinds in a collection.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder of MagnaTagATune, of spoken digits or with the tables of the Million Song Dataset; a table, or a folder
+        with `metadata.csv` or `metadata.jsonl` (`read_metadata_attributes`); any other folder of sounds
+        (`read_tag_attributes`).
+    kinds : sequence of str or None
+        Only these; None: all.
+    rejects : Rejects or None
+        Collects what is skipped; a strict one refuses instead.
+
+    Returns
+    -------
+    AttributeTable
+
+    Raises
+    ------
+    InputError
+        Nothing there, nothing usable, or no names of a kind that is asked for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "songs.tsv"
+    ...     _ = file.write_text("id\\tartist\\tgenres\\n1\\tEarth, Wind & Fire\\tfunk, soul\\n2\\tNina\\tsoul\\n")
+    ...     related = read_attributes(file)
+    >>> related.pairs["artist"], related.pairs["genres"]
+    ([('1', 'Earth, Wind & Fire'), ('2', 'Nina')], [('1', 'funk'), ('1', 'soul'), ('2', 'soul')])
+    """
+    path = Path(path)
+    reader = next((reader for is_layout, reader in _LAYOUTS if path.is_dir() and is_layout(path)), None)
+    if reader is None and not (path.is_dir() and find_metadata(path) is None):
+        return read_metadata_attributes(path, kinds=kinds, rejects=rejects)
+    related = (reader or read_tag_attributes)(path, rejects=rejects)
+    return related if kinds is None else related.of_kinds(kinds)
+
+
+def read_metadata_attributes(
+    path: Path, *, kinds: Sequence[str] | None = None, rejects: Rejects | None = None
+) -> AttributeTable:
+    """Read names from the columns of a table.
+
+    A cell holds one name or several, in JSON also a list. The separator is the first of `;` and `|` that
+    occurs anywhere in the column, or else `,` where the column is named in the plural: an artist or a genre
+    may have a comma in its name. `label` and `tag` hold one name.
+
+    Parameters
+    ----------
+    path : Path
+        CSV (with commas, semicolons or tabs) or JSON lines with a column `file_name` or `id`, or the folder of a
+        `metadata.csv` or `metadata.jsonl`.
+    kinds : sequence of str or None
+        The columns that are read; None: all but `file_name`, `id`, `group`, `split`, `time` and `text`.
+    rejects : Rejects or None
+        Lists rows without an id, and malformed ones.
+
+    Returns
+    -------
+    AttributeTable
+        An item may have several rows; a column `split` names the sides of a split.
+
+    Raises
+    ------
+    InputError
+        Nothing usable, no such columns, malformed as a whole, or names and numbers mixed in a column.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    if path.is_dir():
+        path = _require_metadata(path)
+    rows = list(iterate_table_rows(path, rejects))
+    columns = dict.fromkeys(name for _, row in rows for name in row)
+    id_column = next((name for name in _ID_COLUMNS if name in columns), None)
+    if rows and id_column is None:
+        raise InputError(
+            f"{format_path(path)} has no column {' or '.join(map(repr, _ID_COLUMNS))} (it has "
+            f"{format_column_names(columns)}); name "
+            "the things in one"
+        )
+    kind_names = [name for name in columns if name not in (*_ID_COLUMNS, *RESERVED)] if kinds is None else list(kinds)
+    if missing := [name for name in kind_names if name not in columns]:
+        raise InputError(f"{format_path(path)} has no column {missing[0]!r}; it has {format_column_names(columns)}")
+    return AttributeTable.of(
+        path, _iterate_attributes(rows, id_column or "", kind_names, rejects), rejects, "rows of things"
+    )
+
+
+def read_tag_attributes(folder: Path, *, rejects: Rejects | None = None) -> AttributeTable:
+    """Read artists, albums and genres from the tags of the sounds of a folder.
+
+    Raises
+    ------
+    InputError
+        No sounds, none with tags, or mutagen is not installed.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    _, files = find_files(folder, rejects, SOUNDS)
+    return AttributeTable.of(folder, _iterate_tagged(files, rejects), rejects, "sounds with tags")
+
+
+_LAYOUTS: tuple[tuple[Callable[[Path], bool], Callable[..., AttributeTable]], ...] = (
+    (is_magnatagatune, read_magnatagatune_attributes),
+    (is_spoken_digits, read_spoken_digits_attributes),
+    (is_million_song, read_million_song_attributes),
+)
+
+
+def _require_metadata(folder: Path) -> Path:
+    path = find_metadata(folder)
+    if path is None:
+        raise InputError(f"{format_path(folder)} has no {' or '.join(NAMES)}; write one, or give a table")
+    return path
+
+
+def _iterate_attributes(
+    rows: list[tuple[str, dict[str, Any]]], id_column: str, kinds: list[str], rejects: Rejects
+) -> Iterator[ItemAttributes]:
+    readers = {kind: LabelCellReader(kind) for kind in kinds}
+    columns = [split_label_column((row.get(kind) for _, row in rows), kind, _separators(kind)) for kind in kinds]
+    sides: dict[str, str] = {}
+    for number, (where, row) in enumerate(rows):
+        try:
+            name, side = to_text_cell(row.get(id_column)), to_text_cell(row.get("split"))
+            if name is None:
+                raise RowError("row without an id")
+            name = normalise_relative_path(name) if id_column == FILE_COLUMN else name
+            if side not in (None, sides.get(name, side)):
+                raise RowError("row at odds with another of its file", f"split {side} and not {sides[name]}")
+            names = {
+                kind: normalise_labels(_read_names(readers[kind], cells[number], where))
+                for kind, cells in zip(kinds, columns, strict=True)
+            }
+            if side is not None:
+                sides[name] = side
+            yield ItemAttributes(name, names, side, to_text_cell(row.get("group")))
+        except RowError as error:
+            rejects.add(where, error.reason, error.detail)
+
+
+def _read_names(reader: LabelCellReader, cell: object, where: str) -> tuple[str, ...]:
+    try:
+        return reader.read_labels(cell, where)
+    except InputError as error:
+        raise InputError(f"{error}, or leave the column out of kinds=") from error
+
+
+def _separators(kind: str) -> str:
+    return SEPARATORS if kind.endswith("s") else SEPARATORS.replace(",", "")
+
+
+def _iterate_tagged(files: dict[str, Path], rejects: Rejects) -> Iterator[ItemAttributes]:
+    for name, path in files.items():
+        try:
+            tags = read_audio_tags(path)
+            names = {kind: normalise_labels(getattr(tags, kind)) for kind in TAGGED}
+            if not any(names.values()):
+                raise RowError(SOUNDS.unlabelled)
+            yield ItemAttributes(name, names)
+        except RowError as error:
+            rejects.add(name, error.reason, error.detail)

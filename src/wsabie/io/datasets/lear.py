@@ -1,0 +1,113 @@
+"""Corel5k, ESP Game and IAPR TC-12 as INRIA's LEAR team published their labels.
+
+`NAME_dictionary.txt` lists the words, `NAME_train_list.txt` the pictures, and `NAME_train_annot.hvecs` says which
+words each picture has: for each the number of words, then a 0 or 1 for each word, all as little-endian 16-bit
+integers. A table of 0 and 1 as text (`.txt` or `.csv`) does as well. One of the lists, or of the annotations, is
+given: the sides of the split are read one by one. Pictures are known by their ids (see `id_labels`).
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from wsabie.core.arrays import Int64
+from wsabie.core.errors import InputError
+from wsabie.io.datasets.indicator_table import read_indicator_table, read_names
+from wsabie.io.formats.id_labels import IdLabelCollector
+from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.parsers.text_files import explain_reading_errors, format_path, open_decompressed
+from wsabie.io.records import FeatureTable
+from wsabie.storage.rejects import Rejects
+
+_FILE = re.compile(r"(.+)_(train|test)_(?:list\.txt|annot\.(?:hvecs|txt|csv))")
+_ANNOTATIONS = ("hvecs", "txt", "csv")
+
+
+def is_lear(path: Path) -> bool:
+    """Return whether a file is one of the lists or annotations, with its dictionary beside it."""
+    match = _FILE.fullmatch(path.name)
+    return match is not None and path.with_name(f"{match[1]}_dictionary.txt").is_file()
+
+
+def find_split_lists(folder: Path) -> list[Path]:
+    """Return the lists of pictures in a folder."""
+    return sorted(file for file in folder.glob("*_list.txt") if is_lear(file))
+
+
+def read_lear(path: Path, *, rejects: Rejects | None = None) -> FeatureTable:
+    """Read one side of the split.
+
+    Parameters
+    ----------
+    path : Path
+        `NAME_train_list.txt`, `NAME_test_list.txt`, or the annotations beside it.
+    rejects : Rejects or None
+        Lists pictures without labels, and lines of a text that are no flags.
+
+    Returns
+    -------
+    FeatureTable
+        X is the identity.
+
+    Raises
+    ------
+    InputError
+        A file is missing or damaged, or lists and annotations differ in length.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    match = _FILE.fullmatch(path.name)
+    if match is None:
+        raise InputError(f"{format_path(path)} is no list of this layout; give one such as corel5k_train_list.txt")
+    stem = f"{match[1]}_{match[2]}"
+    words = read_names(path.with_name(f"{match[1]}_dictionary.txt"))
+    ids = read_names(path.with_name(f"{stem}_list.txt"))
+    annotations = _find_annotations(path, stem)
+    collector, n = IdLabelCollector(annotations), 0
+    for n, labels in _iterate_rows(annotations, len(words)):
+        try:
+            if isinstance(labels, RowError):
+                raise labels
+            if n <= len(ids):
+                _add_picture(collector, ids[n - 1], [words[i] for i in labels])
+        except RowError as error:
+            rejects.add(f"{format_path(annotations)}:{n}", error.reason, error.detail)
+    if n != len(ids):
+        raise InputError(f"{format_path(annotations)} annotates {n:,} pictures but {stem}_list.txt names {len(ids):,}")
+    return collector.as_rows(rejects, "labelled pictures")
+
+
+def _add_picture(collector: IdLabelCollector, name: str, labels: list[str]) -> None:
+    if name in collector.ids:
+        raise RowError("duplicate id", name)
+    collector.add_all(name, labels)
+
+
+def _find_annotations(path: Path, stem: str) -> Path:
+    if "_annot." in path.name:
+        return path
+    files = [path.with_name(f"{stem}_annot.{ending}") for ending in _ANNOTATIONS]
+    annotations = next((file for file in files if file.is_file()), None)
+    if annotations is None:
+        raise InputError(f"there is no {files[0].name} beside {format_path(path)}; put the annotations there")
+    return annotations
+
+
+def _iterate_rows(path: Path, n_words: int) -> Iterator[tuple[int, Int64 | RowError]]:
+    return _iterate_vectors(path, n_words) if path.suffix == ".hvecs" else read_indicator_table(path, n_words)
+
+
+def _iterate_vectors(path: Path, n_words: int) -> Iterator[tuple[int, Int64]]:
+    """Yield (number from 1, words) of each vector."""
+    size, number = 2 * (n_words + 1), 0
+    with explain_reading_errors(path), open_decompressed(path) as stream:
+        while block := stream.read(size):
+            number += 1
+            values = np.frombuffer(block[: len(block) // 2 * 2], "<i2")
+            if len(block) < size or values[0] != n_words or np.any((values[1:] != 0) & (values[1:] != 1)):
+                raise InputError(
+                    f"vector {number} of {format_path(path)} is no list of {n_words:,} flags; give the dictionary that "
+                    "belongs to it, or fetch the file again"
+                )
+            yield number, np.flatnonzero(values[1:])

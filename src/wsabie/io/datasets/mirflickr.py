@@ -1,0 +1,97 @@
+r"""Tags of MIRFlickr-25k as a table: row, number of the picture, its path, and a Python list of tags.
+
+    0,1,./mirflickr/im1.jpg,"['cigarette', 'red', 'lipstick']"
+
+Nothing is evaluated: a list is quoted texts between brackets. When the pictures lie where the paths say, beside
+the table, they are the collection; otherwise they are known by their paths (see `id_labels`).
+"""
+
+import re
+from pathlib import Path
+
+from wsabie.io.formats.id_labels import IdLabelCollector
+from wsabie.io.formats.media_folder import normalise_relative_path
+from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.parsers.table_cells import split_csv_line
+from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
+from wsabie.io.records import FeatureTable, ItemList
+from wsabie.storage.rejects import Rejects
+
+_LONGEST_LINE = 1 << 20
+_TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_LIST = re.compile(rf"\[\s*(?:(?:{_TEXT})\s*(?:,\s*(?:{_TEXT})\s*)*(?:,\s*)?)?\]")
+_QUOTED_TEXT = re.compile(_TEXT)
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
+_LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def read_mirflickr(path: Path, *, rejects: Rejects | None = None) -> FeatureTable | ItemList:
+    """Read a table of pictures with lists of tags.
+
+    Parameters
+    ----------
+    path : Path
+        CSV with four columns and no header, plain or gzip.
+    rejects : Rejects or None
+        Lists malformed lines, and pictures without tags.
+
+    Returns
+    -------
+    FeatureTable or ItemList
+        Pictures when they lie where the paths say.
+
+    Raises
+    ------
+    InputError
+        Missing, or without a single usable line.
+    """
+    rejects, collector = Rejects() if rejects is None else rejects, IdLabelCollector(path)
+    for number, line in iterate_numbered_lines(path, _LONGEST_LINE):
+        if not line.strip():
+            continue
+        try:
+            picture, tags = _parse_line(line)
+            if picture in collector.ids:
+                raise RowError("duplicate id", picture)
+            collector.add_all(picture, tags)
+        except RowError as error:
+            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
+    return collector.as_pictures_or_rows(path.parent, rejects)
+
+
+def _parse_line(line: bytes) -> tuple[str, list[str]]:
+    """Return (path of the picture, its tags) of a line."""
+    cells = split_csv_line(line, ",")
+    if len(cells) != 4:
+        raise RowError("wrong number of cells", f"{len(cells)} of 4")
+    if not cells[2]:
+        raise RowError("row without a file name")
+    return normalise_relative_path(cells[2]), parse_python_list(cells[3])
+
+
+def parse_python_list(text: str) -> list[str]:
+    r'''Return the texts of a list in Python's notation, without evaluating anything.
+
+    Raises
+    ------
+    RowError
+        Anything but quoted texts between brackets.
+
+    Examples
+    --------
+    >>> parse_python_list("""['sea', "l'eau", 'caf\\xe9']""")
+    ['sea', "l'eau", 'café']
+    '''
+    if not _LIST.fullmatch(text.strip()):
+        raise RowError("tags that are no list of texts", text)
+    return [_ESCAPE.sub(_unescape, quoted[1:-1]) for quoted in _QUOTED_TEXT.findall(text)]
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1]
+    if len(code) == 1:
+        return _LETTERS.get(code, code)
+    number = int(code[1:], 16)
+    if number > 0x10FFFF:
+        raise RowError("tags that are no list of texts", match[0])
+    return chr(number)

@@ -1,0 +1,104 @@
+"""Image-level labels of Open Images: `train-annotations-human-imagelabels.csv` and the like.
+
+    ImageID,Source,LabelName,Confidence
+    000002b66c9c498e,verification,/m/014sv8,1
+    000002b66c9c498e,verification,/m/014j1m,0
+
+A confidence of 0 denies the label (an explicit negative, -1 in Y), any other up to 1 states it: people answered with
+1 or 0, machines give fractions, of which only this is used. Labels are named by the files of names beside the table
+(`class-descriptions.csv`, `oidv7-class-descriptions.csv`, `dict.csv`); without one they keep their codes. The file is
+read line by line, and 8 bytes of each are kept. Pictures are known by their ids (see `id_labels`).
+"""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from wsabie.core.errors import InputError
+from wsabie.io.formats.id_labels import IdLabelCollector
+from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.parsers.code_names import read_code_names
+from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
+from wsabie.io.records import FeatureTable
+from wsabie.storage.rejects import Rejects
+
+COLUMNS = ("ImageID", "LabelName", "Confidence")
+_NAMES = ("*class-descriptions*.csv", "dict.csv")
+_LONGEST_LINE = 1 << 20
+
+
+def read_open_images(path: Path, *, rejects: Rejects | None = None) -> FeatureTable:
+    """Read image-level labels.
+
+    Parameters
+    ----------
+    path : Path
+        The CSV, plain or gzip; a table of boxes, which has the same columns and more, is read as labels too.
+    rejects : Rejects or None
+        Lists malformed lines, and pairs both stated and denied.
+
+    Returns
+    -------
+    FeatureTable
+        X is the identity.
+
+    Raises
+    ------
+    InputError
+        Missing, without these columns, or without a single usable line.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    collector, names = IdLabelCollector(path), read_neighbouring_names(path)
+    lines = iterate_numbered_lines(path, _LONGEST_LINE)
+    column_places, n_columns = _locate_columns(path, lines)
+    for number, line in lines:
+        if not line:
+            continue
+        try:
+            cells = _split_cells(line)
+            if len(cells) != n_columns:
+                raise RowError("wrong number of cells", f"{len(cells)} of {n_columns}")
+            image, code, confidence = (cells[i] for i in column_places)
+            if not image:
+                raise RowError("pair without an id")
+            collector.add(image, names.get(code, code), stated=_parse_confidence(confidence) > 0)
+        except RowError as error:
+            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
+    return collector.as_rows(rejects)
+
+
+def read_neighbouring_names(path: Path) -> dict[str, str]:
+    """Return the names of codes, from all files of names beside an Open Images table."""
+    names: dict[str, str] = {}
+    for pattern in _NAMES:
+        for file in sorted(path.parent.glob(pattern)):
+            names = read_code_names(file, ",") | names
+    return names
+
+
+def _locate_columns(path: Path, lines: Iterator[tuple[int, bytes]]) -> tuple[list[int], int]:
+    """Return (places of the columns, number of columns)."""
+    header = _split_cells(next(lines, (1, b""))[1])
+    missing = [name for name in COLUMNS if name not in header]
+    if missing:
+        raise InputError(f"{format_path(path)}:1 has no column {missing[0]!r}; give a table of image-level labels")
+    return [header.index(name) for name in COLUMNS], len(header)
+
+
+def _split_cells(line: bytes) -> list[str]:
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RowError("text that is not UTF-8", repr(line[:60])) from error
+    return text.split(",") if '"' not in text else next(csv.reader(io.StringIO(text)), [])
+
+
+def _parse_confidence(text: str) -> float:
+    try:
+        confidence = float(text)
+    except ValueError as error:
+        raise RowError("malformed confidence", text) from error
+    if not 0 <= confidence <= 1:
+        raise RowError("confidence that is not between 0 and 1", text)
+    return confidence

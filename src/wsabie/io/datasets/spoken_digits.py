@@ -1,0 +1,146 @@
+"""Spoken digits (FSDD): recordings named by digit, speaker and take, and a dictionary of the speakers.
+
+    metadata.py (or .txt)            metadata = {'jackson': {'gender': 'male', 'accent': 'USA/neutral', ...}, ...}
+    recordings/7_jackson_32.wav
+
+The takes 0 to 4 of every digit and speaker are for testing, as the collection's own description says. The dictionary is
+read as a literal; nothing is run.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from wsabie.core.errors import InputError
+from wsabie.io.datasets.item_attributes import (
+    AttributeTable,
+    ItemAttributes,
+    make_attribute_items,
+    require_attribute_kind,
+    require_split_side,
+)
+from wsabie.io.formats.media_folder import find_files, normalise_labels
+from wsabie.io.modalities import SOUNDS
+from wsabie.io.parsers.array_builders import RowError, require_rows
+from wsabie.io.parsers.text_files import explain_reading_errors, format_path, open_decompressed
+from wsabie.io.records import ItemList
+from wsabie.storage.rejects import Rejects
+
+METADATA, RECORDINGS = ("metadata.py", "metadata.txt"), "recordings"
+KINDS = ("digit", "speaker", "gender", "accent", "language")
+_NAME = re.compile(r"(?:.*/)?(\d)_(.+)_(\d+)\.\w+")
+_DICTIONARY = re.compile(r"^metadata\s*=\s*(?=\{)", re.MULTILINE)
+_LARGEST = 1 << 16
+_TESTED = 5
+_LOOKED_AT = 50
+
+
+def is_spoken_digits(folder: Path) -> bool:
+    """Return whether a folder has the dictionary and recordings named in this way."""
+    if not any((folder / name).is_file() for name in METADATA) or not (folder / RECORDINGS).is_dir():
+        return False
+    return any(_NAME.fullmatch(file.name) for file in islice((folder / RECORDINGS).iterdir(), _LOOKED_AT))
+
+
+def read_spoken_digits(
+    folder: Path, *, kind: str | None = None, split: str | None = None, rejects: Rejects | None = None
+) -> ItemList:
+    """Read recordings with their digits.
+
+    Parameters
+    ----------
+    folder : Path
+    kind : {"digit", "speaker", "gender", "accent", "language"} or None
+        What the labels are; None: digits.
+    split : {"train", "test"} or None
+        Only these recordings; None: all.
+    rejects : Rejects or None
+        Lists recordings with other names.
+
+    Returns
+    -------
+    ItemList
+
+    Raises
+    ------
+    InputError
+        Nothing usable, a dictionary that is none, or another kind or split.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    kind, files = require_attribute_kind(kind, KINDS, folder), _find_recordings(folder, rejects)
+    recordings = list(_iterate_recordings(folder, files, rejects))
+    if split is not None:
+        require_split_side(split, (recording.split for recording in recordings), folder)
+    items = make_attribute_items(
+        (recording for recording in recordings if split in (None, recording.split)), kind, files, SOUNDS, rejects
+    )
+    require_rows(len(items), folder, rejects, "recordings")
+    return ItemList(folder, items, "sounds")
+
+
+def read_spoken_digits_attributes(folder: Path, *, rejects: Rejects | None = None) -> AttributeTable:
+    """Read digit and speaker of every recording, and the dictionary's facts about the speaker.
+
+    Raises
+    ------
+    InputError
+        Nothing usable, or a dictionary that is none.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    return AttributeTable.of(
+        folder, _iterate_recordings(folder, _find_recordings(folder, rejects), rejects), rejects, "recordings"
+    )
+
+
+def _find_recordings(folder: Path, rejects: Rejects) -> dict[str, Path]:
+    _, files = find_files(folder, rejects, SOUNDS)
+    return {name: file for name, file in files.items() if name.startswith(f"{RECORDINGS}/")}
+
+
+def _iterate_recordings(folder: Path, files: Iterable[str], rejects: Rejects) -> Iterator[ItemAttributes]:
+    dictionaries = [folder / name for name in METADATA if (folder / name).is_file()]
+    if not dictionaries:
+        raise InputError(f"{format_path(folder)} has no {METADATA[0]}; give the folder that holds it and {RECORDINGS}/")
+    speakers = _read_speakers(dictionaries[0])
+    for name in files:
+        try:
+            if (match := _NAME.fullmatch(name)) is None:
+                raise RowError("file name that is not digit, speaker and take")
+            digit, speaker, take = match.groups()
+            facts = {"digit": digit, "speaker": speaker} | speakers.get(speaker, {})
+            names = {kind: normalise_labels([facts.get(kind, "")]) for kind in KINDS}
+            yield ItemAttributes(name, names, "test" if int(take) < _TESTED else "train")
+        except RowError as error:
+            rejects.add(name, error.reason, error.detail)
+
+
+def _read_speakers(path: Path) -> dict[str, dict[str, str]]:
+    """Return the facts about each speaker in the dictionary of the file."""
+    with explain_reading_errors(path), open_decompressed(path) as stream:
+        content = stream.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise InputError(
+            f"{format_path(path)} is larger than {_LARGEST >> 10} KiB, too large for a dictionary of speakers"
+        )
+    try:
+        text = content.decode("utf-8")
+        match, end = _DICTIONARY.search(text), text.rfind("}") + 1
+        speakers = ast.literal_eval(text[match.end() : end]) if match and match.end() < end else None
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise _make_dictionary_error(path) from error
+    if not isinstance(speakers, dict) or not all(isinstance(facts, dict) for facts in speakers.values()):
+        raise _make_dictionary_error(path)
+    texts = [text for name, facts in speakers.items() for text in (name, *facts, *facts.values())]
+    if not all(isinstance(text, str) for text in texts):
+        raise _make_dictionary_error(path)
+    return speakers
+
+
+def _make_dictionary_error(path: Path) -> InputError:
+    return InputError(
+        f"{format_path(path)} holds no dictionary `metadata = {{speaker: {{kind: name}}}}` of texts; fetch it again, "
+        "or say "
+        "labels_from for another reading of the folder"
+    )

@@ -1,0 +1,131 @@
+"""Documents that cite each other: NAME.docs.txt, and NAME.links.txt beside it.
+
+    cora.docs.txt     0 TAB 3 TAB 19 81 146        a document, its class, the numbers of its words
+    cora.links.txt    0 633                        two documents of which one cites the other
+
+A word that a document has twice counts twice. The class -1 is none; a document may be without words. Citations have no
+direction.
+"""
+
+from array import array
+from pathlib import Path
+
+import numpy as np
+
+from wsabie.core.validation import require
+from wsabie.io.parsers.array_builders import LabelIndex, RowError, build_label_matrix, compute_row_offsets, require_rows
+from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
+from wsabie.io.records import FeatureTable
+from wsabie.storage.rejects import Rejects
+
+DOCUMENTS, LINKS = ".docs.txt", ".links.txt"
+MOST_WORDS = 1 << 24
+_NO_CLASS = "-1"
+
+
+def is_citation_graph(path: Path) -> bool:
+    """Return whether a file is the documents of such a pair."""
+    return path.name.endswith(DOCUMENTS) and get_links_path(path).is_file()
+
+
+def get_links_path(path: Path) -> Path:
+    """Return the file of the citations beside that of the documents."""
+    return path.with_name(path.name.removesuffix(DOCUMENTS) + LINKS)
+
+
+def read_citation_graph(path: Path, *, rejects: Rejects | None = None) -> FeatureTable:
+    """Read the documents: rows of word counts, with their classes as labels.
+
+    Parameters
+    ----------
+    path : Path
+        NAME.docs.txt, plain or gzip.
+    rejects : Rejects or None
+        Lists malformed lines and documents that come twice.
+
+    Raises
+    ------
+    InputError
+        Missing, or without a single usable line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.docs.txt"
+    ...     _ = file.write_text("p1\\t0\\t2 0\\np2\\t1\\t1\\n")
+    ...     rows = read_citation_graph(file)
+    >>> rows.ids, rows.X.toarray().tolist()
+    (['p1', 'p2'], [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    """
+    from scipy.sparse import csr_matrix
+
+    rejects = Rejects() if rejects is None else rejects
+    ids, labels = dict[str, None](), LabelIndex()
+    words, n_words, label_numbers, n_labels = array("i"), array("i"), array("i"), array("i")
+    for number, line in iterate_numbered_lines(path):
+        try:
+            name, label, word_numbers = _parse_document(line)
+            if name in ids:
+                raise RowError("duplicate id", name)
+            label_numbers.extend(classes := [] if label == _NO_CLASS else labels.numbers([label]))
+        except RowError as error:
+            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
+            continue
+        ids[name] = None
+        words.extend(word_numbers)
+        n_words.append(len(word_numbers))
+        n_labels.append(len(classes))
+    require_rows(len(ids), path, rejects, "documents")
+    require(
+        len(words) > 0, f"no document of {format_path(path)} has a word; give the numbers of words in the third column"
+    )
+    columns = np.array(words, np.int32)
+    shape = len(ids), int(columns.max()) + 1
+    X = csr_matrix((np.ones(len(columns), np.float32), columns, compute_row_offsets(np.array(n_words))), shape)
+    X.sum_duplicates()
+    names, final = labels.finish()
+    Y = build_label_matrix(np.array(n_labels), final[np.array(label_numbers, np.int32)], len(names))
+    return FeatureTable(X, Y, names, list(ids), counts=True)
+
+
+def read_citation_links(path: Path, *, rejects: Rejects | None = None) -> list[tuple[str, str]]:
+    """Return the two documents of every line of NAME.links.txt.
+
+    Raises
+    ------
+    InputError
+        Missing, or without a single usable line.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    links = []
+    for number, line in iterate_numbered_lines(path):
+        try:
+            ends = _decode(line).split()
+            if len(ends) != 2:
+                raise RowError("line that is not two documents", f"{len(ends)} words")
+            links.append((ends[0], ends[1]))
+        except RowError as error:
+            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
+    require_rows(len(links), path, rejects, "citations")
+    return links
+
+
+def _parse_document(line: bytes) -> tuple[str, str, list[int]]:
+    cells = _decode(line).split("\t")
+    if len(cells) != 3 or not cells[0].strip():
+        raise RowError("line that is not id, class and words", f"{len(cells)} columns")
+    try:
+        words = [int(word) for word in cells[2].split()]
+    except ValueError as error:
+        raise RowError("word that is no number", str(error)) from error
+    if any(not 0 <= word < MOST_WORDS for word in words):
+        raise RowError(f"number of a word that is not from 0 to {MOST_WORDS - 1:,}")
+    return cells[0].strip(), cells[1].strip(), words
+
+
+def _decode(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RowError("text that is not UTF-8", repr(line[:60])) from error

@@ -1,0 +1,280 @@
+"""Regions of pictures in the JSON of COCO: pictures, categories, and annotations that join them.
+
+    {"images": [{"id": 7, "file_name": "car1.jpg", "width": 512, "height": 512}],
+     "categories": [{"id": 19, "name": "wheel"}],
+     "annotations": [{"id": 12, "image_id": 7, "category_id": 19, "bbox": [99, 344, 311, 80],
+                      "segmentation": [[132.1, 345.3, 141.5, 352.4, 149.2, 366.5]], "iscrowd": 0}]}
+
+The region of this annotation is `car1.jpg#12`. A box is left, top, width, height. Where there are polygons, their hull
+is the box. Crowds, and masks written as run lengths, are listed and left out. The file is read element by element, and
+of an annotation its numbers are kept.
+"""
+
+import re
+from array import array
+from collections import defaultdict
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+from wsabie.core.errors import InputError
+from wsabie.io.formats.media_folder import normalise_relative_path
+from wsabie.io.formats.region_items import (
+    AnnotatedImage,
+    RegionAnnotation,
+    has_local_file,
+    make_region_items,
+    require_region_kind,
+)
+from wsabie.io.parsers.array_builders import RowError, require_rows
+from wsabie.io.parsers.json_lists import iterate_elements
+from wsabie.io.parsers.text_files import format_path, read_head
+from wsabie.io.records import Item, ItemList
+from wsabie.io.regions import Box, Region, compute_bounding_box
+from wsabie.storage.rejects import Rejects
+
+_LISTS = ("images", "categories", "annotations")
+_COCO = re.compile(rb'\s*\{.*"(images|annotations|categories)"\s*:\s*\[\s*[{\]]', re.DOTALL)
+_MEMBER = re.compile(rb'"(file_name|image_id|supercategory)"\s*:')
+_LARGEST = 1e6  # of a coordinate
+_MOST_NUMBERS = 20_000  # of a region's polygons
+
+
+def find_coco_file(path: Path) -> Path | None:
+    """Return the COCO file at a path or in a folder; None where there is none.
+
+    Raises
+    ------
+    InputError
+        The folder holds several.
+    """
+    if not path.is_dir():
+        return path if path.suffix == ".json" and _looks_like_coco(path) else None
+    files = [file for file in sorted(path.glob("*.json")) if _looks_like_coco(file)]
+    if len(files) > 1:
+        raise InputError(
+            f"{format_path(path)} holds several files of annotations; give one, such as {format_path(files[0])}"
+        )
+    return files[0] if files else None
+
+
+def _looks_like_coco(file: Path) -> bool:
+    if not file.is_file():
+        return False
+    content = read_head(file)
+    return _COCO.match(content) is not None and _MEMBER.search(content) is not None
+
+
+def read_coco(
+    path: Path, *, kind: str | None = None, split: str | None = None, rejects: Rejects | None = None
+) -> ItemList:
+    """List the regions of pictures with their labels; no picture is decoded.
+
+    Parameters
+    ----------
+    path : Path
+        The JSON, or the folder that holds it. Pictures are looked for beside it, in `JPEGImages` or `images` there,
+        and, of `annotations/instances_train2017.json`, in `train2017` beside `annotations`.
+    kind : {"regions", "boxes", "pictures"} or None
+        Regions without what lies outside of their polygons (None), whole boxes, or pictures with the labels of all
+        their regions.
+    split : None
+        The form has none.
+    rejects : Rejects or None
+        Lists annotations that cannot be used, and pictures that are missing or have no region.
+
+    Returns
+    -------
+    ItemList
+        Of `Item`s whose `content` is a `RegionCrop`, and whose `group` is their picture.
+
+    Raises
+    ------
+    InputError
+        No JSON of this form, or nothing usable in it.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    kind = require_region_kind(kind, path)
+    if split is not None:
+        raise InputError(f"{format_path(path)} has no splits to choose {split!r} from; give the file of one side")
+    file = find_coco_file(path)
+    if file is None:
+        raise InputError(f"{format_path(path)} holds no JSON with images, categories and annotations; give such a file")
+    content = _CocoContent()
+    for number, (name, element) in enumerate(iterate_elements(file, _LISTS), start=1):
+        try:
+            content.add(name, element)
+        except RowError as error:
+            rejects.add(f"{format_path(file)} element {number}", error.reason, error.detail)
+    items = _build_items(file, content, kind, rejects)
+    require_rows(len(items), path, rejects, "regions of pictures")
+    return ItemList(path, items, kind=kind)
+
+
+class _Image(NamedTuple):
+    name: str
+    path: str  # where it lies, when that is said otherwise than by its name
+    frame: tuple[float, float] | None
+
+
+class _CocoContent:
+    """Content of the lists before anything is joined: they may come in any order."""
+
+    def __init__(self) -> None:
+        self.images: dict[int | str, _Image] = {}
+        self.categories: dict[int | str, str] = {}
+        self.numbers: set[int | str] = set()
+        self.marked: defaultdict[int | str, list[tuple[int | str, int | str, Region]]] = defaultdict(list)
+
+    def add(self, name: str, element: Any) -> None:
+        """Add an element of one of the lists.
+
+        Raises
+        ------
+        RowError
+        """
+        if not isinstance(element, dict):
+            raise RowError("no JSON object", repr(element)[:100])
+        if name == "images":
+            image = _parse_image(element)
+            if self.images.setdefault(_get_key(element, "id"), image) is not image:
+                raise RowError("duplicate picture", image.name)
+        elif name == "categories":
+            self.categories[_get_key(element, "id")] = _get_text(element, "name")
+        else:
+            number = _get_key(element, "id")
+            region = parse_coco_region(element)
+            if number in self.numbers:
+                raise RowError("duplicate id", f"annotation {number}")
+            self.numbers.add(number)
+            self.marked[_get_key(element, "image_id")].append((number, _get_key(element, "category_id"), region))
+
+
+def _get_key(element: dict[str, Any], name: str) -> int | str:
+    value = element.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise RowError(f"annotation, picture or category without {name}", f"{value!r}"[:100])
+    return value
+
+
+def _get_text(element: dict[str, Any], name: str) -> str:
+    value = element.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise RowError(f"picture or category without {name}", f"{value!r}"[:100])
+    return value
+
+
+def _parse_image(element: dict[str, Any]) -> _Image:
+    width, height, path = (element.get(name) for name in ("width", "height", "path"))
+    frame = (float(width), float(height)) if _is_length(width) and _is_length(height) else None
+    return _Image(
+        normalise_relative_path(_get_text(element, "file_name")), path if isinstance(path, str) else "", frame
+    )
+
+
+def _is_length(value: Any) -> TypeGuard[float]:
+    return _is_number(value) and value >= 1
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
+
+
+def parse_coco_region(element: dict[str, Any]) -> Region:
+    """Return the region of an annotation.
+
+    Raises
+    ------
+    RowError
+        It has none, or one that cannot be used.
+    """
+    detail = f"annotation {element.get('id')}"
+    outlines, box = element.get("segmentation") or [], element.get("bbox") or []
+    if element.get("iscrowd"):
+        raise RowError("crowd of objects", detail)
+    if isinstance(outlines, dict):
+        raise RowError("mask of run lengths", detail)
+    if not outlines and not box:
+        raise RowError("region without a box", detail)
+    if outlines:
+        return _build_outlined_region(outlines, detail)
+    if not isinstance(box, list) or len(box) != 4 or not all(map(_is_number, box)):
+        raise RowError("malformed region", detail)
+    x, y, width, height = box
+    return Region(Box(x, y, x + width, y + height))
+
+
+def _build_outlined_region(outlines: Any, detail: str) -> Region:
+    if not isinstance(outlines, list) or not all(isinstance(outline, list) for outline in outlines):
+        raise RowError("malformed region", detail)
+    if sum(map(len, outlines)) > _MOST_NUMBERS:
+        raise RowError("outline with too many corners", detail)
+    try:
+        polygons = tuple(array("f", outline) for outline in outlines)
+    except (TypeError, OverflowError) as error:
+        raise RowError("malformed region", detail) from error
+    if any(len(outline) < 6 or len(outline) % 2 or not isfinite(sum(outline)) for outline in polygons):
+        raise RowError("malformed region", detail)
+    box = compute_bounding_box(polygons)
+    if not all(map(_is_number, box)):
+        raise RowError("malformed region", detail)
+    return Region(box, polygons)
+
+
+def _build_items(file: Path, content: _CocoContent, kind: str, rejects: Rejects) -> list[Item]:
+    items: list[Item] = []
+    places, names = _PictureFolders(file), set[str]()
+    for key, image in content.images.items():
+        path, marked = places.find(image), content.marked.pop(key, [])
+        if path is None:
+            rejects.add(image.name, "missing picture", f"{len(marked):,} regions")
+        elif image.name in names:
+            rejects.add(image.name, "duplicate picture", f"{len(marked):,} regions")
+        elif not marked:
+            rejects.add(image.name, "picture without regions")
+        else:
+            names.add(image.name)
+            annotations = _name_categories(image, marked, content.categories, rejects)
+            items += make_region_items(AnnotatedImage(image.name, path, image.frame, annotations), kind, rejects)
+    for key, marked in content.marked.items():
+        for number, *_ in marked:
+            rejects.add(f"{format_path(file)} annotation {number}", "region of an unknown picture", str(key))
+    return items
+
+
+def _name_categories(
+    image: _Image,
+    marked: list[tuple[int | str, int | str, Region]],
+    categories: dict[int | str, str],
+    rejects: Rejects,
+) -> list[RegionAnnotation]:
+    for number, category, _ in marked:
+        if category not in categories:
+            rejects.add(f"{image.name}#{number}", "region of an unknown category", str(category))
+    return [RegionAnnotation(str(n), categories[key], region) for n, key, region in marked if key in categories]
+
+
+class _PictureFolders:
+    """Search folders for the pictures of a file; the folder of the last match comes first."""
+
+    def __init__(self, file: Path) -> None:
+        folder, side = file.parent, file.name.partition(".")[0].rpartition("_")[2]
+        parent = folder.parent
+        self.folders = [
+            *(folder, folder / "JPEGImages", folder / "images"),
+            *(parent / side, parent / "images" / side, parent / "images"),
+        ]
+
+    def find(self, image: _Image) -> Path | None:
+        """Return the file of a picture; None where there is none."""
+        for name in (image.name, image.path):
+            try:
+                name = normalise_relative_path(name)
+            except RowError:
+                continue
+            for folder in self.folders:
+                if has_local_file(folder, name):
+                    self.folders.remove(folder)
+                    self.folders.insert(0, folder)
+                    return folder / name
+        return None

@@ -1,0 +1,369 @@
+"""Documents in JSON lines, tables of text, or Parquet with a column `text`, read again on every pass.
+
+A row is a document with its `text`. The labels stand in the first of `labels`, `label`, `tags`, `tag` and
+`keywords` that exists, in the forms of `metadata_table` and `parquet_images`; `id`, `group`, `split` and
+`time` are used if present. Without an id the number of the line is one, in Parquet that of the row. A
+document may have no labels. Only the numbers of documents with repeated ids are held between passes.
+
+Tables are CSV (commas, or semicolons; quoted cells) or have tabs between the cells, which are then read
+unchanged.
+"""
+
+import logging
+import re
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from wsabie.core.errors import InputError
+from wsabie.core.input_limits import read_limits
+from wsabie.io.formats.media_folder import normalise_labels
+from wsabie.io.formats.parquet.tables import ParquetLabelColumn, ParquetTable
+from wsabie.io.parsers.array_builders import RowError, require_rows
+from wsabie.io.parsers.gzip_files import check_column_count
+from wsabie.io.parsers.table_cells import (
+    LABEL_COLUMNS,
+    LabelCellReader,
+    choose_separator,
+    list_separators,
+    to_text_cell,
+)
+from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, read_head
+from wsabie.io.parsers.text_tables import format_column_names, iterate_csv_records, parse_json_cells, parse_named_cells
+from wsabie.io.records import Item, ModalityName
+from wsabie.storage.rejects import Rejects
+
+log = logging.getLogger("wsabie")
+LONGEST = 1 << 24
+"""Bytes of a document, in UTF-8."""
+TEXT_COLUMN = "text"
+
+_LABELS = tuple(name for name in LABEL_COLUMNS if name != TEXT_COLUMN)
+_LONGEST_LINE = 4 * LONGEST  # JSON writes a letter of two bytes as six
+_BATCH = 256
+_MOST_COLUMNS = 100  # that are looked at for a sentence
+_COLUMN = re.compile(r"\w[\w .-]*")
+_TOO_LONG = f"document of more than {LONGEST >> 20} MiB"
+
+DocumentResult: TypeAlias = Item | RowError | None
+"""What a place in a file holds: a document, what is wrong with it, or one that is not wanted."""
+
+
+@dataclass(frozen=True)
+class DocumentSource:
+    """Source of documents that is read again on every pass; built by `scan_documents`.
+
+    Attributes
+    ----------
+    path : Path
+    iterate_results : callable
+        Yields (where, verdict), the same on every call.
+    n : int
+        Documents.
+    repeated : frozenset of int
+        Documents, by their numbers, whose ids came before: they are left out.
+    """
+
+    path: Path
+    iterate_results: Callable[[], Iterator[tuple[str, DocumentResult]]] = field(repr=False)
+    n: int
+    repeated: frozenset[int] = field(repr=False)
+    things: ModalityName = "documents"
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __iter__(self) -> Iterator[Item]:
+        items = (item for _, item in self.iterate_results() if isinstance(item, Item))
+        return (item for number, item in enumerate(items) if number not in self.repeated)
+
+
+def scan_documents(
+    path: Path, iterate_results: Callable[[], Iterator[tuple[str, DocumentResult]]], rejects: Rejects
+) -> DocumentSource:
+    """Read documents once, to count them and list unusable ones; 8 bytes a document are held meanwhile.
+
+    Raises
+    ------
+    InputError
+        None is left.
+    """
+    numbers = array("q")
+    for where, item in iterate_results():
+        if isinstance(item, Item):
+            numbers.append(hash(item.id))
+        elif item is not None:
+            rejects.add(where, item.reason, item.detail)
+    repeated = _find_repeated(numbers)
+    documents = ((where, item) for where, item in iterate_results() if isinstance(item, Item)) if repeated else iter(())
+    for number, (where, item) in enumerate(documents):
+        if number in repeated:
+            rejects.add(where, "duplicate id", item.id)
+    n = len(numbers) - len(repeated)
+    require_rows(n, path, rejects, "documents")
+    return DocumentSource(path, iterate_results, n, repeated)
+
+
+def _find_repeated(numbers: "array[int]") -> frozenset[int]:
+    """Return the places of numbers that came before."""
+    values = np.frombuffer(numbers, np.int64)
+    order = np.argsort(values, kind="stable")
+    is_repeated = values[order[1:]] == values[order[:-1]]
+    return frozenset(order[1:][is_repeated].tolist())
+
+
+class TextRow(NamedTuple):
+    """Row of a table: its place and number, and its cells by column or an error."""
+
+    where: str
+    number: int
+    cells: dict[str, Any] | RowError
+
+
+class _LabelReader(Protocol):
+    name: str
+
+    def read_labels(self, cell: Any, where: str) -> tuple[str, ...]: ...
+
+
+class _TableLabels:
+    """Labels of a table without a schema."""
+
+    def __init__(self, name: str, separator: str | None) -> None:
+        self.name = name
+        self._separator = separator
+        self._cells = LabelCellReader(name)
+
+    def read_labels(self, cell: Any, where: str) -> tuple[str, ...]:
+        split = self._separator and isinstance(cell, str)
+        return self._cells.read_labels(cell.split(self._separator) if split else cell, where)
+
+
+def read_text_table(
+    path: Path,
+    rows: Callable[[Path], Iterator[TextRow]],
+    *,
+    labels_from: str = "auto",
+    label_column: str | None = None,
+    split: str | None = None,
+    rejects: Rejects | None = None,
+) -> DocumentSource:
+    """Read the documents of a text file; `rows` is `read_json_rows` or `read_table_rows`.
+
+    Parameters
+    ----------
+    path : Path
+    rows : callable
+        Gives the rows of the file.
+    labels_from : str
+        "none": without labels; anything else takes the column, where there is one.
+    label_column : str or None
+        A column with another name than usual.
+    split : str or None
+        Keep only rows with this `split`.
+    rejects : Rejects or None
+        Lists rows without text, too long, not UTF-8 or otherwise broken, and duplicate ids.
+
+    Raises
+    ------
+    InputError
+        Missing, no document, no such column, or labels of mixed types.
+    """
+    labels = None if labels_from == "none" else _find_label_column(path, rows, label_column)
+
+    def iterate_results() -> Iterator[tuple[str, DocumentResult]]:
+        return ((row.where, _parse_row(row, labels, split)) for row in rows(path))
+
+    return scan_documents(path, iterate_results, Rejects() if rejects is None else rejects)
+
+
+def read_parquet_documents(
+    table: ParquetTable,
+    *,
+    labels_from: str = "auto",
+    label_column: str | None = None,
+    split: str | None = None,
+    rejects: Rejects | None = None,
+) -> DocumentSource:
+    """Read documents from Parquet with a column `text`; parameters and errors as in `read_text_table`."""
+    name = label_column or table.first_of(_LABELS)
+    labels = None if labels_from == "none" or name is None else ParquetLabelColumn(table, name)
+    if labels_from != "none" and name is None:
+        _log_unlabelled(table.path, table.schema.names)
+
+    def iterate_results() -> Iterator[tuple[str, DocumentResult]]:
+        return ((row.where, _parse_row(row, labels, split)) for row in _iterate_parquet_rows(table, labels))
+
+    return scan_documents(table.path, iterate_results, Rejects() if rejects is None else rejects)
+
+
+def has_text_column(table: ParquetTable) -> bool:
+    """Return whether there is a column `text` that holds texts."""
+    from pyarrow import types
+
+    kind = table.schema.field(TEXT_COLUMN).type if table.has(TEXT_COLUMN) else None
+    return kind is not None and (types.is_string(kind) or types.is_large_string(kind))
+
+
+def parse_text_columns(line: bytes) -> list[str] | None:
+    """Return the columns that a first line names, if `text` is one of them; None otherwise.
+
+    Examples
+    --------
+    >>> parse_text_columns(b"id\\ttext"), parse_text_columns(b'label;"text"'), parse_text_columns(b"a text, long")
+    (['id', 'text'], ['label', 'text'], None)
+    """
+    names = _parse_header(line)
+    return names if names is not None and TEXT_COLUMN in names else None
+
+
+def detect_columns(lines: Sequence[bytes]) -> list[str] | None:
+    """Return the columns of a table or of JSON lines, by their first lines; None if it is neither.
+
+    Examples
+    --------
+    >>> detect_columns([b"id,topic,body", b"1,sea,waves"]), detect_columns([b'{"body": "waves"}'])
+    (['id', 'topic', 'body'], ['body'])
+    >>> detect_columns([b"a text, long", b"and another, longer"])
+    """
+    cells = parse_json_cells(lines[0])
+    if not isinstance(cells, RowError):
+        return list(cells) or None
+    names = _parse_header(lines[0]) or []
+    is_no_table = len(names) < 2 or any(name[0].isdigit() for name in names)
+    return None if is_no_table or not any(_detect_separator(lines[0]) in line for line in lines[1:]) else names
+
+
+def _detect_separator(line: bytes) -> bytes:
+    return next((s for s in (b"\t", b",", b";") if s in line), b",")
+
+
+def _parse_header(line: bytes) -> list[str] | None:
+    """Return the names of columns in a first line; None if these are none."""
+    line = line.strip(b"\r\n")
+    names = [cell.strip(b'"').decode("utf-8", "replace") for cell in line.split(_detect_separator(line))]
+    # a sentence has blanks behind its commas
+    return names if all(map(_COLUMN.fullmatch, names)) and len(set(names)) == len(names) else None
+
+
+def read_json_rows(path: Path) -> Iterator[TextRow]:
+    """Yield the rows of JSON lines."""
+    depth = read_limits().depth
+    for number, line in iterate_bounded_numbered_lines(path, _LONGEST_LINE):
+        if line is None or line.strip():
+            cells = RowError(_TOO_LONG) if line is None else parse_json_cells(line, depth)
+            yield TextRow(f"{format_path(path)}:{number}", number, cells)
+
+
+def read_table_rows(path: Path) -> Iterator[TextRow]:
+    """Yield the rows of a table under its header.
+
+    Raises
+    ------
+    InputError
+        A column is named twice; CSV that is malformed, or has a line of more than 64 MiB.
+    """
+    by_tabs = b"\t" in read_head(path).lstrip().partition(b"\n")[0]
+    # escapes stand for bad bytes until the cell that holds them is looked at
+    records = (
+        _iterate_tab_records(path) if by_tabs else iterate_csv_records(path, _LONGEST_LINE, _LONGEST_LINE, escaped=True)
+    )
+    number, header = next(records, (1, []))
+    if isinstance(header, RowError) or len(set(header)) < len(header):
+        raise InputError(f"{format_path(path)}:{number} is no header of different columns; name each column once")
+    check_column_count(f"{format_path(path)}:{number}", len(header))
+    for number, cells in records:
+        row_cells = cells if isinstance(cells, RowError) else parse_named_cells(header, cells)
+        yield TextRow(f"{format_path(path)}:{number}", number, row_cells)
+
+
+def _iterate_tab_records(path: Path) -> Iterator[tuple[int, list[str] | RowError]]:
+    for number, line in iterate_bounded_numbered_lines(path, _LONGEST_LINE):
+        if line is None:
+            yield number, RowError(_TOO_LONG)
+        elif line.strip():
+            yield number, line.decode("utf-8", "surrogateescape").split("\t")
+
+
+def _iterate_parquet_rows(table: ParquetTable, labels: _LabelReader | None) -> Iterator[TextRow]:
+    names = [TEXT_COLUMN, "id", "group", "time", "split", *([labels.name] if labels else [])]
+    names = [name for name in names if table.has(name)]
+    number = 0
+    for batch in table.batches(names, _BATCH):
+        for row, cells in enumerate(zip(*(batch.column(name) for name in names), strict=True)):
+            number += 1
+            yield TextRow(batch.where(row), number, dict(zip(names, cells, strict=True)))
+
+
+def _find_label_column(
+    path: Path, rows: Callable[[Path], Iterator[TextRow]], label_column: str | None
+) -> _TableLabels | None:
+    """Return the column of labels and its separator, found by reading the whole file; None without one."""
+    choices = (label_column,) if label_column else _LABELS
+    separators: dict[str, set[str]] = {}
+    other_columns: dict[str, None] = {}
+    for row in rows(path):
+        if isinstance(row.cells, RowError):
+            continue
+        if not separators and len(other_columns) < _MOST_COLUMNS:
+            other_columns |= dict.fromkeys(row.cells)
+        for name in choices:
+            if name in row.cells:
+                cell = row.cells[name]
+                separators.setdefault(name, set()).update(list_separators(cell) if isinstance(cell, str) else ())
+    column = next((name for name in choices if name in separators), None)
+    if column is None and label_column:
+        names = format_column_names(other_columns)
+        raise InputError(
+            f"{format_path(path)} has no column {label_column!r} (it has {names}); name the column of labels"
+        )
+    if column is None:
+        _log_unlabelled(path, other_columns)
+        return None
+    return _TableLabels(column, choose_separator(separators[column], column))
+
+
+def _log_unlabelled(path: Path, columns: Iterable[str]) -> None:
+    """Log that documents have no column of labels, for users who gave it another name."""
+    log.info(
+        "%s has no column of labels, which would be called %s (it has %s)",
+        format_path(path), f"{', '.join(_LABELS[:-1])} or {_LABELS[-1]}", format_column_names(columns),
+    )  # fmt: skip
+
+
+def _parse_row(row: TextRow, labels: _LabelReader | None, split: str | None) -> DocumentResult:
+    cells = row.cells
+    if isinstance(cells, RowError):
+        return cells
+    try:
+        if split is not None and to_text_cell(cells.get("split")) != split:
+            return None
+        content = encode_text(cells.get(TEXT_COLUMN))
+        names = () if labels is None else normalise_labels(labels.read_labels(cells.get(labels.name), row.where))
+        ident = to_text_cell(cells.get("id")) or str(row.number)
+        return Item(ident, content, names, to_text_cell(cells.get("group")), to_text_cell(cells.get("time")))
+    except RowError as error:
+        return error
+
+
+def encode_text(text: object) -> bytes:
+    """Encode a document's text as UTF-8.
+
+    Raises
+    ------
+    RowError
+        It is no text, blank, too long, or cannot be written as UTF-8.
+    """
+    if not isinstance(text, str) or not text or text.isspace():
+        raise RowError("document without text")
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as error:
+        raise RowError("not UTF-8", str(error)) from error
+    if len(content) > LONGEST:
+        raise RowError(_TOO_LONG, f"{len(content):,} bytes")
+    return content

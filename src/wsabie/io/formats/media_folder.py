@@ -1,0 +1,385 @@
+"""Folder of pictures, sounds or documents, labelled by sub-folders, a metadata file, or embedded tags.
+
+Sub-folders: every level gives one label, so `animal/dog/1.jpg` has the labels "animal" and "dog". Folders named by
+synsets of WordNet (`n02084071`) are called as a file `words.txt` in the folder says, if there is one. Hidden
+files and folders (a leading dot) and files of other kinds are left alone; those in formats that are not read
+(`Modality.unread`) are rejected. Links to folders are not followed, links to files only inside the folder. The id of an
+item is its path in the folder, with `/`; what is rejected is named in the same way. A folder that holds pictures and
+sounds, such as albums with their covers, is a collection of that of which
+there is more, and of the sounds where there are as many of both. Text is a collection of documents where there is
+neither; documents may have no labels.
+"""
+
+import errno
+import os
+import re
+import stat
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from wsabie.core.errors import InputError
+from wsabie.core.folder_tree import walk_folder
+from wsabie.io.formats.metadata_table import (
+    FILE_COLUMN,
+    NAMES,
+    MetadataEntry,
+    find_metadata,
+    merge_entries,
+    read_metadata,
+)
+from wsabie.io.image_errors import refine_by_decoding
+from wsabie.io.modalities import DOCUMENTS, MEDIA, SOUNDS, Modality, detect_document_modality, detect_modality
+from wsabie.io.parsers.array_builders import RowError, require_rows
+from wsabie.io.parsers.code_names import read_code_names
+from wsabie.io.parsers.text_files import explain_reading_errors, format_path
+from wsabie.io.records import Item, ItemList
+from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.label_names import normalise_label_name
+
+LABELS_FROM = ("auto", "folders", "metadata", "xmp", "tags", "none")
+SPLITS = {"train", "training", "test", "testing", "valid", "validation", "val", "dev"}
+"""What sides of a split are called: they are parts of a collection and hardly its labels, nor its shards."""
+
+WORDS = "words.txt"
+"""Beside folders named by synsets: what they are called, as WordNet and ImageNet list it (`n02084071 TAB dog`)."""
+
+_SYNSET = re.compile(r"(^|/)n\d{8}/")
+
+
+def read_folder(
+    folder: Path,
+    *,
+    labels_from: str = "auto",
+    image_column: str | None = None,
+    label_column: str | None = None,
+    split: str | None = None,
+    modality: Modality | None = None,
+    rejects: Rejects | None = None,
+) -> ItemList:
+    """List the pictures, sounds or documents of a folder with their labels; nothing is decoded.
+
+    Parameters
+    ----------
+    folder : Path
+    labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
+        "auto": the metadata file if there is one, otherwise sub-folders if the items lie in several, otherwise what is
+        embedded in the files or lies beside them: XMP and IPTC keywords of pictures ("xmp"), genres and artists in
+        the tags of sounds ("tags").
+        "none": items to annotate, without labels; so are documents that are not in sub-folders.
+    image_column, label_column : str or None
+        Columns of the metadata file, when they have other names than usual.
+    split : str or None
+        Keep only the rows of the metadata file with this `split`.
+    modality : Modality or None
+        What is looked for; None: what the folder holds most of.
+    rejects : Rejects or None
+        Lists items without labels or of unsupported formats, labels without an item, links and paths that lead out of
+        the folder.
+
+    Returns
+    -------
+    ItemList
+
+    Raises
+    ------
+    InputError
+        Missing, without pictures, sounds and documents, or without a single one that is labelled.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    n_listed = len(rejects.listed)
+    modality, files = find_files(folder, rejects, modality)
+    metadata = find_metadata(folder) if labels_from in ("auto", "metadata") else None
+    if labels_from == "metadata" and metadata is None:
+        raise InputError(f"{format_path(folder)} has no {' or '.join(NAMES)}; write one, or take labels from elsewhere")
+    if not files:
+        raise _make_no_files_error(folder, metadata, modality, rejects)
+    if metadata is not None:
+        entries = read_metadata(
+            metadata, image_column=image_column or FILE_COLUMN, label_column=label_column, rejects=rejects
+        )
+        if split is not None and not any(entry.split == split for entry in entries):
+            raise InputError(
+                f"no row of {format_path(metadata)} has the split {split!r}; check the name, or leave it out"
+            )
+        unread = {where for where, reason, _ in rejects.listed[n_listed:] if reason == modality.unsupported}
+        items, labels_from = _label_by_metadata(files, unread, entries, split, modality, rejects), "metadata"
+    else:
+        items = _label_by_files(folder, files, labels_from, modality, rejects)
+    _require_labelled(folder, items, labels_from, modality, rejects)
+    return ItemList(folder, items, modality.things)
+
+
+def _make_no_files_error(folder: Path, metadata: Path | None, modality: Modality, rejects: Rejects) -> InputError:
+    if n_unread := rejects.counts[modality.unsupported]:
+        return InputError(
+            f"{format_path(folder)} holds no {modality.things} that can be read, but {n_unread:,} in formats that are "
+            "not "
+            f"supported ({modality.such_as}); {modality.convert.replace(' it ', ' them ')}"
+        )
+    metadata_hint = f"; {metadata.name} alone is not enough" if metadata else ""
+    candidates = (DOCUMENTS,) if modality is DOCUMENTS else (*MEDIA, DOCUMENTS)
+    endings = ", ".join(candidate.endings[0] for candidate in candidates)
+    kinds = modality.things if modality is DOCUMENTS else "pictures and no sounds or documents"
+    return InputError(
+        f"{format_path(folder)} holds no {kinds} (such as {endings}){metadata_hint}; give a folder that has "
+        "some, or the file itself when the data are in one"
+    )
+
+
+def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects | None = None) -> ItemList:
+    """Read a single picture, sound or document, with the labels inside it unless `labels_from` is "none"."""
+    rejects = Rejects() if rejects is None else rejects
+    modality = detect_modality(path.name) or DOCUMENTS
+    with explain_reading_errors(path):
+        path.stat()
+    labels = make_labeller(labels_from if labels_from == "none" else modality.inside, modality)
+    items = _build_items(
+        [(path.name, path)], labels, keep_all=labels_from == "none", modality=modality, rejects=rejects
+    )
+    _require_labelled(path, items, labels_from, modality, rejects)
+    return ItemList(path, items, modality.things)
+
+
+def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None) -> tuple[Modality, dict[str, Path]]:
+    """Return the files of a modality under a folder by their path in it, sorted.
+
+    Unsupported files and links that lead out are rejected. Without a modality it is that of most of the
+    files; documents are those of a folder without pictures and sounds.
+    """
+    root = os.path.realpath(folder)
+    with explain_reading_errors(folder):
+        os.scandir(folder).close()  # a walk would pass over a folder that cannot be read
+        os.lstat(os.path.join(folder, "."))  # noqa: PTH118 - a Path has no dot; one may list what one may not enter
+    readable: dict[Modality, list[Path]] = {candidate: [] for candidate in (*MEDIA, DOCUMENTS)}
+    unread: dict[Modality, list[Path]] = {candidate: [] for candidate in (*MEDIA, DOCUMENTS)}
+    note = _make_error_callback(folder, rejects)
+    for place, folders, names in walk_folder(folder, note):
+        if not os.access(place, os.X_OK):
+            note(PermissionError(errno.EACCES, os.strerror(errno.EACCES), place))
+            folders.clear()
+            continue
+        for name in [n for n in folders if not n.startswith(".") and _is_link(Path(place, n))]:
+            rejects.add(_get_id(Path(place, name), folder), "link to a folder, not followed")
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in names:
+            if name.startswith("."):
+                continue
+            if (candidate := detect_modality(name) or detect_document_modality(name)) is not None:
+                readable[candidate].append(Path(place, name))
+            elif (
+                candidate := detect_modality(name, unread=True) or detect_document_modality(name, unread=True)
+            ) is not None:
+                unread[candidate].append(Path(place, name))
+    main_modality = modality or max(
+        MEDIA,
+        key=lambda candidate: (
+            len(readable[candidate]),
+            candidate is SOUNDS and bool(readable[candidate]),
+            len(unread[candidate]),
+        ),
+    )
+    if (
+        modality is None
+        and not (readable[main_modality] or unread[main_modality])
+        and (readable[DOCUMENTS] or unread[DOCUMENTS])
+    ):
+        main_modality = DOCUMENTS
+    files: dict[str, Path] = {}
+    for path in readable[main_modality]:
+        _add_file(path, folder, root, files, rejects)
+    for path in unread[main_modality]:
+        rejects.add(_get_id(path, folder), main_modality.unsupported, main_modality.convert)
+    return main_modality, dict(sorted(files.items()))
+
+
+def _get_id(path: Path, folder: Path) -> str:
+    return format_path(path.relative_to(folder).as_posix())
+
+
+def _make_error_callback(folder: Path, rejects: Rejects) -> Callable[[OSError], None]:
+    def note(error: OSError) -> None:
+        rejects.add(_get_id(Path(error.filename), folder), "folder that cannot be read", error.strerror or "")
+
+    return note
+
+
+def _add_file(path: Path, folder: Path, root: str, files: dict[str, Path], rejects: Rejects) -> None:
+    name = _get_id(path, folder)
+    if name != path.relative_to(folder).as_posix():
+        rejects.add(name, "file name that is not UTF-8")
+    elif _is_link(path) and not is_inside(path, root):
+        rejects.add(name, "link that leads out of the folder")
+    else:
+        try:
+            is_regular = stat.S_ISREG(path.stat().st_mode)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                rejects.add(name, "link that leads to itself")
+            elif error.errno in (errno.ENOENT, errno.ENOTDIR):
+                rejects.add(name, "link to a missing file")
+            else:
+                rejects.add(name, "unreadable file", error.strerror or "")
+            return
+        if is_regular:
+            files[name] = path
+        else:
+            rejects.add(name, "not a regular file")
+
+
+def _is_link(path: Path) -> bool:
+    return os.path.islink(path)  # noqa: PTH114 - a Path raises where a folder may not be entered
+
+
+def is_inside(path: Path, root: str) -> bool:
+    """Return whether a path, with all links followed, lies under `root` (itself without links)."""
+    return os.path.realpath(path).startswith(os.path.join(root, ""))  # noqa: PTH118
+
+
+def normalise_relative_path(text: str) -> str:
+    """Return a file name from a table in the form that `find_files` writes.
+
+    Raises
+    ------
+    RowError
+        It is absolute or climbs out of the folder.
+    """
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts or "\0" in text:
+        raise RowError("path that leads out of the folder", ascii(text)[:100])
+    return path.as_posix()
+
+
+def _label_by_metadata(
+    files: dict[str, Path],
+    unread: set[str],
+    entries: list[MetadataEntry],
+    split: str | None,
+    modality: Modality,
+    rejects: Rejects,
+) -> list[Item]:
+    listed_names: set[str] = set()
+    rows: dict[str, MetadataEntry] = {}  # what is said of each item, whether it is there or not
+    labels: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for entry in entries:
+        try:
+            name = normalise_relative_path(entry.file_name)
+            listed_names.add(name)
+            row_labels = normalise_labels(entry.labels)
+            rows[name] = merge_entries(rows.get(name, entry), entry)
+            labels[name].update(dict.fromkeys(row_labels))
+        except RowError as error:
+            rejects.add(entry.where, error.reason, error.detail)
+    for name in files:
+        if name not in listed_names:
+            rejects.add(name, modality.unlabelled, "no row in the metadata")
+    items = []
+    for name, row in rows.items():
+        if split is not None and row.split != split:
+            continue
+        if name in files and labels[name]:
+            items.append(Item(name, files[name], tuple(labels[name]), row.group, row.time))
+        elif name not in unread:
+            rejects.add(row.where, modality.unlabelled if name in files else f"labels without a {modality.thing}", name)
+    return items
+
+
+def normalise_labels(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names in one spelling, each once, in their order; blank ones are left out.
+
+    Raises
+    ------
+    RowError
+        A name is not valid text.
+    """
+    try:
+        return tuple(dict.fromkeys(name for name in map(normalise_label_name, names) if name))
+    except InputError as error:
+        raise RowError("label that is not valid text", ascii(list(names))[:100]) from error
+
+
+def _label_by_files(
+    folder: Path, files: dict[str, Path], labels_from: str, modality: Modality, rejects: Rejects
+) -> list[Item]:
+    if labels_from == "auto":
+        labels_from = "folders" if has_label_folders(files) else modality.inside
+        if labels_from == "folders":
+            _refuse_splits(folder, files)
+    labels = make_labeller(labels_from, modality, read_synset_names(folder, files) if labels_from == "folders" else {})
+    return _build_items(files.items(), labels, keep_all=labels_from == "none", modality=modality, rejects=rejects)
+
+
+def has_label_folders(files: Iterable[str]) -> bool:
+    """Return whether sub-folders are labels; a single one that holds all the files ("images") is not."""
+    places = [PurePosixPath(name).parent for name in files]
+    return any(place.name for place in places) and (len(places) == 1 or len(set(places)) > 1)
+
+
+def read_synset_names(folder: Path, files: Iterable[str]) -> dict[str, str]:
+    """Return the names of folders that are called by synsets."""
+    words = folder / WORDS
+    return read_code_names(words) if words.is_file() and any(_SYNSET.search(name) for name in files) else {}
+
+
+def make_labeller(
+    labels_from: str, modality: Modality, names: dict[str, str] | None = None
+) -> Callable[[str, Path], Sequence[str]]:
+    """Return a function that gives the labels of a file by its path in the folder and on disk.
+
+    A metadata file is read elsewhere.
+    """
+    if labels_from == "folders":
+        names = names or {}
+        return lambda name, path: tuple(names.get(part, part) for part in PurePosixPath(name).parts[:-1])
+    if labels_from == modality.inside:
+        return lambda name, path: modality.labels_in(path)
+    if labels_from in {candidate.inside for candidate in MEDIA}:
+        raise InputError(f"{modality.things} have no {labels_from}; say labels_from={modality.inside!r}")
+    return lambda name, path: ()
+
+
+def _build_items(
+    files: Iterable[tuple[str, Path]],
+    labels_of: Callable[[str, Path], Sequence[str]],
+    *,
+    keep_all: bool,
+    modality: Modality,
+    rejects: Rejects,
+) -> list[Item]:
+    items = []
+    keep_all = keep_all or modality is DOCUMENTS
+    for name, path in files:
+        try:
+            labels = normalise_labels(labels_of(name, path))
+            if not labels and not keep_all:
+                raise RowError(modality.unlabelled)
+            items.append(Item(name, path, labels))
+        except RowError as error:
+            row_error = refine_by_decoding(error, path)
+            rejects.add(format_path(name), row_error.reason, row_error.detail)
+    return items
+
+
+def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
+    """Refuse `train` and `test` side by side: they are parts of a collection and hardly its labels."""
+    top = {name.partition("/")[0] for name in files if "/" in name}
+    if len(top) > 1 and {name.lower() for name in top} <= SPLITS:
+        first, second = sorted(top)[:2]
+        raise InputError(
+            f"the sub-folders of {format_path(folder)} are {first!r} and {second!r}, which look like a split and not "
+            'like labels; give one of them, or say labels_from="folders"'
+        )
+
+
+def _require_labelled(folder: Path, items: list[Item], labels_from: str, modality: Modality, rejects: Rejects) -> None:
+    if items:
+        return
+    if labels_from == "auto" and rejects.counts[modality.unlabelled] + rejects.counts[modality.unsupported] == len(
+        rejects
+    ):
+        raise InputError(
+            f"the {modality.things} of {format_path(folder)} have no labels: there are no sub-folders to tell them "
+            "apart, "
+            f"no {' or '.join(NAMES)}, and no {modality.written}; label them in one of these ways"
+        )
+    require_rows(0, folder, rejects, f"labelled {modality.things}")

@@ -1,0 +1,339 @@
+"""Mulan's multi-label data: an ARFF file, and an XML file that names which attributes are labels.
+
+Labels must be 0/1 attributes, and keep the order of the XML. A numeric attribute, or a nominal one with
+the values {0,1}, is one feature. Any other nominal attribute becomes one 0/1 feature `name=value` for each
+value but the first, which is also what a sparse file leaves out. An attribute of type string is the id of
+the row when it is called id, name, file or filename. X is sparse when the first row is, otherwise dense.
+Ids are line numbers if there are none.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.core.arrays import Matrix
+from wsabie.core.errors import InputError
+from wsabie.io.dimension_checks import check_feature_count
+from wsabie.io.parsers.arff import ArffAttribute, ArffHeader, read_arff_header, read_arff_rows
+from wsabie.io.parsers.array_builders import LabelIndex, RowError, build_label_matrix, compute_row_offsets, require_rows
+from wsabie.io.parsers.gzip_files import check_expansion
+from wsabie.io.parsers.text_files import explain_reading_errors, format_path, get_file_size, open_decompressed
+from wsabie.io.parsers.xml_elements import parse_xml
+from wsabie.io.records import FeatureTable
+from wsabie.io.row_streams import RowStream, StreamInfo, StreamPart
+from wsabie.storage.column_files import ColumnTable, ListColumn, encode_text_column
+from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.label_names import Vocabulary
+
+_LARGEST_XML = 1 << 26
+_VALUES_AT_ONCE = 1 << 20
+_ID_NAMES = ("id", "name", "file", "filename")
+_ENDINGS = ("-sparse", "-train", "-test", "-sparse")
+_MISSING = "?"
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def read_mulan(path: Path, *, rejects: Rejects | None = None) -> FeatureTable:
+    """Read an ARFF file and the XML beside it: `X.xml` for `X.arff`, `X-train.arff`, `X-test-sparse.arff`.
+
+    Parameters
+    ----------
+    path : Path
+        The ARFF file.
+    rejects : Rejects or None
+        Where rows that cannot be used are listed.
+
+    Returns
+    -------
+    FeatureTable
+        With `feature_names`.
+
+    Raises
+    ------
+    InputError
+        No XML, an XML that names no attribute of the file, or attributes that are neither numbers nor labels.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    arff = read_arff_header(path)
+    plan = _make_plan(arff, _read_labels(_find_xml(path)))
+    batch, sparse = _MulanBatch(), _is_sparse(arff)
+    ids = set[str]()
+    for number, row in _iterate_rows(arff, plan, rejects, sparse=sparse):
+        if row.id in ids:
+            rejects.add(f"{format_path(path)}:{number}", "duplicate id", row.id)
+            continue
+        ids.add(row.id)
+        batch.add(number, row)
+    require_rows(len(batch.ids), path, rejects)
+    Y = build_label_matrix(np.array(batch.label_counts), np.array(batch.labels, np.int32), len(plan.label_names))
+    X = _build_features(batch, len(plan.feature_names))
+    check_feature_count(path, X.shape[1], X.nnz)
+    X = X if sparse else X.toarray()
+    return FeatureTable(X, Y, plan.label_names, batch.ids, feature_names=plan.feature_names)
+
+
+class MulanStream(RowStream):
+    """Stream of the rows of `read_mulan`.
+
+    Raises
+    ------
+    InputError
+        As `read_mulan`, but for a file without rows.
+    """
+
+    def __init__(self, path: Path, rejects: Rejects) -> None:
+        self.path, self.rejects, self._xml = path, rejects, _find_xml(path)
+        self._arff = read_arff_header(path)
+        self._plan = _make_plan(self._arff, _read_labels(self._xml))
+        self._sparse = _is_sparse(self._arff)
+        self.index = LabelIndex(self._plan.label_names)
+        names = self._plan.feature_names
+        self.about = StreamInfo(n_features=len(names), feature_names=names, order="given")
+
+    @property
+    def files(self) -> list[Path]:
+        return [self.path, self._xml]
+
+    def parts(self, skip: int = 0) -> Iterator[StreamPart]:
+        batch, width = _MulanBatch(), len(self._plan.feature_names)
+        max_size = _VALUES_AT_ONCE if self._sparse else _VALUES_AT_ONCE // width
+        for number, row in _iterate_rows(self._arff, self._plan, self.rejects, skip, sparse=self._sparse):
+            if len(batch.ids) + (len(batch.values) if self._sparse else 0) > max_size:
+                yield self._part(batch, number - 1)  # rows between that cannot be used are listed already
+                batch = _MulanBatch()
+            batch.add(number, row)
+        if batch.ids:
+            yield self._part(batch, batch.lines[-1])
+
+    def _part(self, batch: "_MulanBatch", position: int) -> StreamPart:
+        lines, X = np.array(batch.lines, np.uint64), _build_features(batch, len(self._plan.feature_names))
+        numbers: dict[str, Any] = {"row": lines}
+        lists = {
+            "y": ListColumn(
+                compute_row_offsets(np.array(batch.label_counts)), {"labels": np.array(batch.labels, np.int32)}
+            )
+        }
+        if self._sparse:
+            lists["x"] = ListColumn(X.indptr, {"indices": X.indices, "values": X.data})
+        else:
+            numbers["features"] = X.toarray()
+        if any(column.role == "id" for column in self._plan.columns):
+            lists["id"] = encode_text_column(batch.ids)
+        else:
+            numbers["id"] = lines
+        return StreamPart(ColumnTable(numbers, lists), position)
+
+
+def _find_xml(path: Path) -> Path:
+    stem = path.name.removesuffix(".gz").removesuffix(".arff")
+    stems = [stem]
+    for ending in _ENDINGS:
+        if stems[-1].endswith(ending):
+            stems.append(stems[-1].removesuffix(ending))
+    files = [path.with_name(f"{name}.xml") for name in stems]
+    xml_file = next((file for file in files if file.is_file()), None)
+    if xml_file is None:
+        names = " nor ".join(format_path(file.name) for file in files)
+        raise InputError(
+            f"{format_path(path)} is ARFF, but the XML file that says which attributes are labels is missing: "
+            f"there is no {names} beside it; put it there"
+        )
+    return xml_file
+
+
+def _read_labels(path: Path) -> list[str]:
+    with explain_reading_errors(path), open_decompressed(path) as stream:
+        content = stream.read(_LARGEST_XML + 1)
+    if len(content) > _LARGEST_XML:
+        raise InputError(f"{format_path(path)} has more than {_LARGEST_XML >> 20} MiB, too many for names of labels")
+    root = parse_xml(content, format_path(path))
+    names = [e.attributes["name"] for e in root.walk() if e.local_name == "label" and "name" in e.attributes]
+    if not names:
+        raise InputError(f'{format_path(path)} names no labels; it should hold <label name="..."/> elements')
+    if len(set(names)) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise InputError(f"{format_path(path)} names the label {twice!r} twice; remove one")
+    return names
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Conversion of an attribute: to a label, the id, a number, or a feature per value after the first."""
+
+    role: str  # "label", "id", "number" or "values"
+    number: int = 0  # number of the label, or of the first feature
+    values: dict[str, int | None] | None = None  # the feature of each value; the first value has none
+
+
+@dataclass
+class _Plan:
+    columns: list[_Column]
+    label_names: list[str]
+    feature_names: list[str]
+    inverted: str | None = None  # a label that lists 1 before 0, so that a sparse row that leaves it out has it
+
+
+def _make_plan(arff: ArffHeader, labels: list[str]) -> _Plan:
+    names = {attribute.name for attribute in arff.attributes}
+    absent = [name for name in labels if name not in names]
+    if absent:
+        raise InputError(
+            f"the XML beside {format_path(arff.path)} names {len(absent):,} labels that are no attributes of it, "
+            f"the first is {absent[0]!r}; give the two files that belong together"
+        )
+    number = {name: i for i, name in enumerate(labels)}
+    plan = _Plan([], _unique_names(labels, arff.path), [])
+    for attribute in arff.attributes:
+        if attribute.name in number:
+            plan.columns.append(_Column("label", number[attribute.name]))
+            if attribute.values and attribute.values[0] == "1":
+                plan.inverted = attribute.name
+        else:
+            plan.columns.append(_feature_column(attribute, plan, arff.path))
+    if not plan.feature_names:
+        raise InputError(f"{format_path(arff.path)} has labels but no other attributes, so nothing to learn from")
+    return plan
+
+
+def _unique_names(labels: list[str], path: Path) -> list[str]:
+    """Return label names in one spelling, which must not make two of them the same."""
+    try:
+        return list(Vocabulary(labels))
+    except InputError as error:
+        raise InputError(f"the XML beside {format_path(path)} cannot be used: {error}") from error
+
+
+def _feature_column(attribute: ArffAttribute, plan: _Plan, path: Path) -> _Column:
+    first_feature = len(plan.feature_names)
+    if attribute.kind == "numeric" or attribute.values == ("0", "1"):
+        plan.feature_names.append(attribute.name)
+        return _Column("number", first_feature)
+    if attribute.values is not None:
+        later_values = attribute.values[1:]
+        check_expansion(format_path(path), get_file_size(path), len(attribute.name) * len(later_values))
+        plan.feature_names.extend(f"{attribute.name}={value}" for value in later_values)
+        return _Column(
+            "values",
+            first_feature,
+            {attribute.values[0]: None} | {v: first_feature + i for i, v in enumerate(later_values)},
+        )
+    if attribute.name.lower() in _ID_NAMES and not any(c.role == "id" for c in plan.columns):
+        return _Column("id")
+    raise InputError(
+        f"{format_path(path)} has the attribute {attribute.name!r}, which is text and no feature; call it id or "
+        "remove it"
+    )
+
+
+@dataclass
+class _MulanBatch:
+    ids: list[str] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    labels: "array[int]" = field(default_factory=lambda: array("i"))
+    label_counts: "array[int]" = field(default_factory=lambda: array("i"))
+    indices: "array[int]" = field(default_factory=lambda: array("i"))
+    values: "array[float]" = field(default_factory=lambda: array("f"))
+    value_counts: "array[int]" = field(default_factory=lambda: array("i"))
+
+    def add(self, number: int, row: "_MulanRow") -> None:
+        self.ids.append(row.id)
+        self.lines.append(number)
+        self.labels.extend(row.labels)
+        self.label_counts.append(len(row.labels))
+        self.indices.extend(row.features)
+        self.values.extend(row.features.values())
+        self.value_counts.append(len(row.features))
+
+
+def _iterate_rows(
+    arff: ArffHeader, plan: _Plan, rejects: Rejects, skip: int = 0, *, sparse: bool
+) -> Iterator[tuple[int, "_MulanRow"]]:
+    """Yield (line number, row) of every usable row behind the first `skip` lines.
+
+    Raises
+    ------
+    InputError
+        Rows that are sparse stand in a file that is not, and would take far more memory than they do in it.
+    """
+    n_dense_values = n_written_values = 0
+    for number, cells in read_arff_rows(arff, skip):
+        if not sparse and isinstance(cells, dict):
+            n_dense_values, n_written_values = n_dense_values + len(plan.columns), n_written_values + len(cells)
+            check_feature_count(arff.path, n_dense_values, n_written_values)
+        try:
+            yield number, _parse_row(cells, plan, str(number), arff.path)
+        except RowError as error:
+            rejects.add(f"{format_path(arff.path)}:{number}", error.reason, error.detail)
+
+
+def _is_sparse(arff: ArffHeader) -> bool:
+    """Return whether the first well-formed row is sparse."""
+    return next((isinstance(cells, dict) for _, cells in read_arff_rows(arff) if not isinstance(cells, RowError)), True)
+
+
+class _MulanRow(NamedTuple):
+    id: str
+    labels: list[int]
+    features: dict[int, float]
+
+
+def _parse_row(cells: dict[int, str] | list[str] | RowError, plan: _Plan, row_id: str, path: Path) -> _MulanRow:
+    if isinstance(cells, RowError):
+        raise cells
+    if isinstance(cells, dict) and plan.inverted is not None:
+        raise InputError(
+            f"{format_path(path)} is sparse and lists 1 before 0 for the label {plan.inverted!r}, so that every "
+            "row that leaves it out would have it; write {0,1}"
+        )
+    row = _MulanRow(row_id, [], {})
+    for position, text in cells.items() if isinstance(cells, dict) else enumerate(cells):
+        column = plan.columns[position]
+        if text == _MISSING:
+            raise RowError("missing value", f"attribute {position}")
+        if column.role == "id":
+            row = row._replace(id=text)
+        elif column.role == "label":
+            if _parse_number(text) not in (0.0, 1.0):
+                raise RowError("label that is neither 0 nor 1", text)
+            row.labels.extend([column.number] if _parse_number(text) else [])
+        else:
+            _set_feature(row.features, column, text)
+    return row
+
+
+def _set_feature(features: dict[int, float], column: _Column, text: str) -> None:
+    if column.values is None:
+        value = _parse_number(text)
+        if value:
+            features[column.number] = value
+        return
+    if text not in column.values:
+        raise RowError("value that the header does not list", text)
+    feature = column.values[text]
+    if feature is not None:
+        features[feature] = 1.0
+
+
+def _parse_number(text: str) -> float:
+    try:
+        value = float(text if text.isascii() and "_" not in text else "")
+    except ValueError as error:
+        raise RowError("malformed number", text) from error
+    if not abs(value) <= _LARGEST:
+        raise RowError("value that is not finite", text)
+    return value
+
+
+def _build_features(batch: _MulanBatch, width: int) -> Matrix:
+    from scipy.sparse import csr_matrix
+
+    starts = compute_row_offsets(np.array(batch.value_counts, np.int32))
+    parts = (np.array(batch.values, np.float32), np.array(batch.indices, np.int32), starts)
+    X = csr_matrix(parts, (len(batch.ids), width))
+    X.sort_indices()
+    return X

@@ -1,0 +1,255 @@
+"""WordNet's files `data.noun`, `index.noun` and `wn_hyp.pl`, and ImageNet's `words.txt`.
+
+Synsets have ImageNet's names: "n" and the eight digits of their place in `data.noun` of WordNet 3.0, such as
+n01440764; the Prolog files write 1 before these digits. Words name the synsets they stand in, and so does the
+whole list of words ("tench, Tinca tinca"), as ImageNet's labels are written. Instances ("Paris" of "city")
+count as kinds.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from wsabie.core.errors import InputError
+from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
+from wsabie.vocabulary.hierarchy import Hierarchy
+
+LONGEST = 1 << 20
+SYNSET = re.compile(rb"(?m)^\d{8} \d\d [nvasr] [0-9a-f]{2} \S+ [0-9a-f] ")
+PROLOG = re.compile(rb"(?m)^(hyp|ins|mp|mm|ms)\((\d)(\d{8}),(\d)(\d{8})\)\.\s*$")
+WORDS = re.compile(rb"(?m)^[nvasr]\d{8}\t(?![nvasr]\d{8}\s*$)\S")
+_PLACE = re.compile(r"\((a|p|ip)\)$")
+_WNID = re.compile(r"[nvasr]\d{8}")
+_KINDS = {1: "n", 2: "v", 3: "a", 4: "r", 5: "s"}
+IS_A, INSTANCE_OF = "is-a", "instance-of"
+_UP = (IS_A, INSTANCE_OF)
+_SYMBOLS = {"@": IS_A, "@i": INSTANCE_OF, "#p": "part-of", "#m": "member-of", "#s": "substance-of"}
+"""Pointers from the smaller to the larger; every one of them stands in the file in the other direction too."""
+_FACTS = {"hyp": IS_A, "ins": INSTANCE_OF, "mp": "part-of", "mm": "member-of", "ms": "substance-of"}
+_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
+_CATEGORIES = (
+    "adj.all", "adj.pert", "adv.all", "noun.Tops", "noun.act", "noun.animal", "noun.artifact", "noun.attribute",
+    "noun.body", "noun.cognition", "noun.communication", "noun.event", "noun.feeling", "noun.food", "noun.group",
+    "noun.location", "noun.motive", "noun.object", "noun.person", "noun.phenomenon", "noun.plant", "noun.possession",
+    "noun.process", "noun.quantity", "noun.relation", "noun.shape", "noun.state", "noun.substance", "noun.time",
+    "verb.body", "verb.change", "verb.cognition", "verb.communication", "verb.competition", "verb.consumption",
+    "verb.contact", "verb.creation", "verb.emotion", "verb.motion", "verb.perception", "verb.possession",
+    "verb.social", "verb.stative", "verb.weather", "adj.ppl",
+)  # fmt: skip
+
+
+class Synset(NamedTuple):
+    """Line of `data.noun` or a similar file."""
+
+    id: str
+    category: str  # the lexicographers' file
+    words: tuple[str, ...]
+    related: tuple[tuple[str, str], ...]  # (relation, synset): "is-a", "instance-of", "part-of" and the like
+    gloss: str
+
+    @property
+    def hypernyms(self) -> tuple[str, ...]:
+        """Return the synsets that it is a kind or an instance of."""
+        return tuple(target for relation, target in self.related if relation in _UP)
+
+
+def parse_synset(line: str) -> Synset:
+    """Parse a line: offset, file, kind, words, pointers, | and a gloss.
+
+    The number of words is in hex, each word has an id, each pointer four cells.
+
+    Raises
+    ------
+    ValueError
+        It is no such line.
+
+    Examples
+    --------
+    >>> parse_synset("00000300 05 n 02 toad 0 anuran 0 001 @ 00000200 n 0000 | hops")
+    Synset(id='n00000300', category='noun.animal', words=('toad', 'anuran'), related=(('is-a', 'n00000200'),),
+           gloss='hops')
+    """
+    data, _, gloss = line.partition(" | ")
+    cells = data.split(" ")
+    try:
+        offset, file, kind, n_words = cells[0], int(cells[1]), cells[2], int(cells[3], 16)
+        end_of_words = 4 + 2 * n_words
+        # an adjective's place in a phrase, galore(ip), is no part of the word
+        words = tuple(_PLACE.sub("", word) if word[-1:] == ")" else word for word in cells[4:end_of_words:2])
+        n_pointers = int(cells[end_of_words])
+        if len(words) != n_words or n_pointers > len(cells):
+            raise ValueError("fewer words or pointers than promised")
+        pointers = [cells[end_of_words + 1 + 4 * i : end_of_words + 5 + 4 * i] for i in range(n_pointers)]
+        related = tuple(
+            (_SYMBOLS[symbol], _make_synset_id(its_kind, target))
+            for symbol, target, its_kind, _ in pointers
+            if symbol in _SYMBOLS
+        )
+        return Synset(_make_synset_id(kind, offset), _CATEGORIES[file], words, related, gloss.strip())
+    except IndexError as error:
+        raise ValueError("too few cells") from error
+
+
+def find_synset_files(path: Path) -> list[Path]:
+    """Return the file itself, or those of a folder that hold synsets."""
+    return [path / name for name in _FILES if (path / name).is_file()] if path.is_dir() else [path]
+
+
+def iterate_is_a_pairs(path: str | Path) -> Iterator[tuple[str, str]]:
+    """Yield (child, parent) of synsets in file order; nothing is held.
+
+    Parameters
+    ----------
+    path : str or Path
+        `data.noun`, `data.verb`, or a folder with such files.
+
+    Raises
+    ------
+    InputError
+        Missing, or a line is not one of a synset; the sentence names it.
+    """
+    for file in find_synset_files(Path(path)):
+        for synset in iterate_synsets(file):
+            yield from ((synset.id, parent) for parent in synset.hypernyms)
+
+
+def read_synsets(path: Path, hierarchy: Hierarchy) -> None:
+    """Add the synsets of `data.noun` (or `data.verb`): words, hypernyms and classes of instances.
+
+    Raises
+    ------
+    InputError
+        A line is not one of a synset; the sentence names it.
+    """
+    for synset in iterate_synsets(path):
+        _add_names(hierarchy, synset.id, synset.words)
+        for parent in synset.hypernyms:
+            hierarchy.add(synset.id, parent)
+
+
+def iterate_synsets(path: Path) -> Iterator[Synset]:
+    """Yield the synsets of a file.
+
+    Raises
+    ------
+    InputError
+        A line is not one of a synset; the sentence names it.
+    """
+    for number, raw in iterate_numbered_lines(path, LONGEST):
+        line = raw.decode("utf-8", "replace")
+        if line.startswith("  "):  # the licence
+            continue
+        try:
+            yield parse_synset(line)
+        except ValueError as error:
+            raise InputError(
+                f"{format_path(path)}:{number} is no line of a synset of WordNet; fetch the file again"
+            ) from error
+
+
+def read_prolog(path: Path, hierarchy: Hierarchy) -> None:
+    """Add the pairs of `wn_hyp.pl`, hyp(kind, more general), or `wn_ins.pl`, ins(instance, class).
+
+    They hold no words.
+
+    Raises
+    ------
+    InputError
+        As `iterate_prolog_facts`.
+    """
+    for relation, low, high in iterate_prolog_facts(path):
+        if relation in _UP:
+            hierarchy.add(low, high)
+
+
+def iterate_prolog_facts(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield (relation, synset, synset) of `wn_hyp.pl`, `wn_ins.pl`, `wn_mp.pl`, `wn_mm.pl` or `wn_ms.pl`.
+
+    Raises
+    ------
+    InputError
+        A line is no such fact; the sentence names it.
+    """
+    for number, line in iterate_numbered_lines(path, LONGEST):
+        if not line.strip():
+            continue
+        fact = PROLOG.fullmatch(line)
+        low, high = (int(fact[2]), int(fact[4])) if fact else (0, 0)
+        if fact is None or low not in _KINDS or high not in _KINDS:
+            raise InputError(f"{format_path(path)}:{number} is no fact like hyp(100001930,100001740).; take it out")
+        yield _FACTS[fact[1].decode()], _KINDS[low] + fact[3].decode(), _KINDS[high] + fact[5].decode()
+
+
+def read_words(path: Path, hierarchy: Hierarchy) -> None:
+    """Add the names of ImageNet's `words.txt`: synset TAB words with commas between them.
+
+    It holds names and no pairs.
+
+    Raises
+    ------
+    InputError
+        A line is something else; the sentence names it.
+    """
+    for synset, words in iterate_synset_words(path):
+        _add_names(hierarchy, synset, words)
+
+
+def iterate_synset_words(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield (synset, its words) of ImageNet's `words.txt`.
+
+    Raises
+    ------
+    InputError
+        A line is something else; the sentence names it.
+    """
+    for number, line in iterate_numbered_lines(path, LONGEST):
+        synset, _, words = line.decode("utf-8", "replace").partition("\t")
+        if not _WNID.fullmatch(synset) or not words.strip():
+            raise InputError(f"{format_path(path)}:{number} is not a synset, a tab and its words; correct the line")
+        yield synset, [word for word in words.split(", ") if word.strip()]
+
+
+def get_index_path(path: Path) -> Path:
+    """Return the index beside a file of synsets: `index.noun` of `data.noun`."""
+    return path.with_name(path.name.replace("data", "index", 1))
+
+
+def iterate_index_senses(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield (lemma, its synsets, the most frequent sense first) of `index.noun` and similar files.
+
+    Raises
+    ------
+    InputError
+        A line is something else; the sentence names it.
+    """
+    for number, raw in iterate_numbered_lines(path, LONGEST):
+        line = raw.decode("utf-8", "replace")
+        if line.startswith("  ") or not line.strip():  # the licence
+            continue
+        cells = line.split()
+        try:
+            kind, n, n_pointers = cells[1], int(cells[2]), int(cells[3])
+            offsets = cells[6 + n_pointers :]  # behind the pointers, two counts
+            if not n or len(offsets) != n:
+                raise ValueError("fewer senses than promised")
+            yield cells[0], [_make_synset_id(kind, offset) for offset in offsets]
+        except (IndexError, ValueError) as error:
+            raise InputError(
+                f"{format_path(path)}:{number} is no line of WordNet's index; fetch the file again"
+            ) from error
+
+
+def is_synset_name(name: str) -> bool:
+    """Return whether this is the name of a synset, such as n01440764."""
+    return _WNID.fullmatch(name) is not None
+
+
+def _make_synset_id(kind: str, offset: str) -> str:
+    if kind not in "nvasr" or len(offset) != 8 or not offset.isdigit():
+        raise ValueError
+    return kind + offset
+
+
+def _add_names(hierarchy: Hierarchy, synset: str, words: Sequence[str]) -> None:
+    hierarchy.also_called(synset, words if len(words) == 1 else [*words, ", ".join(words)])

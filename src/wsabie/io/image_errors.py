@@ -1,0 +1,121 @@
+"""Reasons why a picture cannot be read, in the same words for tag readers and decoders."""
+
+import errno
+import io
+from pathlib import Path
+from typing import IO
+
+from wsabie.core.errors import InputError
+from wsabie.io.images.decoder_messages import silence_decoders
+from wsabie.io.images.inspection import FORMATS, inspect_image
+from wsabie.io.modalities import PICTURES
+from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.tags.embedded_metadata import UNREADABLE
+
+_PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+_SIGNATURES = (b"\xff\xd8\xff", _PNG[:8], b"GIF8", b"II*\0", b"MM\0*", b"BM")
+_AVIF = b"ftypavi"  # from the fifth byte, like the next
+_FOREIGN = (b"ftyphe", b"ftypmif1", b"ftypmsf1", b"JXL \r\n")  # HEIF, often under the ending of a JPEG; JPEG XL
+
+
+def explain_decoding_error(error: Exception, stream: IO[bytes]) -> tuple[str, str]:
+    """Return reason and detail of a decoder's error over a picture.
+
+    Raises
+    ------
+    InputError
+        Too many files are open.
+
+    Examples
+    --------
+    >>> explain_decoding_error(OSError("unexpected end of file"), io.BytesIO(b"BM" + bytes([200, 0, 0, 0])))
+    ('truncated picture', 'OSError: unexpected end of file')
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    if isinstance(error, Image.DecompressionBombError):
+        return "too many pixels", str(error)
+    if isinstance(error, UnidentifiedImageError):
+        return _explain_unidentified(stream)
+    refuse_exhausted_handles(error)
+    return _choose_reason(error, stream), f"{type(error).__name__}: {error}"
+
+
+def refine_by_decoding(row_error: RowError, picture: Path) -> RowError:
+    """Return the decoder's reason for a picture whose metadata cannot be read; keep other reasons."""
+    from PIL import Image
+
+    if row_error.reason != UNREADABLE:
+        return row_error
+    try:
+        with picture.open("rb") as stream:
+            if not stream.read(1):
+                return RowError("empty file")
+            stream.seek(0)
+            try:
+                with silence_decoders():
+                    inspect_image(stream)
+                    Image.open(stream, formats=FORMATS)
+            except Exception as error:  # decoders raise almost anything over hostile bytes
+                return RowError(*explain_decoding_error(error, stream))
+            return RowError("truncated picture", row_error.detail) if is_truncated(stream) else row_error
+    except OSError as error:
+        refuse_exhausted_handles(error)
+        return RowError("unreadable file", str(error))
+
+
+def refuse_exhausted_handles(error: Exception) -> None:
+    """Raise InputError if the machine has no file handles left; that is no fault of the picture."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        raise InputError(
+            f"too many files are open ({error}); close some, use fewer --threads, or raise the limit (ulimit -n), and "
+            "run the same command again"
+        ) from error
+
+
+def _explain_unidentified(stream: IO[bytes]) -> tuple[str, str]:
+    from PIL import features
+
+    stream.seek(0)
+    head = stream.read(16)
+    if head.startswith(_SIGNATURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
+        return ("truncated picture" if is_truncated(stream) else "damaged picture"), "its header cannot be read"
+    if head.startswith(_AVIF, 4) and features.check("avif"):
+        return "damaged picture", "its header cannot be read"
+    if head.startswith((_AVIF, *_FOREIGN), 4):
+        return PICTURES.unsupported, PICTURES.convert
+    return "not a picture", f"begins with {head[:8].hex(' ')}"
+
+
+def _choose_reason(error: Exception, stream: IO[bytes]) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        return "unreadable file"
+    if isinstance(error, EOFError) or "truncated" in str(error).lower():
+        stream.seek(0)
+        is_cut = not _is_nonsense(stream.read(len(_PNG)))
+    else:
+        is_cut = is_truncated(stream)
+    return "truncated picture" if is_cut else "damaged picture"
+
+
+def is_truncated(stream: IO[bytes]) -> bool:
+    """Return whether the file ends before its own end mark or stated length."""
+    length = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
+    head = stream.read(len(_PNG))
+    stream.seek(max(0, length - 16))
+    tail = stream.read(16)
+    if head[:4] == b"RIFF":
+        return length < int.from_bytes(head[4:8], "little") + 8
+    if head[:2] == b"BM":
+        return length < int.from_bytes(head[2:6], "little")
+    if head[:4] == _PNG[:4]:
+        return not _is_nonsense(head) and b"IEND" not in tail
+    if head[:3] == b"GIF":
+        return b"\x3b" not in tail
+    return head[:2] == b"\xff\xd8" and b"\xff\xd9" not in tail
+
+
+def _is_nonsense(head: bytes) -> bool:
+    """Return whether a PNG signature is followed by bytes that no PNG begins with."""
+    return head[:8] == _PNG[:8] and not _PNG.startswith(head)

@@ -1,0 +1,110 @@
+"""Modalities of files: pictures, sounds and documents, with their endings and embedded labels."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from wsabie.io.records import ModalityName
+from wsabie.io.tags.audio_tags import read_audio_labels
+from wsabie.io.tags.image_tags import read_keywords
+
+
+class Modality(NamedTuple):
+    """Kind of files.
+
+    Attributes
+    ----------
+    things, thing : str
+        What they are called.
+    endings, unread : tuple of str
+        Of files that are read, and of formats that are not.
+    inside : str
+        What `labels_from` calls the labels inside the files.
+    written : str
+        The same in a sentence.
+    labels_in : callable
+        Those of one file.
+    such_as, convert : str
+        Which formats are not read, and what to do about one.
+    """
+
+    things: ModalityName
+    thing: str
+    endings: tuple[str, ...]
+    unread: tuple[str, ...]
+    inside: str
+    written: str
+    labels_in: Callable[[Path], Sequence[str]]
+    such_as: str
+    convert: str
+
+    @property
+    def unsupported(self) -> str:
+        """Return the reason by which files of other formats are counted."""
+        return f"unsupported {self.thing} format"
+
+    @property
+    def unlabelled(self) -> str:
+        """Return the reason by which files without labels are counted."""
+        return f"{self.thing} without labels"
+
+
+PICTURES = Modality(
+    "pictures",
+    "picture",
+    (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".avif", ".ppm", ".pgm",
+     ".pbm", ".pnm"),
+    (".heic", ".heif", ".hif", ".jxl", ".jp2", ".psd", ".xcf", ".svg", ".tga", ".exr", ".dng", ".cr2", ".cr3", ".nef",
+     ".arw", ".orf", ".rw2", ".raf", ".pef", ".srw"),
+    "xmp",
+    "keywords in them or in sidecars beside them (1.jpg.xmp)",
+    read_keywords,
+    "such as HEIC or raw ones of cameras",
+    "convert it to JPEG or PNG",
+)  # fmt: skip
+SOUNDS = Modality(
+    "sounds",
+    "sound",
+    (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".aifc", ".au", ".snd", ".caf", ".w64"),
+    (".m4a", ".m4b", ".aac", ".mp4", ".wma", ".ape", ".wv", ".mpc", ".dsf", ".mid", ".midi", ".amr"),
+    "tags",
+    "embedded tags of genre and artist",
+    read_audio_labels,
+    "such as AAC or Windows Media",
+    "convert it to FLAC, Ogg or MP3",
+)
+MEDIA = (PICTURES, SOUNDS)
+DOCUMENTS = Modality(
+    "documents",
+    "document",
+    (".txt", ".text", ".md", ".rst", ".txt.gz"),
+    (".pdf", ".doc", ".docx", ".odt", ".rtf", ".html", ".htm", ".epub", ".tex"),
+    "none",
+    "nothing",
+    lambda path: (),
+    "such as PDF or HTML",
+    "convert it to plain text",
+)
+"""Not among `MEDIA`: text lies beside pictures and sounds, and files of text may hold rows."""
+
+
+def detect_modality(name: str, unread: bool = False) -> Modality | None:
+    """Return the modality of a file by its ending; with `unread` by endings of unsupported formats.
+
+    Examples
+    --------
+    >>> (
+    ...     detect_modality("a/Song.MP3").things,
+    ...     detect_modality("notes.txt"),
+    ...     detect_modality("song.m4a", unread=True).things,
+    ... )
+    ('sounds', None, 'sounds')
+    """
+    return next(
+        (modality for modality in MEDIA if name.lower().endswith(modality.unread if unread else modality.endings)), None
+    )
+
+
+def detect_document_modality(name: str, unread: bool = False) -> Modality | None:
+    """Return DOCUMENTS by the ending, for callers that want no rows; None for other files."""
+    return DOCUMENTS if name.lower().endswith(DOCUMENTS.unread if unread else DOCUMENTS.endings) else None

@@ -1,0 +1,169 @@
+"""Builders of arrays from parsed pieces, shared by all sources."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wsabie.core import file_backed_arrays
+from wsabie.core.arrays import Int32, Int64, Matrix
+from wsabie.core.errors import InputError
+from wsabie.io.parsers.text_files import format_path
+from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.label_names import normalise_label_name
+
+
+class RowError(Exception):
+    """Row that cannot be used: a short reason to count by, and a detail for the list of rejects."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.detail = detail[:200].encode("utf-8", "backslashreplace").decode()
+
+
+class GrowingArray:
+    """One-dimensional array that grows: a small one in place, a large one from file to file."""
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._array: npt.NDArray[Any] = np.empty(0, dtype)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def view(self) -> npt.NDArray[Any]:
+        """Return the collected values; valid until the next `extend` or `finish`."""
+        return self._array[: self._size]
+
+    def extend(self, part: npt.NDArray[Any]) -> None:
+        """Append a copy of `part`."""
+        end = self._size + len(part)
+        if end > len(self._array):
+            self._make_room(max(end, len(self._array) * 3 // 2))
+        self._array[self._size : end] = part
+        self._size = end
+
+    def finish(self) -> npt.NDArray[Any]:
+        """Return the array, cut to size; do not use the collector afterwards."""
+        if self._array.flags.owndata:
+            self._array.resize(self._size, refcheck=False)
+        return self.view()
+
+    def _make_room(self, n: int) -> None:
+        if n * self._array.itemsize < file_backed_arrays.LARGE:
+            self._array.resize(n, refcheck=False)
+            return
+        room = file_backed_arrays.allocate_array(n, self._array.dtype)
+        room[: self._size] = self.view()
+        self._array = room
+
+
+class LabelIndex:
+    """Numbers of label names, assigned while rows are read.
+
+    Parameters
+    ----------
+    known : sequence of str or None
+        Names whose numbers are fixed by the source (they may go unused); others are appended after them.
+        None: at the end names are numbered in the order of their code points, whatever the order of the rows.
+    """
+
+    def __init__(self, fixed_names: Sequence[str] | None = None) -> None:
+        self._fixed = fixed_names is not None
+        self._ids: dict[str, int] = {}
+        self._raw: dict[str, int] = {}  # normalising a name once, not once a pair
+        for name in fixed_names or ():
+            self.number(name)
+
+    def number(self, raw: str) -> int:
+        """Return the number of a name, provisional until `finish`.
+
+        Raises
+        ------
+        RowError
+            The name is empty or not valid text.
+        """
+        number = self._raw.get(raw)
+        if number is not None:
+            return number
+        try:
+            name = normalise_label_name(raw)
+        except InputError as error:
+            raise RowError("label that is not valid text", ascii(raw)) from error
+        if not name:
+            raise RowError("empty label name")
+        return self._raw.setdefault(raw, self._ids.setdefault(name, len(self._ids)))
+
+    @property
+    def so_far(self) -> list[str]:
+        """Return the names by their provisional numbers."""
+        return list(self._ids)
+
+    def numbers(self, raw: Iterable[str]) -> list[int]:
+        """Return sorted, unique provisional numbers of the labels of one row; blank names are left out."""
+        return sorted({self.number(name) for name in raw if name and not name.isspace()})
+
+    def finish(self) -> tuple[list[str], Int32]:
+        """Return (names by final number, final number of each provisional one)."""
+        names = list(self._ids)
+        if self._fixed:
+            return names, np.arange(len(names), dtype=np.int32)
+        order = sorted(range(len(names)), key=names.__getitem__)
+        final = np.empty(len(names), np.int32)
+        final[order] = np.arange(len(names), dtype=np.int32)
+        return [names[i] for i in order], final
+
+
+def compute_row_offsets(counts: npt.NDArray[Any]) -> Int64:
+    """Return indptr (n + 1,) of rows with `counts` (n,) entries."""
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def build_label_matrix(counts: npt.NDArray[Any], labels: Int32, n_labels: int) -> Matrix:
+    """Return Y, csr_matrix (n, n_labels) int8 of ones; a label that a row names twice counts once."""
+    from scipy.sparse import csr_matrix
+
+    Y = csr_matrix((np.ones(len(labels), np.int8), labels, compute_row_offsets(counts)), (len(counts), n_labels))
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    return Y
+
+
+def build_signed_label_matrix(indptr: Int64, labels: Int32, signs: npt.NDArray[np.int8], n_labels: int) -> Matrix:
+    """Return Y, csr_matrix int8 of 1 and -1, from labels that are unique in each row."""
+    from scipy.sparse import csr_matrix
+
+    Y = csr_matrix((signs, labels, indptr), (len(indptr) - 1, n_labels))
+    Y.sort_indices()
+    return Y
+
+
+def build_feature_matrix(indptr: Int64, indices: Int32, values: npt.NDArray[np.float32], n_features: int) -> Matrix:
+    """Return X, csr_matrix (n, n_features) float32, from indices that increase strictly in each row."""
+    from scipy.sparse import csr_matrix
+
+    X = csr_matrix((values, indices, indptr), (len(indptr) - 1, n_features), copy=False)
+    X.has_canonical_format = True
+    return X
+
+
+def require_rows(n: int, path: Path, rejects: Rejects, unit: str = "rows") -> None:
+    """Refuse a collection without usable rows.
+
+    Raises
+    ------
+    InputError
+        `n` is 0; the sentence says why rows were skipped, when some were.
+    """
+    if n:
+        return
+    if len(rejects):
+        where, reason, detail = rejects.listed[0]
+        cause = f"{reason}{f' ({detail})' if detail else ''}"
+        raise InputError(f"no {unit} are left of {format_path(path)}: the first was skipped at {where} for {cause}")
+    raise InputError(f"{format_path(path)} holds no {unit}; give a file or folder that has some")

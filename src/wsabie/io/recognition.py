@@ -1,0 +1,416 @@
+"""Recognition of a collection's form, and opening of it."""
+
+import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from wsabie.core.errors import InputError
+from wsabie.core.folder_tree import walk_folder
+from wsabie.core.progress import SILENT, Progress
+from wsabie.io.datasets.debian_packages import find_package_lists, is_package_list, read_packages
+from wsabie.io.datasets.registry import OF_REGIONS, OF_SEVERAL_KINDS, PUBLISHED, detect_published_layout, read_published
+from wsabie.io.formats.documents import (
+    detect_columns,
+    has_text_column,
+    parse_text_columns,
+    read_json_rows,
+    read_parquet_documents,
+    read_table_rows,
+    read_text_table,
+)
+from wsabie.io.formats.media_folder import LABELS_FROM, SPLITS, find_files, read_file, read_folder
+from wsabie.io.formats.metadata_table import FILE_COLUMN, NAMES
+from wsabie.io.formats.parquet.feature_columns import DENSE, SPARSE
+from wsabie.io.formats.parquet.tables import MAGIC, ParquetTable, list_parquet_files, open_parquet_table
+from wsabie.io.formats.parquet_images import IMAGE_COLUMNS, PATH_COLUMNS
+from wsabie.io.formats.wordnet import find_synset_files
+from wsabie.io.formats.wordnet_glosses import is_wordnet_glosses, read_glosses
+from wsabie.io.modalities import DOCUMENTS, PICTURES, detect_document_modality, detect_modality
+from wsabie.io.parsers.table_cells import LABEL_COLUMNS
+from wsabie.io.parsers.text_files import explain_reading_errors, format_path, read_head
+from wsabie.io.parsers.text_tables import format_column_names
+from wsabie.io.records import FeatureTable, ItemSource, ModalityName, remove_labels
+from wsabie.io.shards.shard_folder import is_shard_folder
+from wsabie.storage.model_folder import is_model_folder
+from wsabie.storage.rejects import Rejects
+
+LOOKED_FOR = (
+    "a folder of pictures, sounds or documents, shards, Parquet, XC or svmlight text, Mulan ARFF, fastText text with "
+    "__label__ words, JSON lines or a table with a column text, a list of id TAB label, and the files of WordNet, "
+    "Debian's package lists, COCO, Pascal VOC, NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
+)
+_HEAD = 1 << 16
+_LINES = 50
+_HEADER = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")
+_SPARSE_ROW = re.compile(rb"\s*([+-]?\d+(,[+-]?\d+)*[ \t]+)?\d+:[-+.\d]")
+_PAIR = re.compile(rb"[^\t\0]+\t[^\t\0]+(\t\s*[-+.\d][-+.\deE]*\s*)?")
+_ARFF = re.compile(rb"(\s|%[^\n]*\n)*@(relation|attribute)\b", re.IGNORECASE)
+_MARKUP_OR_BINARY = re.compile(rb"^\s*<|\0")
+_OPEN_IMAGES = re.compile(rb"ImageID,(?>(?:[^\n,]*,)*?LabelName,)(?:[^\n,]*,)*?Confidence\b")
+_MIRFLICKR = re.compile(rb"\d+,\d+,[^,]+,\"?\[.*\]\"?\s*")
+_JSON_DOCUMENT = re.compile(rb'\s*\{.*"text"\s*:')
+_FASTTEXT = re.compile(rb"(^|\s)__label__\S")
+
+
+def open_source(
+    path: str | Path,
+    *,
+    labels_from: str = "auto",
+    image_column: str | None = None,
+    label_column: str | None = None,
+    split: str | None = None,
+    counts: bool = False,
+    min_count: int = 1,
+    n_features: int | None = None,
+    things: ModalityName | None = None,
+    rejects: Rejects | None = None,
+    progress: Progress = SILENT,
+) -> FeatureTable | ItemSource:
+    """Open a collection in any supported form.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder of pictures, sounds or documents (see `media_folder`), shards (`sharded_table`; all are read), Parquet
+        or a folder of its parts (`parquet_images`, `feature_rows`, `documents`), XC or svmlight text (`svmlight`),
+        Mulan ARFF (`mulan`), fastText text (`fasttext`), JSON lines or a table with a column `text` (`documents`), a
+        pair list (`pair_list`), files of a published collection (`wordnet_glosses`, `debian_packages`, `open_images`,
+        `mirflickr`, `nus_wide`, `iapr`, `lear`, `citation_graph`, `magnatagatune`, `spoken_digits`, `coco`,
+        `pascal_voc`), or one picture or sound. Text may be gzip. A folder that holds both pictures and Parquet is
+        refused, unless the table has labels and names files by their paths.
+    labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
+        Where labels of pictures and sounds come from; "none" when there are none (what is to be
+        annotated). Unless it is "auto", published collections of sounds are folders like any other, and so are those
+        of regions unless it is "none".
+    image_column, label_column : str or None
+        Columns with other names than usual, in Parquet or in the metadata of an image folder; or the kind of
+        label of MagnaTagATune ("tag", "artist", "album") and spoken digits ("digit", "speaker" ...), or of item of
+        COCO and VOC ("regions", "boxes", "pictures").
+    split : str or None
+        Keep only rows whose column `split` says so, or which a published split puts there.
+    counts : bool
+        The features are declared counts: rows with negative values are skipped.
+    min_count : int
+        Words of a fastText file that are rarer get no column.
+    n_features : int or None
+        Width of features where the file does not promise one.
+    things : {"pictures", "sounds", "documents"} or None
+        What is wanted, where it is known: with "documents" a file of text that is no collection of documents is one
+        document, and no rows, and a folder is one of text, whatever else it holds.
+    rejects : Rejects or None
+        Collects what is skipped; a strict one refuses instead.
+    progress : Progress
+        Told how reading goes on.
+
+    Returns
+    -------
+    FeatureTable or ItemSource
+
+    Raises
+    ------
+    InputError
+        Nothing there, nothing recognised, or nothing usable; one sentence says what to do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "tags.tsv"
+    ...     _ = file.write_text("a\\tsky\\na\\tsea\\nb\\tsea\\n")
+    ...     rows = open_source(file)
+    >>> rows.label_names, rows.Y.toarray().tolist()
+    (['sea', 'sky'], [[1, 1], [1, 0]])
+    """
+    path = Path(path)
+    rejects = Rejects() if rejects is None else rejects
+    if labels_from not in LABELS_FROM:
+        raise InputError(f"labels_from is {labels_from!r} but has to be one of {', '.join(LABELS_FROM)}")
+    kind = detect_source_kind(path, plain_text=labels_from == "none", things=things)
+    if kind in OF_SEVERAL_KINDS and labels_from not in ("auto", "none" if kind in OF_REGIONS else ""):
+        kind = "folder"
+    if split is not None and kind not in ("folder", "parquet", *_TEXT_TABLES, *OF_SEVERAL_KINDS):
+        raise InputError(f"{format_path(path)} has no column of splits to choose {split!r} from; leave split out")
+    options = _ReadOptions(labels_from, image_column, label_column, split, counts, min_count, n_features)
+    if kind == "folder":
+        items = read_folder(
+            path if path.is_dir() else path.parent,
+            labels_from=labels_from,
+            image_column=image_column,
+            label_column=label_column,
+            split=split,
+            modality=DOCUMENTS if things == "documents" else None,
+            rejects=rejects,
+        )
+        if things is None and items.things == "documents":
+            _refuse_rows(path, items.items[0].whole)
+        return items
+    if kind == "file":
+        return read_file(path, labels_from=labels_from, rejects=rejects)
+    if kind == "parquet":
+        return _open_parquet(path, options, rejects)
+    if kind == "shards":
+        from wsabie.io.shards.sharded_table import open_shards
+
+        return open_shards(path).whole()
+    if kind in _TEXT_TABLES:
+        return read_text_table(
+            path,
+            _TEXT_TABLES[kind],
+            labels_from=labels_from,
+            label_column=label_column,
+            split=split,
+            rejects=rejects,
+        )
+    if kind in ("glosses", "packages"):
+        return (read_glosses if kind == "glosses" else read_packages)(path, labels_from=labels_from, rejects=rejects)
+    if kind in PUBLISHED:
+        published = read_published(path, kind, rejects, label_kind=label_column, split=split)
+        return remove_labels(published) if kind in OF_REGIONS and labels_from == "none" else published
+    return _open_text(path, kind, options, rejects, progress)
+
+
+_TEXT_TABLES = {"json": read_json_rows, "table": read_table_rows}
+
+
+class _ReadOptions(NamedTuple):
+    """Options of `open_source`."""
+
+    labels_from: str
+    image_column: str | None
+    label_column: str | None
+    split: str | None
+    counts: bool
+    min_count: int
+    n_features: int | None
+
+
+def _open_text(
+    path: Path, kind: str, options: _ReadOptions, rejects: Rejects, progress: Progress
+) -> FeatureTable | ItemSource:
+    if kind == "arff":
+        from wsabie.io.formats.mulan import read_mulan
+
+        return read_mulan(path, rejects=rejects)
+    if kind == "fasttext":
+        from wsabie.io.formats.fasttext import read_fasttext
+
+        return read_fasttext(path, min_count=options.min_count, rejects=rejects)
+    if kind == "open-images":
+        from wsabie.io.datasets.open_images import read_open_images
+
+        return read_open_images(path, rejects=rejects)
+    if kind == "mirflickr":
+        from wsabie.io.datasets.mirflickr import read_mirflickr
+
+        return read_mirflickr(path, rejects=rejects)
+    if kind == "pairs":
+        from wsabie.io.formats.pair_list import read_pairs
+
+        return read_pairs(path, rejects=rejects)
+    from wsabie.io.formats.svmlight import read_svmlight
+
+    return read_svmlight(path, counts=options.counts, n_features=options.n_features, rejects=rejects, progress=progress)
+
+
+def _open_parquet(path: Path, options: _ReadOptions, rejects: Rejects) -> FeatureTable | ItemSource:
+    from wsabie.io.formats.parquet.feature_rows import read_parquet_rows
+    from wsabie.io.formats.parquet_images import read_parquet_images
+
+    table = open_parquet_table(path)
+    _refuse_splits(table)
+    if path.is_dir() and options.image_column is None:
+        _check_neighbouring_pictures(table, options, rejects)
+    for column in (options.image_column, options.label_column, "split" if options.split is not None else None):
+        if column is not None and not table.has(column):
+            raise InputError(f"{format_path(path)} has no column {column!r}; it has {table.listed_columns()}")
+    if options.image_column is None and (table.has(*SPARSE) or table.has(DENSE)):
+        return read_parquet_rows(
+            table,
+            labels_from=options.labels_from,
+            label_column=options.label_column,
+            split=options.split,
+            counts=options.counts,
+            n_features=options.n_features,
+            rejects=rejects,
+        )
+    if options.image_column is None and not table.first_of((*IMAGE_COLUMNS, *PATH_COLUMNS)):
+        if has_text_column(table):
+            return read_parquet_documents(
+                table,
+                labels_from=options.labels_from,
+                label_column=options.label_column,
+                split=options.split,
+                rejects=rejects,
+            )
+        raise InputError(
+            f"{format_path(path)} has neither pictures ({', '.join((*IMAGE_COLUMNS, *PATH_COLUMNS))}) nor features "
+            f"({' with '.join(SPARSE)}, or {DENSE}) nor texts (text); it has {table.listed_columns()}"
+        )
+    return read_parquet_images(
+        table,
+        labels_from=options.labels_from,
+        image_column=options.image_column,
+        label_column=options.label_column,
+        split=options.split,
+        rejects=rejects,
+    )
+
+
+def _refuse_splits(table: ParquetTable) -> None:
+    """Refuse training and test rows side by side: they are not the shards of one table."""
+    sides = {re.split(r"[-_.]", file.name.lower())[0] for file in table.files} & SPLITS
+    if len(sides) > 1:
+        first, second = sorted(sides)[:2]
+        raise InputError(
+            f"{format_path(table.path)} holds the sides of a split ({first!r} and {second!r}); give one file, such as "
+            f"{format_path(table.files[0])}"
+        )
+
+
+def _check_neighbouring_pictures(table: ParquetTable, options: _ReadOptions, rejects: Rejects) -> None:
+    """Refuse pictures in a folder of Parquet, unless the table lists them as a metadata file does."""
+    picture_rejects = Rejects()
+    _, pictures = find_files(table.path, picture_rejects, PICTURES)
+    if not pictures:
+        return
+    paths = table.first_of(PATH_COLUMNS)
+    has_other_content = table.has(*SPARSE) or table.first_of((DENSE, *IMAGE_COLUMNS))
+    if paths is None or has_other_content or not table.first_of([options.label_column or "", *LABEL_COLUMNS]):
+        raise InputError(
+            f"{format_path(table.path)} holds both Parquet ({format_path(table.files[0].name)}) and pictures "
+            f"({next(iter(pictures))}), and nothing says which counts; give the Parquet file itself, or move one of "
+            "the two to another folder"
+        )
+    cells = (cell for batch in table.batches([paths], 1 << 14) for cell in batch.column(paths))
+    listed_names = {PurePosixPath(cell).as_posix() for cell in cells if isinstance(cell, str)}
+    for where, reason, detail in picture_rejects.listed:
+        rejects.add(where, reason, detail)
+    for name in pictures:
+        if name not in listed_names:
+            rejects.add(name, PICTURES.unlabelled, "no row in the table")
+
+
+def detect_source_kind(path: Path, *, plain_text: bool = False, things: ModalityName | None = None) -> str:
+    """Return the kind of a file or folder, as a word.
+
+    Kinds: folder, file (a picture, sound or document), shards, parquet, arff, fasttext, svmlight, pairs,
+    documents (json, table, glosses, packages), or a published collection (nus-wide, lear, iapr, citations,
+    magnatagatune, spoken-digits, open-images, mirflickr).
+
+    Text of no other kind is fastText's if `plain_text` is set: lines without labels. Where documents are
+    wanted, a file of text that is no collection of them is one.
+
+    Raises
+    ------
+    InputError
+        It is missing, empty, or none of these; the sentence says what was looked for.
+    """
+    with explain_reading_errors(path):
+        if published := detect_published_layout(path):
+            return published
+        if path.is_dir():
+            if is_model_folder(path):
+                raise InputError(
+                    f"{format_path(path)} is a model, and data are wanted here; give what it is to be used on"
+                )
+            return "shards" if is_shard_folder(path) else _detect_folder_kind(path)
+        if path.exists() and not path.is_file():
+            raise InputError(f"{format_path(path)} is a pipe or a device, but data are read twice; save them to a file")
+    if path.name in NAMES:
+        return "folder"
+    content = read_head(path, _HEAD)
+    if content.startswith(MAGIC):
+        return "parquet"
+    if detect_modality(path.name):
+        return "file"  # an empty one is listed beside others
+    if not content.strip():
+        raise InputError(f"{format_path(path)} is empty; give a file that holds data")
+    document_modality = detect_document_modality(path.name, unread=True) if things == "documents" else None
+    if (unread_modality := detect_modality(path.name, unread=True) or document_modality) is not None:
+        raise InputError(
+            f"{format_path(path)} is a {unread_modality.thing} of a format that is not supported; "
+            f"{unread_modality.convert}"
+        )
+    kind = _detect_document_kind(content)
+    if kind is None and things == "documents" and not _MARKUP_OR_BINARY.search(content):
+        return "file"
+    kind = kind or _detect_text_kind(content)
+    if kind is None and plain_text and not _MARKUP_OR_BINARY.search(content):
+        return "fasttext"
+    if kind is None:
+        if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            raise InputError(f"{format_path(path)} is text in UTF-16; save it as UTF-8")
+        if columns := detect_columns([line for line in content.split(b"\n") if line.strip()][:_LINES]):
+            raise InputError(
+                f"{format_path(path)} has the columns {format_column_names(columns)} and none called text; call that "
+                "of the "
+                "documents text and that of their labels labels, or give features as Parquet or svmlight text"
+            )
+        hint = "; of Mulan data give the .arff file" if content.lstrip().startswith(b"<") else "; give one of these"
+        raise InputError(f"{format_path(path)} is nothing that can be read: looked for {LOOKED_FOR}{hint}")
+    return kind
+
+
+def _detect_folder_kind(path: Path) -> str:
+    if list_parquet_files(path):
+        return "parquet"
+    if not any(path.iterdir()):
+        raise InputError(f"{format_path(path)} is empty; give a folder of pictures, sounds, documents or Parquet files")
+    kind = "folder"
+    if any(is_wordnet_glosses(read_head(file, _HEAD)) for file in find_synset_files(path)):
+        kind = "glosses"
+    elif any(is_package_list(read_head(file, _HEAD)) for file in find_package_lists(path)):
+        kind = "packages"
+    if kind != "folder" and any(
+        detect_modality(name) for _, _, names in walk_folder(path, lambda _: None) for name in names
+    ):
+        return "folder"  # not for a program's own folders beside WordNet's files, which hold none
+    return kind
+
+
+def _refuse_rows(folder: Path, file: Path | bytes) -> None:
+    """Refuse a folder whose file holds rows: that file should be given instead."""
+    try:
+        content = read_head(file, _HEAD) if isinstance(file, Path) else file
+    except InputError:  # it is listed when it is described
+        return
+    lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
+    rows = sum(bool(_SPARSE_ROW.match(line) or _PAIR.fullmatch(line) or _FASTTEXT.search(line)) for line in lines)
+    if 2 * rows > len(lines):
+        raise InputError(
+            f"{format_path(folder)} holds no pictures and no sounds, and {format_path(str(file))} holds rows; give "
+            "that file"
+        )
+
+
+def _detect_document_kind(content: bytes) -> str | None:
+    """Return the kind of a collection of documents, from its first lines."""
+    if is_wordnet_glosses(content):
+        return "glosses"
+    if is_package_list(content):
+        return "packages"
+    lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
+    if any(_JSON_DOCUMENT.match(line) for line in lines):
+        return "json"
+    columns = parse_text_columns(lines[0]) or ()
+    return "table" if columns and not {*columns} & {FILE_COLUMN, *IMAGE_COLUMNS, *PATH_COLUMNS} else None
+
+
+def _detect_text_kind(content: bytes) -> str | None:
+    """Return the kind of text from its first lines; one broken line does not mislead."""
+    if _ARFF.match(content):
+        return "arff"
+    if _OPEN_IMAGES.match(content):
+        return "open-images"
+    lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
+    if _HEADER.fullmatch(lines[0]):
+        return "svmlight"
+    if any(_FASTTEXT.search(line) for line in lines):
+        return "fasttext"
+    if any(_SPARSE_ROW.match(line) for line in lines):
+        return "svmlight"
+    for kind, form in (("pairs", _PAIR), ("mirflickr", _MIRFLICKR)):
+        if 2 * sum(form.fullmatch(line) is not None for line in lines) >= len(lines):
+            return kind
+    return None

@@ -1,0 +1,229 @@
+"""Records that sources yield: tables of features, or pictures, sounds and documents, with labels."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from wsabie.core import file_backed_arrays
+from wsabie.core.arrays import Int64, Matrix
+from wsabie.core.errors import InputError
+from wsabie.core.sparse_matrices import convert_to_csr, dense_array, extract_csr_arrays
+from wsabie.io.regions import ItemContent, RegionCrop
+
+_ROWS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class FeatureTable:
+    """Collection as arrays.
+
+    Attributes
+    ----------
+    X : csr_matrix or ndarray, (n, d), float32
+        Features.
+    Y : csr_matrix, (n, n_labels), int8
+        1 for a label of the row, -1 for an explicit negative; sorted indices, no duplicates.
+    label_names : list of str, length n_labels
+    ids : list of str, length n, unique
+    groups : list of str or None
+        Rows of one group never sit on both sides of a split.
+    times : list of str or None
+        ISO 8601 dates, for a split by time.
+    counts : bool
+        The features are declared counts: never negative.
+    feature_names : list of str, length d, or None
+        Names of the columns (words, attributes), if the source has them: train and test share columns by name.
+    dictionary : str or None
+        Fingerprint of the dictionary whose visual words the columns are: rows of two dictionaries do not mix.
+    augment : int
+        Number of further views of each picture that are rows too: "a#1", "a#2" ... "a#augment" for the picture "a".
+    open_width : bool
+        Nothing says how many features there are: X is as wide as the highest number of one.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> X, Y = csr_matrix(np.eye(2, dtype=np.float32)), csr_matrix(np.eye(2, dtype=np.int8))
+    >>> FeatureTable(X, Y, ["sea", "sky"], ["a", "b"]).take(np.array([1])).ids
+    ['b']
+    """
+
+    X: Matrix
+    Y: Matrix
+    label_names: list[str]
+    ids: list[str]
+    groups: list[str] | None = None
+    times: list[str] | None = None
+    counts: bool = False
+    feature_names: list[str] | None = None
+    dictionary: str | None = None
+    augment: int = 0
+    open_width: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("X", "Y"):
+            if hasattr(matrix := getattr(self, name), "tocsr"):
+                arrays = extract_csr_arrays(matrix, name)  # refuses indices that point outside
+                if getattr(matrix, "format", "") != "csr" or matrix.dtype != arrays.data.dtype:
+                    object.__setattr__(self, name, convert_to_csr(matrix, name))
+            else:
+                array = convert_to_csr(matrix, name) if name == "Y" else dense_array(matrix, name)
+                if name == "Y" or not isinstance(matrix, np.ndarray):  # a mapped array stays one
+                    object.__setattr__(self, name, array)
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        for name in ("label_names", "ids"):
+            if not hasattr(names := getattr(self, name), "__len__"):
+                raise InputError(f"{name} is {type(names).__name__}; give a list of texts")
+        n_rows, sizes = len(self.ids), (*self.X.shape[:1], *self.Y.shape)
+        if sizes != (n_rows, n_rows, len(self.label_names)):
+            raise InputError(
+                f"rows have {n_rows:,} ids and {len(self.label_names):,} label names, but X has {sizes[0]:,} rows and "
+                f"Y {sizes[1]:,} rows of {sizes[2]:,} labels; give one of each"
+            )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, index: Sequence[int] | Int64) -> "FeatureTable":
+        """Return the rows at `index`, with the same labels and features."""
+
+        def pick(values: list[str] | None) -> list[str] | None:
+            return None if values is None else [values[i] for i in index]
+
+        X, ids = _take_rows(self.X, np.asarray(index)), [self.ids[i] for i in index]
+        return replace(self, X=X, Y=self.Y[index], ids=ids, groups=pick(self.groups), times=pick(self.times))
+
+    def with_labels(self, keep: Sequence[int] | Int64) -> "FeatureTable":
+        """Return the same rows with only the labels of these numbers."""
+        return replace(self, Y=self.Y.tocsr()[:, keep], label_names=[self.label_names[y] for y in keep])
+
+
+def _take_rows(X: Matrix, index: Int64) -> Matrix:
+    """Return `X[index]`, computed part by part."""
+    if not hasattr(X, "tocsr") or X.nnz * X.dtype.itemsize < file_backed_arrays.LARGE:
+        return X[index]
+    counts = np.diff(X.indptr)[index]
+    indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    data, indices = (
+        file_backed_arrays.allocate_array(indptr[-1], X.data.dtype),
+        file_backed_arrays.allocate_array(indptr[-1], X.indices.dtype),
+    )
+    for part in file_backed_arrays.iterate_slices(len(index), _ROWS_AT_ONCE):
+        rows = X[index[part]]
+        span = slice(indptr[part.start], indptr[part.stop])
+        data[span], indices[span] = rows.data, rows.indices
+    return type(X)((data, indices, indptr), (len(index), X.shape[1]), copy=False)
+
+
+def count_labels(rows: FeatureTable) -> Int64:
+    """Count the rows of which each label is true, (n_labels,)."""
+    Y = rows.Y.tocsr()
+    return np.bincount(Y.indices[Y.data > 0], minlength=Y.shape[1])
+
+
+def get_groups(rows: FeatureTable, index: Sequence[int] | Int64) -> list[str] | None:
+    """Return the groups of some rows; a row without one is its own; None where there are no groups."""
+    if rows.groups is None:
+        return None
+    return [rows.groups[i] or f"row {rows.ids[i]}" for i in index]
+
+
+ModalityName: TypeAlias = Literal["pictures", "sounds", "documents"]
+"""What a collection is of."""
+
+
+class Item(NamedTuple):
+    """Picture, sound or document of a collection, not yet decoded."""
+
+    id: str
+    content: ItemContent  # a file, or the encoded bytes; of documents UTF-8
+    labels: tuple[str, ...]
+    group: str | None = None
+    time: str | None = None
+
+    @property
+    def whole(self) -> Path | bytes:
+        """Return the file or the bytes, of which the item may show a region."""
+        return self.content.picture if isinstance(self.content, RegionCrop) else self.content
+
+    @property
+    def region_told(self) -> list[object]:
+        """Return the shown region, JSON-able; empty for a whole item."""
+        return self.content.region.told() if isinstance(self.content, RegionCrop) else []
+
+
+class ItemSource(Protocol):
+    """Collection of pictures, sounds or documents that can be read repeatedly, one item at a time."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def things(self) -> ModalityName: ...
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Item]: ...
+
+
+@dataclass(frozen=True)
+class ItemList:
+    """Source with a fixed list of items; it keeps paths, not their content.
+
+    Attributes
+    ----------
+    kind : str or None
+        Of marked pictures: what an item is ("regions", "boxes", "pictures").
+    whole : str or None
+        Of marked pictures: the label of the whole pictures, where these are items too (`with_pictures`).
+    """
+
+    path: Path
+    items: list[Item] = field(repr=False)
+    things: ModalityName = "pictures"
+    kind: str | None = None
+    whole: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+
+def remove_labels(source: FeatureTable | ItemList) -> FeatureTable | ItemList:
+    """Return the same items without labels, for annotation."""
+    if isinstance(source, FeatureTable):
+        return source
+    return replace(source, items=[item._replace(labels=()) for item in source])
+
+
+@dataclass(frozen=True)
+class ItemSubset:
+    """Subset of the items of a source, by their numbers."""
+
+    source: ItemSource
+    index: Sequence[int] | Int64
+
+    @property
+    def path(self) -> Path:
+        return self.source.path
+
+    @property
+    def things(self) -> ModalityName:
+        return self.source.things
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __iter__(self) -> Iterator[Item]:
+        numbers = set(map(int, self.index))
+        return (item for number, item in enumerate(self.source) if number in numbers)
+
+
+Source: TypeAlias = FeatureTable | ItemSource

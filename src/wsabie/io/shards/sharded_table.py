@@ -1,0 +1,309 @@
+"""Sharded rows as a source: a part at a time, or all in memory like any other rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.core.arrays import Bool, Csr, Float32, Int32, Int64, Matrix
+from wsabie.core.validation import require
+from wsabie.io.dimension_checks import check_feature_count, check_label_count
+from wsabie.io.parsers.array_builders import (
+    GrowingArray,
+    build_feature_matrix,
+    build_signed_label_matrix,
+    compute_row_offsets,
+)
+from wsabie.io.records import FeatureTable
+from wsabie.io.shards.shard_folder import ShardBlock, ShardFolder, ShardSlice, open_shard_folder
+from wsabie.storage.column_files import ColumnTable, ListColumn, decode_text_column, prefetch_array, take_lists
+
+_ROWS_AT_ONCE = 1 << 14
+_FOLDS = 1 << 16
+
+
+class LabelStatistics(NamedTuple):
+    """Numbers of rows and pairs, of rows without a true label, and of rows of which each label is true."""
+
+    rows: int
+    pairs: int
+    unlabelled: int
+    of_label: Int64
+
+
+@dataclass(frozen=True)
+class ShardedFeatureTable:
+    """Rows of which only the requested ones are in memory.
+
+    Attributes
+    ----------
+    shards : Shards
+    label_names : list of str
+    feature_names : list of str or None
+    lo, hi : int
+        The rows lo..hi - 1 of the shards; their order is random.
+    folds : (int, int) or None
+        Where rows have groups: only those whose group's 16 bits lie from the one to below the other.
+    keep : (n_labels,) int64 or None
+        The labels that count, by their numbers in the shards; None: all.
+    """
+
+    shards: ShardFolder
+    label_names: list[str]
+    feature_names: list[str] | None
+    lo: int
+    hi: int
+    folds: tuple[int, int] | None = None
+    keep: Int64 | None = None
+
+    @property
+    def path(self) -> Path:
+        return self.shards.path
+
+    @property
+    def n_features(self) -> int:
+        return int(self.shards.facts["features"])
+
+    @property
+    def dictionary(self) -> str | None:
+        return self.shards.facts["dictionary"]  # type: ignore[no-any-return]
+
+    @property
+    def augment(self) -> int:
+        return int(self.shards.facts["augment"])
+
+    @property
+    def identity(self) -> list[Any]:
+        """Return a JSON-able identity of this selection of rows."""
+        label_numbers = None if self.keep is None else self.keep.tolist()
+        return [self.shards.fingerprint, self.lo, self.hi, self.folds, label_numbers]
+
+    def held_out(self, share: float) -> tuple["ShardedFeatureTable", "ShardedFeatureTable"]:
+        """Return rows to learn from, and a share of them set aside: the first ones, or whole groups.
+
+        Raises
+        ------
+        InputError
+            The share is not between 0 and 1.
+        """
+        require(0 < share < 1, f"the share set aside is {share}; give a number between 0 and 1")
+        if "fold" not in self.shards.shard(0).numbers:
+            cut = self.lo + round(share * (self.hi - self.lo))
+            return replace(self, lo=cut), replace(self, hi=cut)
+        lo, hi = self.folds or (0, _FOLDS)
+        cut = lo + round(share * (hi - lo))
+        return replace(self, folds=(cut, hi)), replace(self, folds=(lo, cut))
+
+    def with_labels(self, keep: Int64) -> "ShardedFeatureTable":
+        """Return the same rows with only the labels of these numbers."""
+        label_numbers = keep if self.keep is None else self.keep[keep]
+        return replace(self, keep=label_numbers, label_names=[self.label_names[y] for y in keep])
+
+    def truth(self) -> LabelStatistics:
+        """Compute the statistics of the labels; of the features only the starts of rows are read."""
+        rows = unlabelled = 0
+        of_label = np.zeros(self.shards.facts["labels"], np.int64)
+        for piece in self.shards.pieces(self.lo, self.hi):
+            labels, is_selected = self._read_labels(piece)
+            true, row = labels.parts["signs"] > 0, np.repeat(np.arange(len(is_selected)), np.diff(labels.starts))
+            is_bare = np.bincount(row[true], minlength=len(is_selected)) == 0
+            rows, unlabelled = rows + int(is_selected.sum()), unlabelled + int((is_selected & is_bare).sum())
+            mask = is_selected[row] & true
+            of_label += np.bincount(labels.parts["labels"][mask], minlength=len(of_label))
+        of_label = of_label if self.keep is None else of_label[self.keep]
+        return LabelStatistics(rows, int(of_label.sum()), unlabelled, of_label)
+
+    def _read_labels(self, piece: ShardSlice) -> tuple[ListColumn, Bool]:
+        """Return the labels of a shard's rows, those that count, and the mask of selected rows."""
+        y = self.shards.shard(piece.shard).lists["y"]
+        starts = prefetch_array(y.starts[piece.lo : piece.hi + 1]).astype(np.int64)
+        entries = slice(int(starts[0]), int(starts[-1]))
+        labels = prefetch_array(y.parts["labels"][entries]).astype(np.int32)
+        signs = prefetch_array(y.parts["signs"][entries]) if "signs" in y.parts else np.ones(len(labels), np.int8)
+        column = ListColumn(starts - starts[0], {"labels": labels, "signs": signs})
+        if self.keep is not None:
+            signs = np.where(self._number_labels()[labels] >= 0, signs, 0)
+            column = ListColumn(column.starts, {"labels": labels, "signs": signs})
+        return column, self._select_rows(piece)
+
+    def _select_rows(self, piece: ShardSlice) -> Bool:
+        if self.folds is None:
+            return np.ones(piece.hi - piece.lo, bool)
+        fold = prefetch_array(self.shards.shard(piece.shard).numbers["fold"][piece.lo : piece.hi])
+        mask: Bool = (fold >= self.folds[0]) & (fold.astype(np.int64) < self.folds[1])
+        return mask
+
+    def _number_labels(self) -> Int32:
+        """Return the number of each label of the shards among those that count, -1 for others."""
+        columns = np.full(self.shards.facts["labels"], -1, np.int32)
+        columns[np.arange(len(columns)) if self.keep is None else self.keep] = np.arange(len(self.label_names))
+        return columns
+
+    def read(self, spans: Sequence[tuple[int, int]]) -> tuple[Csr | Float32, Matrix]:
+        """Return features and the signed label matrix of the selected rows among some spans."""
+        stored = self.shards.read_spans(spans)
+        if self.folds is not None:
+            pieces = [piece for lo, hi in spans for piece in self.shards.pieces(lo, hi)]
+            stored = _take_rows(stored, np.flatnonzero(np.concatenate([self._select_rows(piece) for piece in pieces])))
+        Y = stored.Y
+        if self.keep is not None:
+            columns = self._number_labels()[Y.parts["labels"]]
+            mask = columns >= 0
+            starts = compute_row_offsets(mask)[Y.starts]
+            Y = ListColumn(starts, {"labels": columns[mask], "signs": Y.parts["signs"][mask]})
+        return stored.X, build_signed_label_matrix(Y.starts, Y.parts["labels"], Y.parts["signs"], len(self.label_names))
+
+    def spans(self, size: int) -> list[tuple[int, int]]:
+        """Return the rows in consecutive spans of at most `size`; they do not depend on the shards."""
+        return [(lo, min(lo + size, self.hi)) for lo in range(self.lo, self.hi, size)]
+
+    def blocks(self, size: int = _ROWS_AT_ONCE) -> Iterator[FeatureTable]:
+        """Yield all rows, a block at a time."""
+        for span in self.spans(size):
+            yield self._read_rows(span)
+
+    def _read_rows(self, span: tuple[int, int]) -> FeatureTable:
+        X, Y = self.read([span])
+        words = self._read_words(span)
+        return self._build_table(_matrix(X, self.n_features), Y, words["id"], words.get("group"), words.get("time"))
+
+    def _build_table(
+        self, X: Matrix, Y: Matrix, ids: list[str], groups: list[str] | None, times: list[str] | None
+    ) -> FeatureTable:
+        facts = self.shards.facts
+        return FeatureTable(X, Y, self.label_names, ids, groups, times, bool(facts["counts"]), self.feature_names,
+                    self.dictionary, self.augment, bool(facts.get("open_width")))  # fmt: skip
+
+    def _read_words(
+        self, span: tuple[int, int], names: Sequence[str] = ("id", "group", "time")
+    ) -> dict[str, list[str]]:
+        """Return ids, and groups and times if there are some, of the selected rows of a span."""
+        texts: dict[str, list[str]] = {"id": []}
+        for piece in self.shards.pieces(*span):
+            rows, columns = np.flatnonzero(self._select_rows(piece)), self.shards.shard(piece.shard)
+            words = ColumnTable(lists={name: columns.lists[name] for name in names if name in columns.lists})
+            if "id" in columns.numbers:
+                texts["id"].extend(map(str, prefetch_array(columns.numbers["id"][piece.lo : piece.hi])[rows].tolist()))
+            for name, column in words.part(piece.lo, piece.hi).lists.items():
+                prefetch_array(column.parts["text"])
+                with self.shards.refuse_damaged(piece.shard):
+                    texts.setdefault(name, []).extend(decode_text_column(take_lists(column, rows)))
+        return texts
+
+    def ids(self, span: tuple[int, int]) -> tuple[list[str], Int64]:
+        """Return ids of the selected rows of a span, and their numbers in the shards."""
+        mask = np.concatenate([self._select_rows(piece) for piece in self.shards.pieces(*span)])
+        return self._read_words(span, ("id",))["id"], span[0] + np.flatnonzero(mask)
+
+    def at(self, number: int) -> FeatureTable:
+        """Return one row, by its number in the shards.
+
+        Raises
+        ------
+        InputError
+            There is no such row.
+        """
+        require(0 <= number < len(self.shards), f"{self.path} has no row {number}; give 0 to {len(self.shards) - 1}")
+        return self._read_rows((number, number + 1))
+
+    def first(self, n: int) -> FeatureTable:
+        """Return the first n rows with a true label; fewer where there are not so many."""
+        tables: list[FeatureTable] = []
+        for rows in self.blocks(max(256, min(n, _ROWS_AT_ONCE))):
+            labelled = np.flatnonzero(np.diff((rows.Y > 0).tocsr().indptr))
+            tables.append(rows.take(labelled[: n - sum(map(len, tables))]))
+            if sum(map(len, tables)) >= n:
+                break
+        return concatenate_tables(tables) if tables else self.whole()
+
+    def whole(self) -> FeatureTable:
+        """Return all rows in memory, or mapped from files where they are large."""
+        dense = self.shards.dense
+        lengths, marks, labels, signs = (
+            GrowingArray(np.int64),
+            GrowingArray(np.int64),
+            GrowingArray(np.int32),
+            GrowingArray(np.int8),
+        )
+        indices, values = GrowingArray(np.int32), GrowingArray(np.float32)
+        words: dict[str, list[str]] = {}
+        for span in self.spans(_ROWS_AT_ONCE):
+            X, Y = self.read([span])
+            if isinstance(X, Csr):
+                lengths.extend(np.diff(X.indptr))
+                indices.extend(X.indices)
+                values.extend(X.data)
+            else:
+                values.extend(X.ravel())
+            marks.extend(np.diff(Y.indptr))
+            labels.extend(Y.indices)
+            signs.extend(Y.data)
+            for name, texts in self._read_words(span).items():
+                words.setdefault(name, []).extend(texts)
+        if dense:
+            X = values.finish().reshape(-1, self.n_features)
+        else:
+            X = build_feature_matrix(
+                compute_row_offsets(lengths.view()), indices.finish(), values.finish(), self.n_features
+            )
+        Y = build_signed_label_matrix(
+            compute_row_offsets(marks.view()), labels.finish(), signs.finish(), len(self.label_names)
+        )
+        return self._build_table(X, Y, words.get("id", []), words.get("group"), words.get("time"))
+
+
+def open_shards(path: str | Path) -> ShardedFeatureTable:
+    """Open a folder of shards, as `wsabie shards` writes it, of which training reads a block at a time.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Raises
+    ------
+    InputError
+        There are none, they are not finished or damaged, of another version, or promise far more features or labels
+        than they hold.
+
+    Examples
+    --------
+    >>> open_shards("nowhere")
+    Traceback (most recent call last):
+    wsabie.core.errors.InputError: nowhere holds no shards: it has no manifest.json; give a folder that `wsabie shards`
+    wrote
+    """
+    shards = open_shard_folder(Path(path))
+    facts, stored = shards.facts, sum(entry["bytes"] for entry in shards.files)
+    check_feature_count(shards.path, facts["features"], stored)  # a value takes a byte at least
+    check_label_count(shards.path, facts["labels"], stored)
+    names = shards.names()
+    return ShardedFeatureTable(shards, names["label_names"] or [], names["feature_names"], 0, len(shards))
+
+
+def concatenate_tables(parts: Sequence[FeatureTable]) -> FeatureTable:
+    """Concatenate the rows of several parts of one collection."""
+    from scipy.sparse import vstack
+
+    first = parts[0]
+    dense = isinstance(first.X, np.ndarray)
+    X = np.concatenate([rows.X for rows in parts]) if dense else vstack([rows.X for rows in parts], "csr")
+    metadata: dict[str, Any] = {
+        name: [value for rows in parts for value in getattr(rows, name)]
+        for name in ("ids", "groups", "times")
+        if getattr(first, name) is not None
+    }
+    return replace(first, X=X, Y=vstack([rows.Y for rows in parts], "csr"), **metadata)
+
+
+def _matrix(X: Csr | Float32, n_features: int) -> Matrix:
+    return build_feature_matrix(X.indptr, X.indices, X.data, n_features) if isinstance(X, Csr) else X
+
+
+def _take_rows(stored: ShardBlock, index: Int64) -> ShardBlock:
+    Y = take_lists(stored.Y, index)
+    if not isinstance(stored.X, Csr):
+        return ShardBlock(stored.X[index], Y)
+    X = take_lists(ListColumn(stored.X.indptr, {"indices": stored.X.indices, "data": stored.X.data}), index)
+    return ShardBlock(Csr(X.starts, X.parts["indices"], X.parts["data"]), Y)

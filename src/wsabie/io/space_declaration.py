@@ -1,0 +1,284 @@
+"""Declaration of a space in TOML: kinds of items, their data, and their relations.
+
+[kinds.track]
+data = "songs"                    # anything that `open_source` opens, beside this file
+
+[relations.artists]
+query = "track"
+target = "artist"                 # a kind without data: a free vector for each name
+names = "artist"                  # the pairs: what the data of "track" name in this column, or "labels"
+
+[relations.covers]
+query = "track"
+target = "track"
+pairs = "covers.tsv"              # the pairs: id TAB id
+
+[space]
+dim = 50                          # parameters of `Space`
+"""
+
+import hashlib
+import json
+import logging
+import tomllib
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wsabie.core.errors import InputError
+from wsabie.core.input_files import open_input
+from wsabie.core.validation import require
+from wsabie.io.parsers.text_files import explain_reading_errors, format_path
+from wsabie.vocabulary.label_names import find_closest_names
+
+_SLIP = 0.8
+_MOST = 1 << 16  # bytes; long dotted keys take memory by their square
+_DESCRIPTION = {
+    "describe": "describe",
+    "terms": "n_terms",
+    "components": "n_components",
+    "landmarks": "n_landmarks",
+    "size": "size",
+    "crop": "crop",
+    "rate": "rate",
+    "normalise": "normalise",
+    "output": "output",
+    "min_count": "min_count",
+    "hashing": "hashing",
+}
+"""Options of feature extraction: names in the file, and parameters of feature extractors."""
+_KIND = ("data", "split", "ids", "map", "scaling", *_DESCRIPTION)
+_RELATION = ("query", "target", "pairs", "names", "weight", "among")
+KNOWN = "known"
+ENDING = ".toml"
+MOST_WEIGHT = 1000
+log = logging.getLogger("wsabie")
+
+
+class KindDeclaration(NamedTuple):
+    """Kind of items.
+
+    Attributes
+    ----------
+    name : str
+    data : Path or None
+        A collection; None: items that have only names.
+    split : str or None
+        The side of the collection's own split to use.
+    description : dict
+        Feature extraction of pictures, sounds or documents: options of the extractor, and "describe".
+    map : str or None
+        Kinds of the same map share it; the name of a kind is that of its own.
+    scaling : str or None
+        Of the rows: "auto", "tfidf" or None.
+    ids : Path or None
+        A list of the ids to use, one a line; None: all.
+    """
+
+    name: str
+    data: Path | None = None
+    split: str | None = None
+    description: Mapping[str, Any] = {}
+    map: str | None = None
+    scaling: str | None = "auto"
+    ids: Path | None = None
+
+    @property
+    def mapped_by(self) -> str:
+        """Return the name of the map of its features."""
+        return self.name if self.map is None else self.map
+
+
+class RelationDeclaration(NamedTuple):
+    """Relation of two kinds, and the source of its pairs: a file, or names in the data of one kind.
+
+    `among` is "known" where candidates are all items that a space has fitted, not only those in the data of
+    their kind.
+    """
+
+    name: str
+    query: str
+    target: str
+    pairs: Path | None
+    names: str | None
+    weight: float
+    among: str | None = None
+
+
+class SpaceDeclaration(NamedTuple):
+    """Declaration of a space: its kinds, relations and parameters."""
+
+    path: Path
+    kinds: dict[str, KindDeclaration]
+    relations: list[RelationDeclaration]
+    parameters: dict[str, Any]
+
+
+def read_declaration(path: Path) -> SpaceDeclaration:
+    """Read kinds, relations and parameters.
+
+    Parameters
+    ----------
+    path : Path
+        TOML; the paths in it are beside it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is no TOML, or says something that cannot be; the sentence says where.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "music.toml"
+    ...     _ = file.write_text('[relations.near]\\nquery = "artist"\\ntarget = "artist"\\npairs = "near.tsv"')
+    ...     declared = read_declaration(file)
+    >>> list(declared.kinds), declared.relations[0].pairs.name
+    (['artist'], 'near.tsv')
+    """
+    document = read_toml_tables(path)
+    _check_keys(document, ("kinds", "relations", "space"), path, "")
+    kinds = {name: _parse_kind(name, table, path) for name, table in _get_tables(document, "kinds", path).items()}
+    relations = [_parse_relation(name, table, path) for name, table in _get_tables(document, "relations", path).items()]
+    require(bool(relations), f"{format_path(path)} declares no relation; add a table such as [relations.artists]")
+    _warn_about_kinds(set(kinds), relations, path)
+    for relation in relations:
+        for name in (relation.query, relation.target):
+            kinds.setdefault(name, KindDeclaration(name))
+        _check_names(relation, kinds, path)
+    parameters = {
+        name: None if value == "none" else value for name, value in _get_table(document, "space", path).items()
+    }
+    return SpaceDeclaration(path, kinds, relations, parameters)
+
+
+def declaration_digest(declared: SpaceDeclaration, relations: Sequence[RelationDeclaration]) -> str:
+    """Return 16 hex digits of the declaration of some relations and their kinds, paths aside."""
+    names = {name for relation in relations for name in (relation.query, relation.target)}
+    parts: list[Any] = [*(kind for name, kind in declared.kinds.items() if name in names), *relations]
+    facts = [
+        {key: value for key, value in part._asdict().items() if key not in ("data", "ids", "pairs")} for part in parts
+    ]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def read_toml_tables(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file as they are written.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is large, or is no TOML.
+    """
+    with explain_reading_errors(path), open_input(path, pipe=True) as file:
+        text = file.read(_MOST + 1)
+    require(len(text) <= _MOST, f"{format_path(path)} is larger than {_MOST >> 10} KiB; name data by their paths")
+    try:
+        return tomllib.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # a number may be too long, brackets may be too deep
+        raise InputError(f"{format_path(path)} is no TOML file: {error}") from error
+
+
+def _get_table(document: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
+    table = document.get(name, {})
+    require(isinstance(table, dict), f"{format_path(path)}: {name} is {table!r}; make it a table, [{name}]")
+    return dict(table)
+
+
+def _get_tables(document: Mapping[str, Any], name: str, path: Path) -> dict[str, dict[str, Any]]:
+    return {key: _get_table(_get_table(document, name, path), key, path) for key in _get_table(document, name, path)}
+
+
+def _check_keys(table: Mapping[str, Any], allowed: tuple[str, ...], path: Path, where: str) -> None:
+    unknown = sorted(set(table) - set(allowed))
+    require(
+        not unknown,
+        f"{format_path(path)}{where} says {unknown[:1]}, which means nothing; choose among {', '.join(allowed)}",
+    )
+
+
+def _get_text(table: Mapping[str, Any], key: str, path: Path, where: str) -> str | None:
+    value = table.get(key)
+    require(
+        value is None or (isinstance(value, str) and bool(value.strip())),
+        f"{format_path(path)}{where}: {key} is {value!r}; give a text",
+    )
+    return value
+
+
+def _parse_kind(name: str, table: dict[str, Any], path: Path) -> KindDeclaration:
+    where = f" [kinds.{name}]"
+    _check_keys(table, _KIND, path, where)
+    data, ids = (_get_text(table, key, path, where) for key in ("data", "ids"))
+    scaling = _get_text(table, "scaling", path, where) or "auto"
+    require(
+        scaling in ("auto", "tfidf", "none"),
+        f"{format_path(path)}{where}: scaling is {scaling!r}; choose auto, tfidf or none",
+    )
+    description = {_DESCRIPTION[key]: value for key, value in table.items() if key in _DESCRIPTION}
+    require(
+        data is not None or not set(table) - {"data"},
+        f"{format_path(path)}{where} has no data, so that its things have no features; name data, or leave the rest "
+        "out",
+    )
+    return KindDeclaration(
+        name,
+        None if data is None else path.parent / data,
+        _get_text(table, "split", path, where),
+        description,
+        _get_text(table, "map", path, where),
+        None if scaling == "none" else scaling,
+        None if ids is None else path.parent / ids,
+    )
+
+
+def _parse_relation(name: str, table: dict[str, Any], path: Path) -> RelationDeclaration:
+    where = f" [relations.{name}]"
+    _check_keys(table, _RELATION, path, where)
+    query, target, pairs, names = (_get_text(table, key, path, where) for key in _RELATION[:4])
+    if query is None or target is None:
+        raise InputError(
+            f'{format_path(path)}{where} lacks its ends; say such as query = "track" and target = "artist"'
+        )
+    require(
+        (pairs is None) != (names is None),
+        f"{format_path(path)}{where} says {'both pairs and' if pairs else 'neither pairs nor'} names; say one of them",
+    )
+    weight = table.get("weight", 1.0)
+    is_usable = isinstance(weight, (int, float)) and not isinstance(weight, bool) and 0 < weight <= MOST_WEIGHT
+    require(
+        is_usable, f"{format_path(path)}{where}: weight is {weight!r}; give a number above 0, {MOST_WEIGHT:,} at most"
+    )
+    among = _get_text(table, "among", path, where)
+    require(
+        among in (None, KNOWN) and (among is None or pairs is not None),
+        f'{format_path(path)}{where}: among is {among!r}; say among = "{KNOWN}" beside pairs, or leave it out',
+    )
+    file = None if pairs is None else path.parent / pairs
+    return RelationDeclaration(name, query, target, file, names, float(weight), among)
+
+
+def _warn_about_kinds(declared: set[str], relations: list[RelationDeclaration], path: Path) -> None:
+    """Warn about kinds that no relation has, and names of kinds that look like a slip."""
+    related = {name for relation in relations for name in (relation.query, relation.target)}
+    for name in sorted(declared - related):
+        log.warning("%s: no relation has the kind %r, so that it is not learned", format_path(path), name)
+    for name in sorted(related - declared):
+        for similar in find_closest_names(name, sorted((related | declared) - {name}), n=1):
+            is_first = similar in declared or similar > name  # of two slips only one is reported
+            if is_first and SequenceMatcher(None, name, similar).ratio() >= _SLIP:
+                log.warning("%s: %r and %r are two kinds; is one of them misspelt?", format_path(path), name, similar)
+
+
+def _check_names(relation: RelationDeclaration, kinds: Mapping[str, KindDeclaration], path: Path) -> None:
+    """Require that exactly one end of a relation has data that give the names."""
+    if relation.names is None:
+        return
+    with_data = {name for name in (relation.query, relation.target) if kinds[name].data is not None}
+    require(
+        len(with_data) == 1,
+        f"{format_path(path)} [relations.{relation.name}] takes its pairs from the names that data give, and "
+        f"{'both ends have' if with_data else 'neither end has'} data; say pairs = a file of id TAB id",
+    )

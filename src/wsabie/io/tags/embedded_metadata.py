@@ -1,0 +1,214 @@
+"""Containers of JPEG, PNG and WebP files: their pieces, and the places of XMP and IPTC in them.
+
+JPEG: segments up to the first scan (ITU-T T.81, annex B); XMP and its extension as in part 3 of the XMP
+specification. PNG: chunks (iTXt "XML:com.adobe.xmp"). WebP: chunks of RIFF ("XMP "). Nothing is decoded.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+from io import BufferedIOBase
+from pathlib import Path
+from typing import NamedTuple
+
+from wsabie.core.errors import InputError
+from wsabie.core.input_files import format_open_error, open_input
+from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.tags.xmp import LARGEST
+
+XMP_HEAD = b"http://ns.adobe.com/xap/1.0/\0"
+PNG_HEAD = b"XML:com.adobe.xmp\0"
+UNREADABLE = "unreadable picture"
+"""The reason of a picture that cannot be taken apart; `sources.unreadable` says why not."""
+MAGIC = {"JPEG": b"\xff\xd8", "PNG": b"\x89PNG\r\n\x1a\n", "WebP": b"RIFF"}
+_EXTENSION_HEAD = b"http://ns.adobe.com/xmp/extension/\0"
+_RESOURCES_HEAD = b"Photoshop 3.0\0"
+_MOST = 1_000_000
+_MOST_PARTS = 1024  # of 64 KiB: four times the largest packet
+_APP1, _APP13, _SCAN = b"\xe1", b"\xed", b"\xda"
+
+
+class ContainerChunk(NamedTuple):
+    """Segment or chunk: kind, first byte, content [data, data + size), and the first byte behind it."""
+
+    kind: bytes
+    begin: int
+    data: int
+    size: int
+    end: int
+
+
+class EmbeddedMetadata(NamedTuple):
+    """Metadata of a file as they lie in it.
+
+    Attributes
+    ----------
+    packets : list of bytes
+        XMP packets. Files have one; of more the first two are here.
+    extensions : list of (str, int, int, bytes)
+        Parts of extended XMP: (name, whole length, offset, content).
+    resources : list of bytes
+        Photoshop's, which go on from segment to segment.
+    """
+
+    packets: list[bytes]
+    extensions: list[tuple[str, int, int, bytes]]
+    resources: list[bytes]
+
+
+def detect_container(stream: BufferedIOBase) -> str | None:
+    """Return "JPEG", "PNG", "WebP", or None for other formats."""
+    stream.seek(0)
+    head = stream.read(12)
+    kind = next((name for name, magic in MAGIC.items() if head.startswith(magic)), None)
+    return None if kind == "WebP" and head[8:] != b"WEBP" else kind
+
+
+def iterate_chunks(stream: BufferedIOBase, kind: str) -> Iterator[ContainerChunk]:
+    """Yield the pieces of a file in order; of JPEG those before the first scan, and the scan's head.
+
+    Raises
+    ------
+    RowError
+        A piece reaches behind the end of the file, or there are more than a million.
+    """
+    size = stream.seek(0, 2)
+    if kind == "WebP":
+        stream.seek(4)
+        size = min(size, 8 + int.from_bytes(stream.read(4), "little"))
+    position = {"JPEG": 2, "PNG": 8, "WebP": 12}[kind]
+    step = {"JPEG": _read_segment, "PNG": _read_png_chunk, "WebP": _read_riff_chunk}[kind]
+    for _ in range(_MOST):
+        stream.seek(position)
+        piece = step(stream, position)
+        if piece.data + piece.size > size:
+            raise RowError(UNREADABLE, f"{ascii(piece.kind)[2:-1]} at byte {piece.begin:,} is cut off")
+        yield piece
+        position = piece.end
+        if piece.kind in (_SCAN, b"IEND") or (kind == "WebP" and position >= size):
+            return
+    raise RowError(UNREADABLE, f"more than {_MOST:,} segments")
+
+
+def _read_segment(stream: BufferedIOBase, position: int) -> ContainerChunk:
+    head = stream.read(2)
+    begin = position
+    while head == b"\xff\xff":  # bytes that fill
+        position += 1
+        if position - begin > LARGEST:
+            raise RowError(UNREADABLE, "no segments")
+        head = b"\xff" + stream.read(1)
+    if head[:1] != b"\xff" or len(head) < 2:
+        raise RowError(UNREADABLE, f"no segment at byte {position:,}")
+    if head[1:] == b"\x01" or b"\xd0" <= head[1:] <= b"\xd9":
+        return ContainerChunk(head[1:], begin, position + 2, 0, position + 2)
+    length = int.from_bytes(stream.read(2), "big")
+    if length < 2:
+        raise RowError(UNREADABLE, f"a segment without a length at byte {position:,}")
+    return ContainerChunk(head[1:], begin, position + 4, length - 2, position + 2 + length)
+
+
+def _read_png_chunk(stream: BufferedIOBase, position: int) -> ContainerChunk:
+    head = stream.read(8)
+    size = int.from_bytes(head[:4], "big")
+    return ContainerChunk(head[4:], position, position + 8, size, position + 12 + size)
+
+
+def _read_riff_chunk(stream: BufferedIOBase, position: int) -> ContainerChunk:
+    head = stream.read(8)
+    size = int.from_bytes(head[4:], "little")
+    return ContainerChunk(head[:4], position, position + 8, size, position + 8 + size + size % 2)
+
+
+def read_embedded_metadata(path: Path) -> EmbeddedMetadata | None:
+    """Return the metadata of a file; None if it is neither JPEG, PNG nor WebP.
+
+    A file that is cut off behind them still has them.
+
+    Raises
+    ------
+    RowError
+        It cannot be read, or is damaged before any were found, or they are larger than 16 MiB.
+    """
+    metadata = EmbeddedMetadata([], [], [])
+    try:
+        with open_input(path) as stream:
+            kind = detect_container(stream)
+            if kind is None:
+                return None
+            for piece in iterate_chunks(stream, kind):
+                _add_content(metadata, *read_chunk_content(stream, piece, kind))
+    except (OSError, InputError) as error:
+        raise RowError(UNREADABLE, format_open_error(error)) from error
+    except RowError as bad:
+        if bad.reason != UNREADABLE or not any(metadata):
+            raise
+    return metadata
+
+
+def _add_content(metadata: EmbeddedMetadata, content_kind: str, content: bytes) -> None:
+    if content_kind == "packet" and len(metadata.packets) < 2:
+        metadata.packets.append(content)
+    elif content_kind == "extension" and len(metadata.extensions) < _MOST_PARTS and len(content) >= 40:
+        length, offset = (int.from_bytes(content[start : start + 4], "big") for start in (32, 36))
+        metadata.extensions.append((content[:32].decode("latin-1"), length, offset, content[40:]))
+    elif content_kind == "resources" and len(metadata.resources) < _MOST_PARTS:
+        metadata.resources.append(content)
+
+
+def read_chunk_content(stream: BufferedIOBase, piece: ContainerChunk, kind: str) -> tuple[str, bytes]:
+    """Return ("packet", "extension", "resources" or "", its bytes) of a piece.
+
+    Raises
+    ------
+    RowError
+        A packet is larger than 16 MiB, or its chunk is damaged.
+    """
+    heads = {
+        ("JPEG", _APP1): ((XMP_HEAD, "packet"), (_EXTENSION_HEAD, "extension")),
+        ("JPEG", _APP13): ((_RESOURCES_HEAD, "resources"),),
+        ("PNG", b"iTXt"): ((PNG_HEAD, "packet"),),
+        ("WebP", b"XMP "): ((b"", "packet"),),
+    }
+    for head, content_kind in heads.get((kind, piece.kind), ()):
+        stream.seek(piece.data)
+        if stream.read(len(head)) != head:
+            continue
+        if piece.size > LARGEST:
+            raise RowError("oversized XMP packet", f"{piece.size:,} bytes")
+        content = stream.read(piece.size - len(head))
+        return content_kind, _read_international_text(content, stream.read(4)) if kind == "PNG" else content
+    return "", b""
+
+
+def _read_international_text(content: bytes, crc: bytes) -> bytes:
+    """Return the text of an iTXt chunk behind its keyword: two flags, language, translated keyword, text."""
+    if zlib.crc32(b"iTXt" + PNG_HEAD + content) != int.from_bytes(crc, "big"):
+        raise RowError("unreadable XMP packet", "the checksum of its chunk is wrong")
+    parts = content[2:].split(b"\0", 2)
+    if len(parts) < 3:
+        raise RowError("unreadable XMP packet", "its chunk is cut off")
+    if content[:1] == b"\0":
+        return parts[2]
+    try:
+        return zlib.decompressobj().decompress(parts[2], LARGEST + 1)
+    except zlib.error as error:
+        raise RowError("unreadable XMP packet", str(error)) from error
+
+
+def assemble_extended_xmp(metadata: EmbeddedMetadata, name: str) -> bytes:
+    """Assemble the extended XMP of a name.
+
+    Raises
+    ------
+    RowError
+        Parts are missing or overlap, or its checksum, which is its name, is wrong.
+    """
+    parts = sorted((part for part in metadata.extensions if part[0] == name), key=lambda part: part[2])
+    content = b"".join(part for *_, part in parts)
+    ends = [offset + len(part) for _, _, offset, part in parts]
+    if [offset for _, _, offset, _ in parts] != [0, *ends][: len(parts)] or {part[1] for part in parts} != {*ends[-1:]}:
+        raise RowError("unreadable extended XMP", "parts of it are missing")
+    if hashlib.md5(content, usedforsecurity=False).hexdigest().upper() != name.upper():
+        raise RowError("unreadable extended XMP", "its checksum is wrong")
+    return content

@@ -1,0 +1,266 @@
+"""Tags of a picture, from the file beside it or from inside it.
+
+The first of these that names tags counts, and the others are not read for them:
+
+1. The sidecar, `photo.jpg.xmp` (digiKam, darktable, Immich) or else `photo.xmp` (Lightroom, PhotoPrism). The
+longer name wins, for it is about this one file, and `photo.xmp` may be about `photo.cr2`. A sidecar wins over
+the picture, for programs write it where they leave pictures alone: tags that were removed there are still
+inside the picture.
+
+2. The XMP packet in the picture, and its extension where the packet itself names none.
+
+3. IPTC keywords of JPEG files, which are cut at 64 bytes and often in an unstated character set.
+
+An empty list of tags counts too: somebody has removed them. The date comes from the sidecar, from EXIF, or
+from the XMP in the picture, in this order.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from wsabie.core.errors import InputError
+from wsabie.core.input_files import format_open_error, open_input
+from wsabie.io.images.decoder_messages import silence_decoders
+from wsabie.io.images.inspection import FORMATS, inspect_image
+from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.tags.embedded_metadata import UNREADABLE, assemble_extended_xmp, read_embedded_metadata
+from wsabie.io.tags.iptc import find_iptc_block, read_iptc_keywords
+from wsabie.io.tags.xmp import LARGEST, TagHierarchy, XmpPacket, parse_iso_date, read_xmp_packet
+from wsabie.vocabulary.label_names import normalise_label_name
+
+_T = TypeVar("_T")
+_EXIF, _DATE_TAKEN, _OFFSET, _ORIENTATION, _TIFF_XMP = 0x8769, 0x9003, 0x9011, 0x0112, 700
+IPTC = "IPTC keywords"
+
+
+class ImageTags(NamedTuple):
+    """Tags, date and size of a picture, from its sidecar or its file.
+
+    Attributes
+    ----------
+    tags : dict of tuple of str to tuple of str
+        Paths of names from the broadest (one name: a plain keyword) in their order, each with the properties that
+        say it ("dc:subject", "lr:hierarchicalSubject" ...).
+    source : Path or None
+        The file that says so: the sidecar or the picture; None where none names tags.
+    taken : str or None
+        When the picture was taken, as much of ISO 8601 as is known.
+    size : tuple of int or None
+        Width and height in pixels as they are stored, before the picture is turned.
+    orientation : int
+        How it is to be turned: 1 (not at all) to 8, as EXIF counts.
+    problems : tuple of RowError
+        What could not be read.
+    """
+
+    tags: TagHierarchy
+    source: Path | None
+    taken: str | None
+    size: tuple[int, int] | None
+    orientation: int
+    problems: tuple[RowError, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the last names of all tags, each once."""
+        return tuple(dict.fromkeys(path[-1] for path in self.tags))
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """Return the tags that have broader ones."""
+        return tuple(path for path in self.tags if len(path) > 1)
+
+
+class _Header(NamedTuple):
+    """Facts that Pillow reads from a picture without decoding it."""
+
+    size: tuple[int, int]
+    orientation: int
+    date: str | None
+    packet: bytes
+
+
+def read_image_tags(picture: Path) -> ImageTags:
+    """Read the tags of a picture, with its date, size and orientation; damage goes to `problems`.
+
+    Examples
+    --------
+    >>> from wsabie.io.tags.tag_writer import write_sidecar
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     photo = Path(folder) / "1.jpg"
+    ...     _ = photo.write_bytes(b"no picture")
+    ...     _ = write_sidecar(photo, ["sea", ("animal", "dog")])
+    ...     found = read_image_tags(photo)
+    >>> found.names, found.paths, found.source.name, [problem.reason for problem in found.problems]
+    (('sea', 'dog'), (('animal', 'dog'),), '1.jpg.xmp', ['unreadable picture'])
+    """
+    problems: list[RowError] = []
+
+    def attempt(reader: Callable[[Path], _T]) -> _T | None:
+        try:
+            return reader(picture)
+        except RowError as error:
+            if not any(error.reason == problem.reason for problem in problems):
+                problems.append(error)
+            return None
+
+    header = attempt(_read_header)
+    packets = [attempt(_read_sidecar_packet), attempt(_read_embedded_packet)]
+    tag_sets = [packet.tags if packet else None for packet in packets]
+    if tag_sets == [None, None]:
+        tag_sets.append(attempt(_read_iptc_tags))
+    number = next((number for number, tags in enumerate(tag_sets) if tags is not None), None)
+    dates = [packet.date_taken if packet else None for packet in packets]
+    dates.insert(1, header.date if header else None)
+    return ImageTags(
+        {} if number is None else tag_sets[number] or {},
+        None if number is None else (find_sidecar(picture) if number == 0 else picture),
+        next((date for date in dates if date), None),
+        header.size if header else None,
+        header.orientation if header else 1,
+        tuple(problems),
+    )
+
+
+def read_keywords(picture: Path) -> tuple[str, ...]:
+    """Return the last names of a picture's tags, each once: its labels where nothing else names any.
+
+    Raises
+    ------
+    RowError
+        As `read_tag_paths`.
+    """
+    return tuple(dict.fromkeys(path[-1] for path in read_tag_paths(picture)))
+
+
+def read_tag_paths(picture: Path) -> tuple[tuple[str, ...], ...]:
+    """Return a picture's tags as paths of names from the broadest; of plain keywords one name.
+
+    Raises
+    ------
+    RowError
+        No picture, or what might name its tags is damaged or unsafe. Others are not taken in its place.
+    """
+    packet = _read_sidecar_packet(picture)
+    return read_embedded_tag_paths(picture) if packet is None or packet.tags is None else tuple(packet.tags)
+
+
+def read_embedded_tag_paths(picture: Path) -> tuple[tuple[str, ...], ...]:
+    """Return the tags inside the picture, as `read_tag_paths` does, without its sidecar.
+
+    Raises
+    ------
+    RowError
+        As `read_tag_paths`.
+    """
+    packet = _read_embedded_packet(picture)
+    return tuple(_read_iptc_tags(picture) or () if packet is None or packet.tags is None else packet.tags)
+
+
+def list_sidecar_paths(picture: Path) -> tuple[Path, Path]:
+    """Return the possible paths of a picture's sidecar, the one that wins first.
+
+    Examples
+    --------
+    >>> [path.name for path in list_sidecar_paths(Path("a/photo.jpg"))]
+    ['photo.jpg.xmp', 'photo.xmp']
+    """
+    return picture.with_name(picture.name + ".xmp"), picture.with_suffix(".xmp")
+
+
+def find_sidecar(picture: Path) -> Path | None:
+    """Return the sidecar that counts, None if there is none."""
+    return next((path for path in list_sidecar_paths(picture) if os.path.lexists(path)), None)
+
+
+def read_sidecar(path: Path) -> bytes:
+    """Read the content of a sidecar.
+
+    Raises
+    ------
+    RowError
+        It is a link, no regular file, larger than 16 MiB, or cannot be read.
+    """
+    try:
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            raise RowError("sidecar that is a link", path.name)
+        if not stat.S_ISREG(status.st_mode):
+            raise RowError("sidecar that is no file", path.name)
+        if status.st_size > LARGEST:
+            raise RowError("oversized XMP packet", f"{path.name}: {status.st_size:,} bytes")
+        with open_input(path) as stream:
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise RowError("oversized XMP packet", f"{path.name}: more than {LARGEST:,} bytes")
+        return content
+    except (OSError, InputError) as error:
+        raise RowError("unreadable sidecar", f"{path.name}: {format_open_error(error)}") from error
+
+
+def _read_sidecar_packet(picture: Path) -> XmpPacket | None:
+    path = find_sidecar(picture)
+    if path is None or not (content := read_sidecar(path)).strip():
+        return None
+    try:
+        return read_xmp_packet(content)
+    except RowError as error:
+        raise RowError("unreadable sidecar", f"{path.name}: {error.detail or error.reason}") from error
+
+
+def _read_embedded_packet(picture: Path) -> XmpPacket | None:
+    metadata = read_embedded_metadata(picture)
+    if metadata is None:
+        content = _read_header(picture).packet
+        return read_xmp_packet(content) if content else None
+    if not metadata.packets or not metadata.packets[0].strip(b"\0 \t\r\n"):
+        return None
+    packet = read_xmp_packet(metadata.packets[0])
+    if packet.tags is None and packet.extended:
+        return packet.merge(read_xmp_packet(assemble_extended_xmp(metadata, packet.extended)))
+    return packet
+
+
+def _read_iptc_tags(picture: Path) -> TagHierarchy | None:
+    metadata = read_embedded_metadata(picture)
+    block = find_iptc_block(b"".join(metadata.resources)) if metadata else None
+    texts = read_iptc_keywords(block) if block else None
+    names = None if texts is None else dict.fromkeys(normalise_label_name(text) for text in texts)
+    return None if names is None else {(name,): (IPTC,) for name in names if name}
+
+
+def _read_header(picture: Path) -> _Header:
+    """Read the facts that Pillow finds in the header, not the pixels."""
+    from PIL import Image
+
+    try:
+        with silence_decoders(), open_input(picture) as stream:
+            exif = inspect_image(stream).exif
+            image = Image.open(stream, formats=FORMATS)
+            if exif is not None:
+                image.info.setdefault("exif", exif)
+            packet = image.info.get("xmp") or getattr(image, "tag_v2", {}).get(_TIFF_XMP)
+            packet = packet.encode() if isinstance(packet, str) else packet
+            size, (orientation, date) = image.size, _read_exif(image)
+    except Exception as error:  # Pillow raises almost anything on damaged files
+        raise RowError(UNREADABLE, str(error)[:100]) from error
+    return _Header(size, orientation, date, packet if isinstance(packet, bytes) else b"")
+
+
+def _read_exif(image: object) -> tuple[int, str | None]:
+    """Return (orientation, date): 1 and None where EXIF is damaged or does not say."""
+    from PIL import Image
+
+    try:
+        exif = Image.Image.getexif(image) if isinstance(image, Image.Image) else Image.Exif()
+        inner = exif.get_ifd(_EXIF)
+        orientation, date_text, offset = exif.get(_ORIENTATION), inner.get(_DATE_TAKEN), inner.get(_OFFSET)
+    except Exception:  # as above; the picture is none the worse
+        return 1, None
+    date = parse_iso_date(date_text) if isinstance(date_text, str) else None
+    zoned = parse_iso_date(date + offset.strip("\0 ")) if date and isinstance(offset, str) else None
+    return orientation if isinstance(orientation, int) and 1 <= orientation <= 8 else 1, zoned or date

@@ -1,0 +1,238 @@
+"""Files of knowledge about labels: WordNet, Open Images, translations of synsets, pair lists.
+
+Translations are the files of the Open Multilingual Wordnet, "00001740-n TAB fra:lemma TAB entite", whose
+synsets are WordNet 3.0's. A table of labels has a label and the id of its concept on each line, with a tab
+between them.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from wsabie.core.errors import InputError
+from wsabie.io.datasets.open_images import read_neighbouring_names
+from wsabie.io.formats.pair_list import read_id_pairs
+from wsabie.io.formats.wordnet import (
+    LONGEST,
+    PROLOG,
+    SYNSET,
+    WORDS,
+    get_index_path,
+    iterate_index_senses,
+    iterate_prolog_facts,
+    iterate_synset_words,
+    iterate_synsets,
+)
+from wsabie.io.parsers.text_files import (
+    explain_reading_errors,
+    format_path,
+    iterate_content_lines,
+    iterate_numbered_lines,
+    read_head,
+)
+from wsabie.io.vocabulary.hierarchies import read_hierarchy
+from wsabie.io.vocabulary.open_images_hierarchy import TREE, iterate_hierarchy_pairs
+from wsabie.storage.atomic_files import replace_file
+from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.concept_matching import LabelConcepts
+from wsabie.vocabulary.knowledge_graph import KnowledgeGraph, parse_direction
+
+FILES = ("data.noun", "data.verb")
+FALLBACK_FILES = ("words.txt", "wordnet.is_a.txt", "wn_hyp.pl", "wn_ins.pl", "wn_mp.pl", "wn_mm.pl", "wn_ms.pl")
+_TRANSLATED = re.compile(rb"(?m)^\d{8}-[nvasr]\t(\w+:)?(lemma|def|exe)\b")
+_LEMMA = re.compile(r"(\d{8})-([nvasr])\t(?:(\w+):)?lemma\t(.+)")
+log = logging.getLogger("wsabie")
+
+
+def read_knowledge_graph(
+    *paths: str | Path, relations: Mapping[str, str | Path] | None = None, rejects: Rejects | None = None
+) -> KnowledgeGraph:
+    """Read the knowledge of some files about labels; the files complete each other.
+
+    Parameters
+    ----------
+    *paths : str or Path
+        A folder of WordNet's (`data.noun`, `data.verb` with their indexes; or `words.txt` and Prolog lists), or one
+        such file; Open Images' hierarchy; translations; any other is-a list that `read_hierarchy` takes.
+    relations : mapping of str to (str or Path), or None
+        Lists of pairs (id TAB id), by the relation that they state, or its inverse: those of "has-part" are object TAB
+        part.
+    rejects : Rejects or None
+        Lists lines of these that are no pairs.
+
+    Raises
+    ------
+    InputError
+        Missing, nothing of the kind, or a line that cannot be read: one sentence with file and line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kinds, parts = Path(folder) / "kinds.tsv", Path(folder) / "parts.tsv"
+    ...     _ = kinds.write_text("car\\tvehicle\\n"), parts.write_text("wheel\\tvehicle\\n")
+    ...     known = read_knowledge_graph(kinds, relations={"part-of": parts})
+    >>> known.related("vehicle", "has-kind"), known.related("vehicle", "has-part")
+    (['car'], ['wheel'])
+    """
+    graph = KnowledgeGraph()
+    for path in map(Path, paths):
+        with explain_reading_errors(path):
+            is_folder = path.is_dir()
+        for file in _find_files(path) if is_folder else [path]:
+            _read_file(file, graph)
+    for relation, pairs in (relations or {}).items():
+        stated, inverse = parse_direction(relation)
+        for head, tail in read_id_pairs(Path(pairs), rejects=rejects):
+            graph.relate(stated, *((tail, head) if inverse else (head, tail)))
+    if not len(graph):
+        raise InputError("nothing is known of any label; give WordNet's folder, or a list of pairs")
+    return graph
+
+
+def read_label_table(path: str | Path) -> dict[str, str]:
+    """Read the concepts of labels, assigned by hand: label TAB id on each line.
+
+    An id of "-" (here "") means that the label has no known concept; lines without an id say nothing.
+
+    Raises
+    ------
+    InputError
+        Missing, or a line without a label; the sentence names it.
+    """
+    path, table = Path(path), dict[str, str]()
+    for place, (number, raw) in enumerate(iterate_content_lines(path, LONGEST)):
+        where = f"{format_path(path)}:{number}"
+        try:
+            label, concept, *_ = [*(cell.strip() for cell in raw.decode("utf-8").split("\t")), ""]
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where} is not UTF-8; write the table in UTF-8") from error
+        if not place and (label, concept) == ("label", "id"):
+            continue
+        if not label:
+            raise InputError(f"{where} has no label; write a label, a tab and its id")
+        if concept:
+            table[label] = concept.removeprefix("-")
+    return table
+
+
+def write_label_table(path: Path, matched: LabelConcepts) -> None:
+    """Write concepts of labels for `read_label_table`, with method, name and gloss for readers."""
+    knowledge = matched.knowledge
+    with replace_file(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("label\tid\thow\tname\tgloss\n")
+        for label, concept, method in zip(matched.labels, matched.concepts, matched.how, strict=True):
+            details = ("", "") if concept is None else (knowledge.name(concept), knowledge.concept(concept).gloss)
+            file.write("\t".join([label, concept or "", method, *details]) + "\n")
+
+
+def _find_files(folder: Path) -> list[Path]:
+    """Return WordNet's files in a folder, or the pair lists of other distributions if they are missing."""
+    for names in (FILES, FALLBACK_FILES):
+        if files := [folder / name for name in names if (folder / name).is_file()]:
+            lists = {file.name for file in files}
+            return [file for file in files if file.name != "wordnet.is_a.txt" or "wn_hyp.pl" not in lists]
+    raise InputError(
+        f"{format_path(folder)} holds no data.noun, words.txt or wn_hyp.pl; give a folder of WordNet's, or files"
+    )
+
+
+def _read_file(path: Path, graph: KnowledgeGraph) -> None:
+    start = read_head(path)
+    reader = next((reader for looks_like, reader in _FORMATS if looks_like.search(start)), _read_pairs)
+    reader(path, graph)
+
+
+def _read_synset_file(path: Path, graph: KnowledgeGraph) -> None:
+    for synset in iterate_synsets(path):
+        graph.add(synset.id, synset.words, synset.gloss, "en")
+        for relation, target in synset.related:
+            graph.relate(relation, synset.id, target)
+    index = get_index_path(path)
+    if index == path or not index.is_file():
+        log.warning("there is no index beside %s: a word means its first synset there, not its most frequent", path)
+        return
+    for lemma, senses in iterate_index_senses(index):
+        graph.rank_senses(lemma, senses)
+
+
+def _read_facts(path: Path, graph: KnowledgeGraph) -> None:
+    for relation, head, tail in iterate_prolog_facts(path):
+        graph.relate(relation, head, tail)
+
+
+def _read_word_file(path: Path, graph: KnowledgeGraph) -> None:
+    for synset, words in iterate_synset_words(path):
+        graph.add(synset, words, language="en")
+
+
+def _read_tree(path: Path, graph: KnowledgeGraph) -> None:
+    for relation, head, tail in iterate_hierarchy_pairs(path):
+        graph.relate(relation, head, tail)
+    for code, name in read_neighbouring_names(path).items():
+        if code in graph:
+            graph.add(code, [name], language="en")
+
+
+def _read_translations(path: Path, graph: KnowledgeGraph) -> None:
+    language = ""
+    for number, raw in iterate_numbered_lines(path, LONGEST):
+        line = raw.decode("utf-8", "replace")
+        if line.startswith("#"):
+            language = language or line.split("\t")[1].strip() if "\t" in line else language
+        elif entry := _LEMMA.fullmatch(line):
+            graph.add(entry[2] + entry[1], [entry[4]], language=entry[3] or language)
+        elif line.strip() and not _TRANSLATED.match(raw):
+            raise InputError(
+                f"{format_path(path)}:{number} is no synset, kind and word with tabs between them; take it out"
+            )
+
+
+def _read_pairs(path: Path, graph: KnowledgeGraph) -> None:
+    for head, tail in read_hierarchy(path).pairs():
+        graph.relate("is-a", head, tail)
+
+
+_FORMATS: Sequence[tuple[re.Pattern[bytes], Callable[[Path, KnowledgeGraph], None]]] = (
+    (SYNSET, _read_synset_file),
+    (PROLOG, _read_facts),
+    (_TRANSLATED, _read_translations),
+    (WORDS, _read_word_file),
+    (TREE, _read_tree),
+)
+
+
+def iterate_relation_pairs(path: str | Path, relation: str) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of one relation of WordNet or Open Images; nothing is held.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder or file, as `read_knowledge_graph` takes them.
+    relation : str
+        "is-a", "instance-of", "part-of", "member-of" or "substance-of", or the inverse of one, such as "has-part".
+
+    Raises
+    ------
+    InputError
+        As `read_knowledge_graph`.
+    """
+    path, (stated, inverse) = Path(path), parse_direction(relation)
+    with explain_reading_errors(path):
+        files = _find_files(path) if path.is_dir() else [path]
+    for file in files:
+        for name, head, tail in _iterate_stated_pairs(file):
+            if name == stated:
+                yield (tail, head) if inverse else (head, tail)
+
+
+def _iterate_stated_pairs(path: Path) -> Iterator[tuple[str, str, str]]:
+    start = read_head(path)
+    if SYNSET.search(start):
+        return (
+            (relation, synset.id, target) for synset in iterate_synsets(path) for relation, target in synset.related
+        )
+    if PROLOG.search(start):
+        return iterate_prolog_facts(path)
+    return iterate_hierarchy_pairs(path) if TREE.search(start) else iter(())

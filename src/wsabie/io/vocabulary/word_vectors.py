@@ -1,0 +1,335 @@
+"""Files of word vectors: word2vec's text and binary, GloVe's text, fastText's `.vec`; plain or gzip.
+
+Text has a word and its numbers on a line, between blanks or tabs; word2vec and fastText begin with a line of how many
+words and dimensions there are, GloVe does not. The binary form has that line, then for each word its letters, a blank,
+and 4 bytes a number (little endian). The content decides which form a file has.
+
+A file is read once, word by word, into a table beside it (`NAME.npy`, see `storage.word_vector_table`), which
+later is mapped into memory. It is made again when the file changes, and every time in a folder that cannot be written.
+"""
+
+import logging
+import tempfile
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple, cast
+
+import numpy as np
+
+from wsabie.core.arrays import Float32
+from wsabie.core.errors import InputError
+from wsabie.core.progress import SILENT, Progress
+from wsabie.io.parsers.array_builders import RowError, require_rows
+from wsabie.io.parsers.text_files import (
+    explain_reading_errors,
+    format_path,
+    iterate_bounded_numbered_lines,
+    open_decompressed,
+    read_head,
+)
+from wsabie.storage.atomic_files import DiskFullError, WriteError, replace_file
+from wsabie.storage.rejects import Rejects
+from wsabie.storage.word_vector_table import (
+    MAGIC,
+    MOST_DIM,
+    MOST_WORDS,
+    WordVectorTable,
+    open_word_vector_table,
+    write_word_vector_table,
+)
+from wsabie.vocabulary.word_vectors import WordVectors
+
+LONGEST_WORD = 1 << 10
+"""Bytes of a word."""
+_LONGEST_LINE = LONGEST_WORD + 32 * MOST_DIM
+_HEAD = 1 << 20
+_BLOCK = 1 << 20
+log = logging.getLogger("wsabie")
+
+_VectorRow = tuple[str, bytes]
+
+
+def read_word_vectors(
+    path: str | Path,
+    *,
+    cache: str | Path | None = None,
+    limit: int | None = None,
+    rejects: Rejects | None = None,
+    progress: Progress = SILENT,
+) -> WordVectors:
+    """Read word vectors, mapped into memory.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file of word vectors, or a table that was made from one.
+    cache : str or Path or None
+        Where the table is kept; None: beside the file, as `NAME.npy`.
+    limit : int or None
+        Only the first words, which in most files are the most frequent ones.
+    rejects : Rejects or None
+        Lists words that cannot be used: malformed ones, those with another number of values, those that come again.
+    progress : Progress
+
+    Raises
+    ------
+    InputError
+        Missing, no file of word vectors, cut off, of more than 16,384 dimensions, or without a usable word; or `cache`
+        is a file of another kind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "few.vec"
+    ...     _ = file.write_text("2 3\\ndog 1 0 0\\ncat .9 .1 0\\n")
+    ...     vectors = read_word_vectors(file)
+    >>> vectors.words, vectors.table
+    (['dog', 'cat'], array([[1. , 0. , 0. ], [0.9, 0.1, 0. ]], dtype=float32))
+    """
+    path, rejects = Path(path), Rejects() if rejects is None else rejects
+    if read_head(path, len(MAGIC)) == MAGIC:
+        return _build_vectors(open_word_vector_table(path), rejects)
+    with explain_reading_errors(path):
+        status = path.stat()
+    made_from = {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns, "limit": limit}
+    table_path = path.with_name(f"{path.name}.npy") if cache is None else Path(cache)
+    cached = _open_cached_table(table_path)
+    must_reread = (
+        rejects.strict and cached is not None and cached.facts.get("skipped")
+    )  # a strict run reports the first of them
+    if cached is not None and cached.facts.get("made_from") == made_from and not must_reread:
+        return _build_vectors(cached, rejects)
+    try:
+        return _convert(path, table_path, limit, made_from, rejects, progress)
+    except DiskFullError:
+        raise
+    except WriteError as error:
+        if cache is not None:
+            raise
+        log.info("%s; the vectors are read anew every time unless cache names another file", error)
+    with tempfile.TemporaryDirectory(prefix="wsabie-") as folder:  # what is mapped lasts until nobody has it
+        return _convert(path, Path(folder) / "vectors", limit, made_from, rejects, progress)
+
+
+def write_word_vectors(path: str | Path, words: Iterable[str], table: Float32) -> None:
+    """Write vectors in word2vec's text form, which `read_word_vectors` and most other programs read.
+
+    Raises
+    ------
+    InputError
+        A word is empty or has a blank in it, or `path` cannot be written.
+    """
+    with replace_file(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(f"{len(table)} {table.shape[1]}\n")
+        for word, row in zip(words, table, strict=True):
+            if word.split() != [word]:
+                raise InputError(f"the word {word!r} has a blank in it or is empty; write underscores for blanks")
+            file.write(f"{word} {' '.join(f'{value:.6g}' for value in row.tolist())}\n")
+
+
+def _open_cached_table(path: Path) -> WordVectorTable | None:
+    """Open a table that was made before; another file at its path may be the user's and is refused."""
+    if not path.exists():
+        return None
+    if path.is_dir() or read_head(path, len(MAGIC)) != MAGIC:
+        raise InputError(f"{format_path(path)} is no table of words and would be lost; name another file as cache")
+    return open_word_vector_table(path)
+
+
+def _build_vectors(table: WordVectorTable, rejects: Rejects) -> WordVectors:
+    skipped = table.facts.get("skipped")
+    counts = {str(why): int(n) for why, n in skipped.items()} if isinstance(skipped, dict) else {}
+    rejects.counts += Counter(counts)
+    return WordVectors(table.words, table.table, counts)
+
+
+def _convert(
+    path: Path, target: Path, limit: int | None, made_from: dict[str, Any], rejects: Rejects, progress: Progress
+) -> WordVectors:
+    layout, old_counts, n = _detect_layout(path), Counter(rejects.counts), 0
+    entries = (
+        _iterate_binary_rows(path, layout, rejects) if layout.binary else _iterate_text_rows(path, layout, rejects)
+    )
+
+    def rows() -> Iterator[_VectorRow]:
+        nonlocal n
+        words: set[str] = set()
+        total = limit if layout.n is None else min(layout.n, limit or layout.n)
+        with progress.stage("reading vectors", total, "words") as stage:
+            for where, word, row in entries:
+                stage.advance()
+                if word in words:
+                    rejects.add(where, "word that comes again", word[:60])
+                    continue
+                words.add(word)
+                n += 1
+                yield word, row
+                if n == limit:
+                    return
+                if n == MOST_WORDS:
+                    raise InputError(f"{format_path(path)} holds more than {MOST_WORDS:,} words; set a limit")
+        require_rows(n, path, rejects, "word vectors")
+
+    def facts() -> dict[str, Any]:
+        return {"made_from": made_from, "skipped": dict(rejects.counts - old_counts)}
+
+    write_word_vector_table(target, layout.dim, rows(), facts)
+    table = open_word_vector_table(target)
+    return WordVectors(table.words, table.table, dict(rejects.counts - old_counts))
+
+
+class _VectorLayout(NamedTuple):
+    n: int | None  # words that the first line promises
+    dim: int
+    binary: bool
+
+
+def _detect_layout(path: Path) -> _VectorLayout:
+    start = read_head(path, _HEAD)
+    first, _, body = start.partition(b"\n")
+    promised = first.split()
+    if len(promised) == 2 and all(cell.isdigit() and len(cell) < 20 for cell in promised):
+        n, dim = int(promised[0]), int(promised[1])
+        if not 0 < dim <= MOST_DIM or not 0 < n <= MOST_WORDS:
+            raise InputError(
+                f"{format_path(path)}:1 promises {n:,} words of {dim:,} dimensions; at most {MOST_WORDS:,} of "
+                f"{MOST_DIM:,} "
+                "can be read"
+            )
+        return _VectorLayout(n, dim, dim not in map(_count_values, _first_lines(body)) and _is_binary(body))
+    widths = Counter(width for line in _first_lines(start) if (width := _count_values(line)))
+    if b"\0" in start or not widths:
+        raise InputError(
+            f"{format_path(path)} is no file of word vectors; give text with a word and its numbers on each line, or "
+            "word2vec's binary form"
+        )
+    dim = widths.most_common(1)[0][0]
+    if dim > MOST_DIM:
+        raise InputError(f"{format_path(path)} has {dim:,} numbers a line; at most {MOST_DIM:,} dimensions can be read")
+    return _VectorLayout(None, dim, False)
+
+
+def _first_lines(start: bytes) -> list[bytes]:
+    lines = start.split(b"\n", 51)
+    return lines[:50] if len(start) < _HEAD // 2 else lines[: min(50, len(lines) - 1)]  # the last one may be cut off
+
+
+def _is_binary(content: bytes) -> bool:
+    return b"\0" in content or content.decode("utf-8", "replace").count("\ufffd") > 8
+
+
+def _count_values(line: bytes) -> int:
+    """Count the numbers at the end of a line, behind a word."""
+    cells = line.split()
+    n = 0
+    while n < len(cells) - 1 and _is_number(cells[-1 - n]):
+        n += 1
+    return n
+
+
+def _is_number(cell: bytes) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _iterate_text_rows(path: Path, layout: _VectorLayout, rejects: Rejects) -> Iterator[tuple[str, str, bytes]]:
+    n = 0
+    for number, line in iterate_bounded_numbered_lines(path, _LONGEST_LINE):
+        if (number == 1 and layout.n is not None) or (line is not None and not line.strip()):
+            continue
+        n, where = n + 1, f"{format_path(path)}:{number}"
+        try:
+            yield where, *_parse_line(line, layout.dim)
+        except RowError as error:
+            rejects.add(where, error.reason, error.detail)
+    if layout.n is not None and n < layout.n:
+        rejects.add(format_path(path), "fewer words than the first line promises", f"{n:,} of {layout.n:,}")
+
+
+def _parse_line(line: bytes | None, dim: int) -> _VectorRow:
+    if line is None:
+        raise RowError("line that is too long")
+    cells = line.replace(b"\t", b" ").rstrip(b" ").rsplit(b" ", dim)
+    word = cells[0].strip(b" ")
+    # some words of GloVe's have blanks in them (". . ."), but none ends in a number of its own
+    if len(cells) != dim + 1 or (b" " in word and _is_number(word.rpartition(b" ")[2])):
+        raise RowError("line with another number of values", f"{len(line.split()) - 1} and not {dim}")
+    try:
+        row = array("f", map(float, cells[1:])).tobytes()
+    except (ValueError, OverflowError) as error:
+        raise RowError("malformed value", str(error)) from error
+    return _decode_word(word), _check_finite(row)
+
+
+def _decode_word(letters: bytes) -> str:
+    if len(letters) > LONGEST_WORD:
+        raise RowError("word that is too long", repr(letters[:60]))
+    try:
+        word = letters.decode()
+    except UnicodeDecodeError as error:
+        raise RowError("word that is not UTF-8", repr(letters[:60])) from error
+    if not word or "\n" in word:
+        raise RowError("empty word, or one with an end of a line in it")
+    return word
+
+
+def _check_finite(row: bytes) -> bytes:
+    if not np.isfinite(np.frombuffer(row, np.float32)).all():
+        raise RowError("value that is not finite")
+    return row
+
+
+def _iterate_binary_rows(path: Path, layout: _VectorLayout, rejects: Rejects) -> Iterator[tuple[str, str, bytes]]:
+    n = cast(int, layout.n)
+    with explain_reading_errors(path), open_decompressed(path) as stream:
+        stream.readline(_HEAD)
+        pieces = _PieceReader(cast(IO[bytes], stream))
+        for number in range(1, n + 1):
+            letters, row = pieces.take_until_blank(), pieces.take(4 * layout.dim)
+            if letters is None or row is None:
+                raise InputError(
+                    f"{format_path(path)} is damaged or cut off at word {number:,} of the {n:,} that its first line "
+                    "promises; fetch it again"
+                )
+            where = f"{format_path(path)}, word {number:,}"
+            try:
+                yield (
+                    where,
+                    _decode_word(letters.lstrip(b"\n")),
+                    _check_finite(np.frombuffer(row, "<f4").astype("f4").tobytes()),
+                )
+            except RowError as error:
+                rejects.add(where, error.reason, error.detail)
+
+
+class _PieceReader:
+    """Stream cut at blanks, or by length."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._buffer, self._position = stream, b"", 0
+
+    def take_until_blank(self) -> bytes | None:
+        """Return the bytes before the next blank; None where it is too far, or there is none."""
+        self._fill_buffer(LONGEST_WORD + 2)
+        end = self._buffer.find(b" ", self._position, self._position + LONGEST_WORD + 2)
+        if end < 0:
+            return None
+        piece, self._position = self._buffer[self._position : end], end + 1
+        return piece
+
+    def take(self, n: int) -> bytes | None:
+        """Return the next n bytes; None where there are fewer."""
+        self._fill_buffer(n)
+        piece = self._buffer[self._position : self._position + n]
+        self._position += len(piece)
+        return piece if len(piece) == n else None
+
+    def _fill_buffer(self, n: int) -> None:
+        while len(self._buffer) - self._position < n and (more := self._stream.read(_BLOCK)):
+            self._buffer, self._position = self._buffer[self._position :] + more, 0

@@ -1,0 +1,133 @@
+"""Similarities of a query q and a label row w, dispatched on their type.
+
+Every similarity here has a gradient inside the plane of its two vectors,
+
+    ds/dq = a w + b q,    ds/dw = a q + c w,
+
+so `compute_slopes` returns (a, b, c) and one WARP step serves them all:
+
+    dot        s = q.w                 a = 1             b = 0             c = 0
+    Euclidean  s = -||q - w||          a = 1 / r         b = c = -1 / r          with r = max(||q - w||, tiny)
+    cosine     s = q.w / (|q| |w|)     a = 1 / (|q||w|)  b = -s / |q|^2    c = -s / |w|^2
+
+For the cosine |q| and |w| are at least `SHORTEST`; a length held there does not change with its vector, so b or c is 0.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+from wsabie.core.arrays import LANES
+from wsabie.kernels.compiler import INLINE, jit
+from wsabie.kernels.primitives.vectors import dot
+
+_TINY = np.float32(1e-6)
+SHORTEST = np.float32(1e-3)
+"""Least length of a vector for the cosine: below it the direction is noise, and the slope has no bounds."""
+
+
+class Dot(NamedTuple):
+    """Inner product plus a bias per label (all zeros unless `label_bias`)."""
+
+    table: Any  # (n_labels, padded dim) float32
+    bias: Any  # (n_labels,) float32
+
+
+class Euclidean(NamedTuple):
+    """Negative distance, plus a bias per label."""
+
+    table: Any
+    bias: Any
+
+
+class Cosine(NamedTuple):
+    """Cosine of the angle, plus a bias per label."""
+
+    table: Any
+    bias: Any
+
+
+@jit
+def _distance(q, w, width):
+    total = np.float32(0)
+    for k in range(LANES * len(width)):
+        gap = q[k] - w[k]
+        total += gap * gap
+    return max(np.float32(math.sqrt(total)), _TINY)
+
+
+@jit
+def _square(v, width):
+    return max(dot(v, v, width), SHORTEST * SHORTEST)
+
+
+@jit
+def _per_lengths(q, w, width):
+    return np.float32(1) / np.float32(math.sqrt(_square(q, width) * _square(w, width)))
+
+
+@jit
+def _shortening(s, square):
+    """Return the slope of the cosine s in the vector's length; 0 where the length is held at the shortest."""
+    return -s / square if square > SHORTEST * SHORTEST else np.float32(0)
+
+
+def _score_dot(labels, q, y, width):
+    return dot(q, labels.table[y], width) + labels.bias[y]
+
+
+def _score_euclidean(labels, q, y, width):
+    return labels.bias[y] - _distance(q, labels.table[y], width)
+
+
+def _score_cosine(labels, q, y, width):
+    w = labels.table[y]
+    return dot(q, w, width) * _per_lengths(q, w, width) + labels.bias[y]
+
+
+def _slopes_dot(labels, q, y, width):
+    unit, zero = np.float32(1), np.float32(0)
+    return unit, zero, zero
+
+
+def _slopes_euclidean(labels, q, y, width):
+    a = np.float32(1) / _distance(q, labels.table[y], width)
+    return a, -a, -a
+
+
+def _slopes_cosine(labels, q, y, width):
+    w = labels.table[y]
+    a = _per_lengths(q, w, width)
+    s = dot(q, w, width) * a
+    return a, _shortening(s, _square(q, width)), _shortening(s, _square(w, width))
+
+
+_SCORE: dict[type, Callable[..., Any]] = {Dot: _score_dot, Euclidean: _score_euclidean, Cosine: _score_cosine}
+_SLOPES: dict[type, Callable[..., Any]] = {
+    Dot: _slopes_dot,
+    Euclidean: _slopes_euclidean,
+    Cosine: _slopes_cosine,
+}
+
+
+def score_similarity(labels: Any, q: Any, y: int, width: Any) -> Any:
+    """Return the similarity of the query and label row y."""
+    return _SCORE[type(labels)](labels, q, y, width)
+
+
+def compute_slopes(labels: Any, q: Any, y: int, width: Any) -> Any:
+    """Return (a, b, c) of the gradient at (q, row y)."""
+    return _SLOPES[type(labels)](labels, q, y, width)
+
+
+@overload(score_similarity, jit_options=INLINE)
+def _score(labels, q, y, width):
+    return _SCORE[labels.instance_class]
+
+
+@overload(compute_slopes, jit_options=INLINE)
+def _slopes(labels, q, y, width):
+    return _SLOPES[labels.instance_class]

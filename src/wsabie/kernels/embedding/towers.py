@@ -1,0 +1,301 @@
+"""Towers encode entity i to a point q, and pass a gradient g back to its rows, dispatched on type.
+
+Linear   q = sum_j x_ij V_j     rows of V move by step * x_ij * g, then each is projected
+Dense    the same with every x_ij present
+Lookup   q = T[ids_i]           one free vector per entity
+Frozen   q = T[ids_i]           fixed vectors
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+from wsabie.kernels.compiler import INLINE, jit, jit_entry
+from wsabie.kernels.primitives.binary_search import find_first_at_least
+from wsabie.kernels.primitives.vector_registers import add_scaled, load_point, make_origin, store_point
+from wsabie.kernels.primitives.vectors import clip_point_norm, clip_vector_norm, set_to_zero, step_point, step_vector
+
+LINE = 64
+"""Marks that are tested together."""
+
+_TILE_BYTES = 1 << 18  # of a table: stays in the second cache level beside what else a block reads
+_LEAST = 8  # non-zeros of a row in a tile, or looking for them takes longer than they do
+
+
+class LinearTower(NamedTuple):
+    """Tower V x for sparse x."""
+
+    table: Any  # V: (n_features, padded dim) float32
+    indptr: Any  # (n + 1,) int64
+    indices: Any  # (nnz,) int32
+    data: Any  # (nnz,) float32
+    tile: int  # features that a block's rows are taken through at a time (`choose_tile_size`)
+
+
+class DenseTower(NamedTuple):
+    """Tower V x for dense x."""
+
+    table: Any  # V: (n_features, padded dim) float32
+    rows: Any  # (n, n_features) float32
+
+
+class LookupTower(NamedTuple):
+    """Tower of one free vector per entity."""
+
+    table: Any  # (n_entities, padded dim) float32
+    ids: Any  # (n,) int32
+
+
+class FrozenTower(NamedTuple):
+    """Tower of one fixed vector per entity."""
+
+    table: Any  # (n_entities, padded dim) float32
+    ids: Any  # (n,) int32
+
+
+class TileScratch(NamedTuple):
+    """Scratch for the tiles of a block."""
+
+    places: Any  # (threads, slots) int64: how far a thread has come in the non-zeros of each slot
+    touched: Any  # (features, in whole lines) uint8: whose rows have moved; zero between blocks
+
+
+def allocate_tile_scratch(n_threads: int, slots: int, n_features: int) -> TileScratch:
+    """Allocate scratch for the slots of a block."""
+    return TileScratch(np.zeros((n_threads, slots), np.int64), np.zeros(-(-n_features // LINE) * LINE, np.uint8))
+
+
+def choose_tile_size(table: Any, indptr: Any) -> int:
+    """Return the number of features to take at a time."""
+    n, width = map(int, table.shape)
+    per_row = max(int(indptr[-1]) - int(indptr[0]), 1) / max(len(indptr) - 1, 1)
+    return max(_TILE_BYTES // (4 * width), int(_LEAST * n / per_row), 1)
+
+
+def _encode_linear(tower, i, q, width):
+    point = make_origin(width)
+    for p in range(tower.indptr[i], tower.indptr[i + 1]):
+        point = add_scaled(point, tower.data[p], load_point(tower.table[tower.indices[p]], width))
+    store_point(q, point)
+
+
+def _encode_dense(tower, i, q, width):
+    point = make_origin(width)
+    for j in range(tower.rows.shape[1]):
+        point = add_scaled(point, tower.rows[i, j], load_point(tower.table[j], width))
+    store_point(q, point)
+
+
+def _encode_lookup(tower, i, q, width):
+    store_point(q, load_point(tower.table[tower.ids[i]], width))
+
+
+def _backprop_linear(tower, i, g, rule, width):
+    direction = load_point(g, width)
+    for p in range(tower.indptr[i], tower.indptr[i + 1]):
+        _move(tower.table[tower.indices[p]], tower.data[p], direction, rule, width)
+
+
+def _backprop_dense(tower, i, g, rule, width):
+    direction = load_point(g, width)
+    for j in range(tower.rows.shape[1]):
+        _move(tower.table[j], tower.rows[i, j], direction, rule, width)
+
+
+def _backprop_lookup(tower, i, g, rule, width):
+    _move(tower.table[tower.ids[i]], np.float32(1), load_point(g, width), rule, width)
+
+
+@jit
+def _move(row, x, direction, rule, width):
+    step_vector(row, rule.keep_rows, rule.step_rows * x, direction, rule.max_norm_rows, width)
+
+
+def _backprop_frozen(tower, i, g, rule, width):
+    return
+
+
+_ENCODE: dict[type, Callable[..., Any]] = {
+    LinearTower: _encode_linear,
+    DenseTower: _encode_dense,
+    LookupTower: _encode_lookup,
+    FrozenTower: _encode_lookup,
+}
+_BACKPROP: dict[type, Callable[..., Any]] = {
+    LinearTower: _backprop_linear,
+    DenseTower: _backprop_dense,
+    LookupTower: _backprop_lookup,
+    FrozenTower: _backprop_frozen,
+}
+
+
+def encode_entity(tower: Any, i: int, q: Any, width: Any) -> Any:
+    """Encode entity i to q."""
+    return _ENCODE[type(tower)](tower, i, q, width)
+
+
+def backprop_entity(tower: Any, i: int, g: Any, rule: Any, width: Any) -> Any:
+    """Decay the rows behind entity i, move them by step_rows * (d point / d row) * g and project them."""
+    return _BACKPROP[type(tower)](tower, i, g, rule, width)
+
+
+@overload(encode_entity, jit_options=INLINE)
+def _encode(tower, i, q, width):
+    return _ENCODE[tower.instance_class]
+
+
+@overload(backprop_entity, jit_options=INLINE)
+def _backprop(tower, i, g, rule, width):
+    return _BACKPROP[tower.instance_class]
+
+
+@jit_entry
+def encode_rows(tower, lo, hi, out, width):
+    """Encode the entities lo..hi-1 to rows of out."""
+    for i in range(lo, hi):
+        encode_entity(tower, i, out[i], width)
+
+
+def _encode_block_linear(tower, rows, block, lo, hi, t, width):
+    places = block.marks.places[t]
+    for b in range(lo, hi):
+        places[b] = tower.indptr[rows[block.order[b]]]
+        set_to_zero(block.queries[b], width)
+    for first in range(0, len(tower.table), tower.tile):
+        for b in range(lo, hi):
+            p, end = places[b], tower.indptr[rows[block.order[b]] + 1]
+            point = load_point(block.queries[b], width)
+            while p < end and tower.indices[p] < first + tower.tile:
+                point = add_scaled(point, tower.data[p], load_point(tower.table[tower.indices[p]], width))
+                p += 1
+            store_point(block.queries[b], point)
+            places[b] = p
+
+
+def _encode_block_singly(tower, rows, block, lo, hi, t, width):
+    for b in range(lo, hi):
+        encode_entity(tower, rows[block.order[b]], block.queries[b], width)
+
+
+def _scatter_linear(tower, rows, block, rule, owner, n_owners, bounds, width):
+    places, touched, end = block.marks.places[owner], block.marks.touched, bounds[owner + 1]
+    for b in range(len(block.order)):
+        i = rows[block.order[b]]
+        places[b] = find_first_at_least(tower.indices, tower.indptr[i], tower.indptr[i + 1], bounds[owner])
+    for first in range(bounds[owner], end, tower.tile):
+        last, n_moved = min(first + tower.tile, end), 0
+        for b in range(len(block.order)):
+            if block.moved[b]:
+                p, hi = places[b], tower.indptr[rows[block.order[b]] + 1]
+                places[b] = _move_some(tower, p, hi, last, block.directions[b], touched, rule, width)
+                n_moved += places[b] - p
+        if (last - first) // LINE <= n_moved:
+            _project_touched(tower.table, touched, first, last, rule, width)
+        else:  # so many features, and so few of them here, that the marks are the longer way
+            for b in range(len(block.order)):
+                if block.moved[b]:
+                    lo = tower.indptr[rows[block.order[b]]]
+                    _project_before(tower, lo, places[b], first, touched, rule, width)
+
+
+@jit
+def _move_some(tower, p, hi, last, g, touched, rule, width):
+    """Move the rows of the non-zeros from p to hi or feature `last`; return the place of the next one."""
+    direction = load_point(g, width)
+    while p < hi and tower.indices[p] < last:
+        j = tower.indices[p]
+        row = tower.table[j]
+        store_point(row, step_point(load_point(row, width), rule.keep_rows, rule.step_rows * tower.data[p], direction))
+        touched[j] = 1
+        p += 1
+    return p
+
+
+@jit
+def _project_touched(table, touched, first, last, rule, width):
+    """Project the rows first..last-1 that have moved, and clear their marks."""
+    for line in range(first - first % LINE, last, LINE):
+        any_moved = touched[line]
+        for j in range(line + 1, line + LINE):
+            any_moved |= touched[j]
+        if any_moved:
+            for j in range(max(line, first), min(line + LINE, last)):
+                if touched[j]:
+                    clip_vector_norm(table[j], rule.max_norm_rows, width)
+                    touched[j] = 0
+
+
+@jit
+def _project_before(tower, lo, p, first, touched, rule, width):
+    """Project the moved rows of the non-zeros before p, down to lo or feature `first`."""
+    while p > lo and tower.indices[p - 1] >= first:
+        p -= 1
+        j = tower.indices[p]
+        if touched[j]:
+            clip_vector_norm(tower.table[j], rule.max_norm_rows, width)
+            touched[j] = 0
+
+
+def _scatter_dense(tower, rows, block, rule, owner, n_owners, bounds, width):
+    for j in range(bounds[owner], bounds[owner + 1]):
+        point, any_moved = load_point(tower.table[j], width), False
+        for b in range(len(block.order)):
+            if block.moved[b]:
+                x = tower.rows[rows[block.order[b]], j]
+                point = step_point(point, rule.keep_rows, rule.step_rows * x, load_point(block.directions[b], width))
+                any_moved = True
+        if any_moved:
+            store_point(tower.table[j], clip_point_norm(point, rule.max_norm_rows))
+
+
+def _scatter_lookup(tower, rows, block, rule, owner, n_owners, bounds, width):
+    for b in range(len(block.order)):
+        i = rows[block.order[b]]
+        if block.moved[b] and tower.ids[i] % n_owners == owner:
+            backprop_entity(tower, i, block.directions[b], rule, width)
+
+
+def _scatter_frozen(tower, rows, block, rule, owner, n_owners, bounds, width):
+    return
+
+
+_ENCODE_BLOCK: dict[type, Callable[..., Any]] = {
+    LinearTower: _encode_block_linear,
+    DenseTower: _encode_block_singly,
+    LookupTower: _encode_block_singly,
+    FrozenTower: _encode_block_singly,
+}
+_SCATTER: dict[type, Callable[..., Any]] = {
+    LinearTower: _scatter_linear,
+    DenseTower: _scatter_dense,
+    LookupTower: _scatter_lookup,
+    FrozenTower: _scatter_frozen,
+}
+
+
+def encode_block(tower: Any, rows: Any, block: Any, lo: int, hi: int, t: int, width: Any) -> Any:
+    """Encode a block's slots lo..hi-1, of the items in `rows`, into its queries, in thread t."""
+    return _ENCODE_BLOCK[type(tower)](tower, rows, block, lo, hi, t, width)
+
+
+def backprop_block(
+    tower: Any, rows: Any, block: Any, rule: Any, owner: int, n_owners: int, bounds: Any, width: Any
+) -> Any:
+    """Run `backprop_entity` on a block's directions in order, for the rows that `owner` owns.
+
+    Rows behind features are projected once, after all their moves; free vectors after each.
+    Its features are bounds[owner]..bounds[owner + 1] - 1, its free vectors those whose number leaves the rest `owner`.
+    """
+    return _SCATTER[type(tower)](tower, rows, block, rule, owner, n_owners, bounds, width)
+
+
+@overload(encode_block, jit_options=INLINE)
+def _encode_block(tower, rows, block, lo, hi, t, width):
+    return _ENCODE_BLOCK[tower.instance_class]
+
+
+@overload(backprop_block, jit_options=INLINE)
+def _scatter(tower, rows, block, rule, owner, n_owners, bounds, width):
+    return _SCATTER[tower.instance_class]

@@ -1,0 +1,275 @@
+"""Best k of a row of scores, in one heap per row, updated tile by tile.
+
+A heap slot is a (score, label) pair; the root is the worst of the k. A pair is better when its score is
+higher, or equal with a lower label id. Tiles come in ascending order of their labels, so a later label must
+be strictly better than the root to enter. Minus infinity marks what is no candidate: it never enters, and
+empty slots keep label -1 and score -inf.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.core import types
+from numba.extending import overload
+
+from wsabie.core.arrays import LANES
+from wsabie.kernels.compiler import INLINE, jit, jit_entry, jit_noinline
+from wsabie.kernels.primitives.float16 import to_float32
+from wsabie.kernels.primitives.vector_registers import has_coordinate_beyond, load_point
+
+CHUNK = 64
+"""Scores compared with the k-th best at once; one vectorised test rejects most chunks."""
+_WIDTH = (None,) * (CHUNK // LANES)
+
+
+class TopKHeap(NamedTuple):
+    """Best k of each row: a heap while scanning, best first after `sort_topk`."""
+
+    scores: Any  # (n_rows, k), dtype of the scores
+    labels: Any  # (n_rows, k) int64
+
+
+def allocate_heap(n_rows: int, k: int, dtype: Any = np.float32) -> TopKHeap:
+    """Return an empty heap: scores -inf, labels -1.
+
+    Examples
+    --------
+    >>> allocate_heap(1, 2).labels
+    array([[-1, -1]])
+    """
+    return TopKHeap(np.full((n_rows, k), -np.inf, dtype), np.full((n_rows, k), -1, np.int64))
+
+
+@jit
+def _better(score, label, other_score, other_label):
+    return score > other_score or (score == other_score and label < other_label)
+
+
+@jit
+def sift_down(scores, labels, size, hole, score, label):
+    """Put the pair into the hole and let it sink below everything worse."""
+    while 2 * hole + 1 < size:
+        child = 2 * hole + 1
+        if child + 1 < size and _better(scores[child], labels[child], scores[child + 1], labels[child + 1]):
+            child += 1
+        if not _better(score, label, scores[child], labels[child]):
+            break
+        scores[hole] = scores[child]
+        labels[hole] = labels[child]
+        hole = child
+    scores[hole] = score
+    labels[hole] = label
+
+
+@jit_noinline
+def _offer(row, start, stop, first, scores, labels):
+    """Offer row[start:stop] to the heap one by one; return how many were NaN."""
+    bad = 0
+    for j in range(start, stop):
+        score = row[j]
+        if not (score <= scores[0]):
+            if score != score:
+                bad += 1
+            else:
+                sift_down(scores, labels, len(scores), 0, score, first + j)
+    return bad
+
+
+def _chunk_beyond(row, start, worst):
+    """Return True if a score of the chunk is better than `worst`, or NaN."""
+    beyond = False
+    for j in range(start, start + CHUNK):
+        beyond |= not (row[j] <= worst)
+    return beyond
+
+
+@overload(_chunk_beyond, jit_options=INLINE)
+def _(row, start, worst):
+    if row.dtype == types.float32:  # the compiler itself needs five times as long, or more
+        return lambda row, start, worst: has_coordinate_beyond(load_point(row[start : start + CHUNK], _WIDTH), worst)
+    return _chunk_beyond
+
+
+@jit
+def _scan_row(row, first, scores, labels):
+    bad = 0
+    end = len(row) // CHUNK * CHUNK
+    for start in range(0, end, CHUNK):
+        if _chunk_beyond(row, start, scores[0]):
+            bad += _offer(row, start, start + CHUNK, first, scores, labels)
+    return bad + _offer(row, end, len(row), first, scores, labels)
+
+
+@jit_entry
+def scan_topk(tile, first, heap, lo, hi):
+    """Offer the tile's rows lo..hi-1 to the same rows of the heap; column 0 is label `first`.
+
+    Parameters
+    ----------
+    tile : (n_rows, width) float32 or float64
+    first : int
+    heap : TopKHeap with n_rows rows, changed in place
+    lo, hi : int
+        So that several threads can share one tile.
+
+    Returns
+    -------
+    int
+        Number of NaN scores, which never enter the heap.
+    """
+    bad = 0
+    for i in range(lo, hi):
+        bad += _scan_row(tile[i], first, heap.scores[i], heap.labels[i])
+    return bad
+
+
+@jit_entry
+def sort_topk(heap, lo, hi):
+    """Sort any rows lo..hi-1 in place: best first, ties by label id, empty slots last."""
+    for i in range(lo, hi):
+        scores, labels = heap.scores[i], heap.labels[i]
+        for hole in range(len(scores) // 2 - 1, -1, -1):
+            sift_down(scores, labels, len(scores), hole, scores[hole], labels[hole])
+        for size in range(len(scores) - 1, 0, -1):
+            score, label = scores[size], labels[size]
+            scores[size], labels[size] = scores[0], labels[0]
+            sift_down(scores, labels, size, 0, score, label)
+
+
+@jit_entry
+def hide_labels(tile, first, hidden):
+    """Set the labels in `hidden`, Lists over the tile's rows, to -inf; column 0 is label `first`.
+
+    Labels outside the tile's columns are passed over.
+    """
+    for i in range(len(tile)):
+        listed = hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
+        for p in range(np.searchsorted(listed, first), len(listed)):
+            if listed[p] >= first + tile.shape[1]:
+                break
+            tile[i, listed[p] - first] = -np.inf
+
+
+@jit_entry
+def score_pairs(table, stride, queries, labels, distances, out, lo, hi):
+    """Compute inner products, or squared distances, of the rows lo..hi-1 with the labels listed for each.
+
+    The order of the sum depends on the number of dimensions alone: equal vectors have equal bits, wherever they stand,
+    which a matrix product does not promise.
+
+    Parameters
+    ----------
+    table : 1-D float32, or halves (`wsabie.kernels.primitives.float16`)
+        Label y is table[y * stride : y * stride + dim].
+    stride : int
+    queries : (n_rows, dim) float32, C order
+    labels : (n_rows, k) int64
+        -1: no label, which scores -inf (as a distance inf).
+    distances : bool
+    out : (n_rows, k) float32, filled in place
+    lo, hi : int
+    """
+    for i in range(lo, hi):
+        q = queries[i]
+        for j in range(labels.shape[1]):
+            y = labels[i, j]
+            w = table[max(y, 0) * stride :]
+            if y < 0:
+                out[i, j] = np.float32(math.inf) if distances else np.float32(-math.inf)
+            elif distances:
+                out[i, j] = _squared_distance(q, w)
+            else:
+                out[i, j] = _product(q, w)
+
+
+@jit
+def _two_with_four(v, w, q0, q1, q2, q3):
+    """Return the inner products of two vectors with four queries; each number is read once for several."""
+    v0 = v1 = v2 = v3 = w0 = w1 = w2 = w3 = np.float32(0)
+    for d in range(len(q0)):
+        v0 += to_float32(v[d]) * q0[d]
+        v1 += to_float32(v[d]) * q1[d]
+        v2 += to_float32(v[d]) * q2[d]
+        v3 += to_float32(v[d]) * q3[d]
+        w0 += to_float32(w[d]) * q0[d]
+        w1 += to_float32(w[d]) * q1[d]
+        w2 += to_float32(w[d]) * q2[d]
+        w3 += to_float32(w[d]) * q3[d]
+    return v0, v1, v2, v3, w0, w1, w2, w3
+
+
+@jit_entry
+def score_few_queries(table, stride, first, queries, out):
+    """Compute inner products of few queries with the labels first, first + 1, ...
+
+    A matrix product first packs the table, which takes longer than few products. This kernel reads each label's vector
+    once, in place. The order of a sum differs at the edges.
+
+    Parameters
+    ----------
+    table : 1-D float32 or halves
+        As for `score_pairs`.
+    stride, first : int
+    queries : (n_rows, dim) float32, C order
+    out : (n_rows, n_labels) float32, filled in place
+    """
+    n, width = out.shape
+    if n == 1:
+        _score_one(table, stride, first, queries[0], out[0])
+        return
+    n_in_fours, pairs = n - n % 4, width - width % 2
+    for j in range(0, pairs, 2):
+        v = table[(first + j) * stride :]
+        w = table[(first + j + 1) * stride :]
+        for i in range(0, n_in_fours, 4):
+            (
+                out[i, j], out[i + 1, j], out[i + 2, j], out[i + 3, j],
+                out[i, j + 1], out[i + 1, j + 1], out[i + 2, j + 1], out[i + 3, j + 1],
+            ) = _two_with_four(v, w, queries[i], queries[i + 1], queries[i + 2], queries[i + 3])  # fmt: skip
+        for i in range(n_in_fours, n):
+            out[i, j] = _product(queries[i], v)
+            out[i, j + 1] = _product(queries[i], w)
+    for j in range(pairs, width):
+        for i in range(n):
+            out[i, j] = _product(queries[i], table[(first + j) * stride :])
+
+
+@jit
+def _score_one(table, stride, first, q, out):
+    """Score a single query with four vectors at a time, so that its numbers are read once for them."""
+    fours = len(out) - len(out) % 4
+    for j in range(0, fours, 4):
+        offset = (first + j) * stride
+        t, u, v, w = (
+            table[offset:],
+            table[offset + stride :],
+            table[offset + 2 * stride :],
+            table[offset + 3 * stride :],
+        )
+        a = b = c = d = np.float32(0)
+        for k in range(len(q)):
+            a += to_float32(t[k]) * q[k]
+            b += to_float32(u[k]) * q[k]
+            c += to_float32(v[k]) * q[k]
+            d += to_float32(w[k]) * q[k]
+        out[j], out[j + 1], out[j + 2], out[j + 3] = a, b, c, d
+    for j in range(fours, len(out)):
+        out[j] = _product(q, table[(first + j) * stride :])
+
+
+@jit
+def _product(q, w):
+    total = np.float32(0)
+    for d in range(len(q)):
+        total += q[d] * to_float32(w[d])
+    return total
+
+
+@jit
+def _squared_distance(q, w):
+    total = np.float32(0)
+    for d in range(len(q)):
+        gap = q[d] - to_float32(w[d])
+        total += gap * gap
+    return total

@@ -1,0 +1,140 @@
+"""Deterministic training loop: blocks against frozen tables, then moves by one owner per row.
+
+Phase 1, parallel over examples: `fill_slots` computes query, violator, weight and direction of each example of the
+block; no table moves. Phase 2, parallel over rows: `apply_label_steps` and the pattern's `backprop_query_block` make
+all steps of the rows of one owner, in the order of the examples. The owner of a row does not change its steps, so the
+bits are the same for any number of threads, and no two threads write the same row of a table.
+"""
+
+from typing import Any, NamedTuple
+
+from wsabie.kernels.compiler import jit, jit_entry
+from wsabie.kernels.embedding.candidates import (
+    backprop_candidates,
+    gather_candidates,
+    locate_positive,
+    update_and_clip_label,
+)
+from wsabie.kernels.embedding.relation_patterns import backprop_query_block, encode_query_block, load_query
+from wsabie.kernels.primitives.thread_barrier import wait_for_threads
+from wsabie.kernels.primitives.vectors import set_to_zero
+from wsabie.kernels.training.warp import count_negatives, warp_step
+
+
+class ExampleBlock(NamedTuple):
+    """Visits with their proposed steps, shared by threads; slot b belongs to the block's b-th visit.
+
+    The block of a whole pass has room for the proposals of its largest part only.
+    """
+
+    order: Any  # (slots,) int64: the visits of the block
+    firsts: Any  # (slots + 1,) int64: slot b's pairs begin at firsts[b] - firsts[0] in the last three
+    queries: Any  # (slots, padded dim) float32
+    directions: Any  # (slots, padded dim) float32
+    moved: Any  # (slots,) bool
+    losses: Any  # (slots,) float64
+    positives: Any  # (pairs,) int64
+    violators: Any  # (pairs,) int64, -1 = no step
+    weights: Any  # (pairs,) float32
+    marks: Any  # `towers.Marks`
+
+
+@jit_entry
+def run_blocks(
+    pattern,
+    labels,
+    targets,
+    rule,
+    sampler,
+    visits,
+    cuts,
+    lo,
+    hi,
+    bounds,
+    label_bounds,
+    counts,
+    t,
+    counters,
+    loss,
+    width,
+):
+    """Run the part of thread t in blocks lo..hi-1, the first being visits.order[cuts[lo]:cuts[lo + 1]].
+
+    Every thread of `counts` (`wait_for_threads`) must run this function; when one fails, the others leave after their
+    phase. `bounds` delimit the rows of the query's tower that a thread owns, `label_bounds` those of the candidates;
+    `counters` and `loss` belong to the thread.
+    """
+    n = len(counts) - 1
+    for number in range(lo, hi):
+        block = slice_block(visits, cuts[number], cuts[number + 1])
+        slots = len(block.order)
+        first, last = slots * t // n, slots * (t + 1) // n
+        gathered = gather_candidates(labels, targets, rule, block, t, n, width)
+        if gathered and not wait_for_threads(counts, t):
+            return
+        encode_query_block(pattern, targets.rows, 0, block, first, last, t, width)
+        fill_slots(pattern, labels, targets, rule, sampler, block, first, last, counters, width)
+        if not wait_for_threads(counts, t):
+            return
+        apply_label_steps(pattern, labels, targets, rule, block, t, n, width)
+        if gathered and not wait_for_threads(counts, t):
+            return
+        backprop_query_block(pattern, targets.rows, 0, block, rule, t, n, bounds, width)
+        backprop_candidates(labels, block, rule, t, n, label_bounds, width)
+        if t == 0:
+            for b in range(slots):
+                loss[0] += block.losses[b]
+        if not wait_for_threads(counts, t):
+            return
+
+
+@jit
+def slice_block(visits, lo, hi):
+    """Return the visits lo..hi-1 as a block."""
+    return ExampleBlock(
+        visits.order[lo:hi],
+        visits.firsts[lo : hi + 1],
+        visits.queries,
+        visits.directions,
+        visits.moved,
+        visits.losses,
+        visits.positives,
+        visits.violators,
+        visits.weights,
+        visits.marks,
+    )
+
+
+@jit
+def fill_slots(pattern, labels, targets, rule, sampler, block, lo, hi, counters, width):
+    """Fill slots lo..hi-1, whose queries are encoded already."""
+    for b in range(lo, hi):
+        visit, place = block.order[b], block.firsts[b] - block.firsts[0]
+        i = targets.rows[visit]
+        q, g = load_query(pattern, i, 0, block.queries[b], width), block.directions[b]
+        set_to_zero(g, width)
+        moved, loss, n = False, 0.0, count_negatives(targets, labels, i)
+        for pair in range(targets.starts[visit], targets.starts[visit + 1]):
+            y = locate_positive(labels, targets, pair, place)
+            y, v, weight, lost = warp_step(targets, labels, rule, sampler, i, n, pair, y, q, g, counters, width)
+            loss += lost
+            block.positives[place] = y
+            block.violators[place] = v
+            block.weights[place] = weight
+            moved = moved or v >= 0
+            place += 1
+        block.moved[b] = moved
+        block.losses[b] = loss
+
+
+@jit
+def apply_label_steps(pattern, labels, targets, rule, block, owner, n_owners, width):
+    """Apply the steps of the labels that `owner` owns, one after the other."""
+    for b in range(len(block.order)):
+        q = load_query(pattern, targets.rows[block.order[b]], 0, block.queries[b], width)
+        for place in range(block.firsts[b] - block.firsts[0], block.firsts[b + 1] - block.firsts[0]):
+            y, v, weight = block.positives[place], block.violators[place], block.weights[place]
+            if v >= 0 and y % n_owners == owner:
+                update_and_clip_label(labels, rule, y, q, weight, width)
+            if v >= 0 and v % n_owners == owner:
+                update_and_clip_label(labels, rule, v, q, -weight, width)

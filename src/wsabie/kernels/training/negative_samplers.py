@@ -1,0 +1,199 @@
+"""Samplers of negatives, dispatched on their type by `draw_label(sampler, labels, q, counter, width)`.
+
+Random numbers are a hash of a counter, so later draws are known beforehand where they do not depend on the query.
+`prefetch_draws` fetches those labels into the cache while others are scored.
+
+Uniform    every label alike: the only sampler whose number of draws estimates a rank
+Weighted   with chances from an alias table (Walker 1977), such as frequency^p
+Adaptive   a factor f with chance proportional to |q_f| sigma_f, then a rank r of the labels in the order of that
+           factor, from the front where q_f >= 0, else from the back (Guo et al. 2018, section 4; docs/conventions.md)
+FullSort   a rank r of the labels ordered by their score of q itself, which `AdaptiveSamplerState` approximates (Guo et
+           al. 2018, section 3)
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+from wsabie.core.arrays import LANES
+from wsabie.kernels.compiler import INLINE, jit, jit_noinline
+from wsabie.kernels.embedding.candidates import prefetch_label, score_label
+from wsabie.kernels.primitives.random_numbers import advance_counter, draw_below, mix_bits
+
+_LOW, _S32 = np.uint64(0xFFFFFFFF), np.uint64(32)
+_UNIT = np.float32(2**-24)
+
+PREFETCH_DISTANCE = 16
+"""Draws that are prefetched at most: about as many as fit into the latency of memory."""
+
+
+class AliasTable(NamedTuple):
+    """Alias table of chances of 0 .. n - 1; a draw reads one place."""
+
+    cuts: Any  # (n,) uint64: place i keeps a draw whose low 32 bits are below cuts[i] ...
+    aliases: Any  # (n,) int32: ... and else hands it to aliases[i]
+
+
+class UniformSamplerState(NamedTuple):
+    """State of a uniform sampler."""
+
+    n_labels: Any  # int64
+
+
+class WeightedSamplerState(NamedTuple):
+    """State of a sampler with a chance per label."""
+
+    chances: AliasTable
+
+
+class AdaptiveSamplerState(NamedTuple):
+    """State of the adaptive sampler: labels in the order of each factor, as far as the ranks reach."""
+
+    spread: Any  # (padded dim,) float32: standard deviation of each factor over the labels
+    front: Any  # (dim, n_ranks) int32: the labels of highest coordinate, highest first
+    back: Any  # (dim, n_ranks) int32: those of lowest coordinate, lowest first
+    ranks: AliasTable  # chances of the ranks
+
+
+class FullSortSamplerState(NamedTuple):
+    """State of a sampler that sorts all labels by score for every draw."""
+
+    scores: Any  # (n_labels,) float32, scratch
+    order: Any  # (n_labels,) int32, scratch
+    ranks: AliasTable
+
+
+class PoolSamplerState(NamedTuple):
+    """State of a uniform sampler over the slots of a block (`wsabie.kernels.embedding.candidate_pools`)."""
+
+
+@jit
+def draw_from_alias(alias, counter):
+    """Draw a number with the chances of the table."""
+    bits = mix_bits(counter)
+    place = np.int64(((bits >> _S32) * np.uint64(len(alias.cuts))) >> _S32)
+    return place if (bits & _LOW) < alias.cuts[place] else np.int64(alias.aliases[place])
+
+
+@jit
+def draw_unit(counter):
+    """Draw a number in [0, 1)."""
+    return np.float32(mix_bits(counter) >> np.uint64(40)) * _UNIT
+
+
+def _draw_uniform(sampler, labels, q, counter, width):
+    return draw_below(counter, sampler.n_labels)
+
+
+def _draw_weighted(sampler, labels, q, counter, width):
+    return draw_from_alias(sampler.chances, counter)
+
+
+@jit
+def draw_factor(spread, n_factors, q, counter, width):
+    """Draw a factor with chance |q_f| sigma_f; every factor alike where all are 0."""
+    total = np.float32(0)
+    for k in range(LANES * len(width)):
+        total += abs(q[k]) * spread[k]
+    if not total > 0:
+        return draw_below(counter, n_factors)
+    remainder, f = draw_unit(counter) * total - abs(q[0]) * spread[0], 0
+    while remainder >= 0 and f + 1 < n_factors:
+        f += 1
+        remainder -= abs(q[f]) * spread[f]
+    return np.int64(f)
+
+
+def _draw_adaptive(sampler, labels, q, counter, width):
+    f = draw_factor(sampler.spread, len(sampler.front), q, counter, width)
+    r = draw_from_alias(sampler.ranks, mix_bits(counter))
+    return np.int64(sampler.front[f, r]) if q[f] >= 0 else np.int64(sampler.back[f, r])
+
+
+@jit
+def _ranks_before(scores, a, b):
+    """Return True if label a comes before b: higher score, or the same and a lower number."""
+    return scores[a] > scores[b] or (scores[a] == scores[b] and a < b)
+
+
+@jit_noinline
+def select_label_of_rank(scores, order, r):
+    """Return the label with r others before it, by quickselect; `order` is scratch."""
+    for y in range(len(order)):
+        order[y] = y
+    lo, hi = 0, len(order) - 1
+    while lo < hi:
+        pivot, i, j = order[(lo + hi) >> 1], lo, hi
+        while i <= j:
+            while _ranks_before(scores, order[i], pivot):
+                i += 1
+            while _ranks_before(scores, pivot, order[j]):
+                j -= 1
+            if i <= j:
+                order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+        if r <= j:
+            hi = j
+        elif r >= i:
+            lo = i
+        else:
+            break
+    return np.int64(order[r])
+
+
+def _draw_full_sort(sampler, labels, q, counter, width):
+    for y in range(len(sampler.scores)):
+        sampler.scores[y] = score_label(labels, q, y, width)
+    return select_label_of_rank(sampler.scores, sampler.order, draw_from_alias(sampler.ranks, mix_bits(counter)))
+
+
+def _draw_from_pool(sampler, labels, q, counter, width):
+    return draw_below(counter, labels.drawn[0])
+
+
+def _prefetch_uniform(sampler, labels, counter, t, width):
+    if t < PREFETCH_DISTANCE:  # two for each draw, so that a short search prefetches little in vain
+        prefetch_label(labels, draw_below(advance_counter(counter, t + 1), sampler.n_labels), width)
+        prefetch_label(labels, draw_below(advance_counter(counter, t + 2), sampler.n_labels), width)
+    else:
+        prefetch_label(labels, draw_below(advance_counter(counter, PREFETCH_DISTANCE + 1), sampler.n_labels), width)
+
+
+def _prefetch_nothing(sampler, labels, counter, t, width):
+    return
+
+
+_DRAW: dict[type, Callable[..., Any]] = {
+    UniformSamplerState: _draw_uniform,
+    WeightedSamplerState: _draw_weighted,
+    AdaptiveSamplerState: _draw_adaptive,
+    FullSortSamplerState: _draw_full_sort,
+    PoolSamplerState: _draw_from_pool,
+}
+_PREFETCH: dict[type, Callable[..., Any]] = {
+    **dict.fromkeys(_DRAW, _prefetch_nothing),
+    UniformSamplerState: _prefetch_uniform,
+}
+
+
+def draw_label(sampler: Any, labels: Any, q: Any, counter: Any, width: Any) -> Any:
+    """Draw a label."""
+    return _DRAW[type(sampler)](sampler, labels, q, counter, width)
+
+
+def prefetch_draws(sampler: Any, labels: Any, counter: Any, t: int, width: Any) -> Any:
+    """Prefetch the labels of later draws of a search; `counter` is that of its t-th draw, from 0."""
+    return _PREFETCH[type(sampler)](sampler, labels, counter, t, width)
+
+
+@overload(draw_label, jit_options=INLINE)
+def _draw(sampler, labels, q, counter, width):
+    return _DRAW[sampler.instance_class]
+
+
+@overload(prefetch_draws, jit_options=INLINE)
+def _prefetch(sampler, labels, counter, t, width):
+    return _PREFETCH[sampler.instance_class]

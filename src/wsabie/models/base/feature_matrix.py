@@ -1,0 +1,128 @@
+"""Checked feature rows, sparse or dense: counting, slicing, conversion and storage."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from wsabie.core.arrays import Csr, Float32, Int64, Matrix
+from wsabie.embedding import protocols
+from wsabie.storage.schema_validation import check_array
+
+Inputs = Csr | Float32
+AnyInputs = TypeVar("AnyInputs", Csr | Float32, protocols.Inputs)
+
+BLOCK_BYTES = 32 << 20
+"""Bytes of scores that ranking and evaluation hold at once."""
+
+
+def count_rows(inputs: protocols.Inputs) -> int:
+    """Return the number of rows of checked features."""
+    return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
+
+
+def slice_rows(inputs: AnyInputs, lo: int, hi: int) -> AnyInputs:
+    """Return the rows lo..hi - 1, sharing memory with `inputs`.
+
+    Examples
+    --------
+    >>> rows = Csr(np.array([0, 1, 3]), np.array([4, 0, 2], np.int32), np.ones(3, np.float32))
+    >>> slice_rows(rows, 1, 2).indices.tolist()
+    [0, 2]
+    """
+    if not isinstance(inputs, Csr):
+        return inputs[lo:hi]
+    start, end = inputs.indptr[lo], inputs.indptr[hi]
+    return Csr(inputs.indptr[lo : hi + 1] - start, inputs.indices[start:end], inputs.data[start:end])
+
+
+def take_rows(inputs: AnyInputs, rows: Int64) -> AnyInputs:
+    """Return a copy of the rows with these numbers, in their order.
+
+    Examples
+    --------
+    >>> rows = Csr(np.array([0, 1, 3]), np.array([4, 0, 2], np.int32), np.ones(3, np.float32))
+    >>> take_rows(rows, np.array([1, 0])).indices.tolist()
+    [0, 2, 4]
+    """
+    if not isinstance(inputs, Csr):
+        return np.ascontiguousarray(inputs[rows])  # type: ignore[return-value]
+    counts = np.diff(inputs.indptr)[rows]
+    positions = np.repeat(inputs.indptr[rows] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Csr(starts, inputs.indices[positions], inputs.data[positions])
+
+
+def iterate_row_ranges(n: int, width: int, n_bytes: int | None = None) -> Iterator[tuple[int, int]]:
+    """Yield ranges (lo, hi) of rows whose float32 scores fill at most `n_bytes` (None: `BLOCK_BYTES`).
+
+    A row has `width` scores, and a range at least one row.
+
+    Examples
+    --------
+    >>> list(iterate_row_ranges(5, width=8, n_bytes=64))
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    step = max(1, (BLOCK_BYTES if n_bytes is None else n_bytes) // (4 * max(width, 1)))
+    for lo in range(0, n, step):
+        yield lo, min(lo + step, n)
+
+
+def convert_to_matrix(inputs: Inputs, n_features: int) -> Matrix:
+    """Return checked rows as a scipy matrix or a NumPy array, sharing memory."""
+    from scipy.sparse import csr_matrix
+
+    if not isinstance(inputs, Csr):
+        return inputs
+    return csr_matrix((inputs.data, inputs.indices, inputs.indptr), shape=(inputs.n_rows, n_features))
+
+
+def dump_matrix(name: str, matrix: Matrix) -> dict[str, Any]:
+    """Return a matrix as arrays of a model folder: one if it is dense, three if it is sparse.
+
+    Examples
+    --------
+    >>> sorted(dump_matrix("train", convert_to_matrix(Csr(np.array([0, 1]), np.array([0]), np.ones(1)), 2)))
+    ['train/data', 'train/indices', 'train/indptr']
+    """
+    if not hasattr(matrix, "tocsr"):
+        return {name: matrix}
+    return {f"{name}/{part}": getattr(matrix, part) for part in ("data", "indices", "indptr")}
+
+
+def restore_matrix(name: str, tensors: Mapping[str, Any], shape: tuple[int, int]) -> Matrix:
+    """Restore a matrix from the arrays of `dump_matrix`, sharing memory; ValueError if they do not agree."""
+    from scipy.sparse import csr_matrix
+
+    if name in tensors:
+        return check_array(tensors, name, "float32", shape)
+    index_dtypes = "int32 int64"
+    indptr, indices = read_sparse_indices(name, tensors, shape, (index_dtypes, index_dtypes))
+    data = check_array(tensors, f"{name}/data", "float32", indices.shape)
+    return csr_matrix((data, indices, indptr), shape=shape)
+
+
+def read_sparse_indices(
+    name: str, tensors: Mapping[str, Any], shape: tuple[int, int], dtypes: tuple[str, str]
+) -> tuple[Any, Any]:
+    """Return the arrays `indptr` and `indices` of a sparse matrix in a model folder.
+
+    Parameters
+    ----------
+    name : str
+        Name of the matrix.
+    tensors : mapping of str to array
+    shape : (int, int)
+    dtypes : (str, str)
+        Names of the types that each array may have, see `check_array`.
+
+    Raises
+    ------
+    ValueError
+        An array has another type or length, or points outside.
+    """
+    indptr = check_array(tensors, f"{name}/indptr", dtypes[0], (shape[0] + 1,))
+    indices = check_array(tensors, f"{name}/indices", dtypes[1], (None,), below=shape[1])
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"{name}/indptr does not agree with {name}/indices")
+    return indptr, indices

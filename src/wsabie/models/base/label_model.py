@@ -1,0 +1,293 @@
+"""Base of models with named labels: input checks, label names and numbers, annotation by name."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from wsabie.core.arrays import Float32, Int64, Matrix
+from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import to_json_value
+from wsabie.core.machine import collect_versions
+from wsabie.core.validation import check_features, check_positive_integer, require
+from wsabie.models.base.feature_matrix import Inputs, count_rows
+from wsabie.models.base.folder_reader import load_by_kind
+from wsabie.models.base.label_matrix import build_signed_label_matrix
+from wsabie.storage.model_folder import ModelState, save_model_folder
+from wsabie.storage.schema_validation import PositiveCount, check_parameters, read_config
+from wsabie.vocabulary.label_names import Vocabulary, VocabularyEdits
+
+
+@dataclass(frozen=True)
+class LabelModelConfig:
+    """The part of a folder's config that every kind of model has."""
+
+    parameters: dict[str, Any]
+    label_names: list[str]
+    n_features: PositiveCount
+    label_edits: VocabularyEdits | None = None
+    feature_names_in: list[str] | None = None
+
+
+class LabelModel(BaseEstimator):  # type: ignore[misc]
+    """Base of models that rank named labels for a row.
+
+    A subclass implements `fit`, `rank`, `scores`, `to_parts` and `from_parts`; `wsabie.models.base.model_kinds` lists
+    it.
+
+    Attributes
+    ----------
+    kind : str
+        Name of this kind of model in a folder.
+    vocabulary_ : Vocabulary
+        Label names and numbers; a number never changes.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array of str or None
+        Columns of the data frame that the model was fitted to; None if it was no data frame.
+    """
+
+    kind: ClassVar[str]
+    vocabulary_: Vocabulary
+    n_features_in_: int
+    feature_names_in_: Any = None
+
+    @abstractmethod
+    def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
+        """Return the k best labels of each row."""
+
+    @abstractmethod
+    def scores(self, X: Any) -> Float32:
+        """Return all scores of a block of rows, (n, n_labels)."""
+
+    def annotate(self, X: Any, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
+        """Return the k best labels of each row by name, with their scores; `options` are those of `rank`.
+
+        Returns
+        -------
+        list of list of (name, score)
+            A list for every row, shorter than k if there are fewer candidates.
+
+        Raises
+        ------
+        InputError
+            As `rank`.
+        """
+        self._check_fitted()
+        ids, scores = self.rank(X, min(check_positive_integer(k, "k"), len(self.vocabulary_)), **options)
+        return [
+            list(zip(self.vocabulary_.names(row[row >= 0]), row_scores[row >= 0].tolist(), strict=True))
+            for row, row_scores in zip(ids, scores, strict=True)
+        ]
+
+    @property
+    def label_vectors(self) -> Float32:
+        """Vectors of the labels, (n_labels, n) float32, a view; near vectors mean similar labels.
+
+        Raises
+        ------
+        InputError
+            This kind of model has none.
+        """
+        raise InputError(
+            f"a model of kind {self.kind} has no vector per label, so that no label is nearer than another; train a "
+            "kind that has, such as wsabie or linear-warp"
+        )
+
+    def neighbours(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:
+        """Return the k labels nearest to a label by cosine, with their cosines (Weston et al. 2010, Table 4).
+
+        Parameters
+        ----------
+        label : str or int
+            Its name, or its number.
+        k : int
+            At most all other labels are returned.
+
+        Returns
+        -------
+        list of (name, cosine), nearest first
+
+        Raises
+        ------
+        InputError
+            The label is unknown (the message names the closest ones), or the model has no vector per label.
+
+        Examples
+        --------
+        >>> from wsabie.models.wsabie.estimator import Wsabie
+        >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"])
+        >>> sorted(name for name, cosine in model.neighbours("red", k=2))
+        ['blue', 'green']
+        """
+        from wsabie.search.label_neighbours import find_label_neighbours
+
+        self._check_fitted()
+        k = min(check_positive_integer(k, "k"), len(self.vocabulary_))
+        retired_ids = self.vocabulary_.retired()
+        n = min(k + len(retired_ids), len(self.vocabulary_))
+        ids, cosines = find_label_neighbours(self.label_vectors, self._label_ids([label]), n)
+        positions = np.flatnonzero((ids[0] >= 0) & ~np.isin(ids[0], retired_ids))[
+            :k
+        ]  # -1 where there are fewer than k labels
+        return list(zip(self.vocabulary_.names(ids[0][positions]), cosines[0][positions].tolist(), strict=True))
+
+    def check_parameters(self) -> None:
+        """Raise InputError for parameters that no training can use."""
+
+    def _check_loaded(self) -> None:
+        """Raise InputError for parameters that no model in a folder has."""
+        self.check_parameters()
+
+    @abstractmethod
+    def to_parts(self) -> ModelState:
+        """Return the model as JSON-able config and named arrays."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Restore the model from its parts; large arrays stay memory-mapped."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return sizes and figures of the model, JSON-able."""
+        self._check_fitted()
+        return {"labels": len(self.vocabulary_), "features": self.n_features_in_}
+
+    def save(self, path: str | Path) -> None:
+        """Write the model folder, atomically (`wsabie.storage.model_folder` describes it byte by byte)."""
+        self._check_fitted()
+        save_model_folder(path, self.to_parts())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Open a saved model."""
+        model: Self = load_by_kind(path, {cls.kind: cls.from_parts})
+        return model
+
+    def _dump_config(self) -> dict[str, Any]:
+        """Return the config that every kind of model has; `_restore` reads it."""
+        self._check_fitted()
+        return {
+            "parameters": to_json_value(self.get_params()),
+            "label_names": list(self.vocabulary_),
+            **({"label_edits": edits} if (edits := self.vocabulary_.edits()) else {}),
+            **({} if self.feature_names_in_ is None else {"feature_names_in": list(self.feature_names_in_)}),
+            "n_features": self.n_features_in_,
+            "versions": collect_versions(),
+        }
+
+    @classmethod
+    def _restore(cls, config: dict[str, Any]) -> Self:
+        """Restore parameters, vocabulary and width; `from_parts` adds the rest."""
+        fields = read_config(LabelModelConfig, config)
+        check_parameters(cls, fields.parameters)
+        model = cls(**fields.parameters)
+        model._check_loaded()
+        names, edits = fields.label_names, fields.label_edits
+        model.vocabulary_ = Vocabulary(names) if edits is None else Vocabulary.restored(names, asdict(edits))
+        model.n_features_in_ = fields.n_features
+        if fields.feature_names_in is not None:
+            if len(fields.feature_names_in) != fields.n_features:
+                raise ValueError(
+                    f"feature_names_in names {len(fields.feature_names_in)} of {fields.n_features} features"
+                )
+            model.feature_names_in_ = np.array(fields.feature_names_in, object)
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def _opened(self, X: Any, Y: Any, label_names: Sequence[str] | None) -> tuple[Inputs, Matrix]:
+        """Check rows and labels for `fit`; return both, and set the vocabulary and the width."""
+        inputs = check_features(X)
+        rows, width = count_rows(inputs), int(inputs.shape[1] if isinstance(inputs, np.ndarray) else X.shape[1])
+        empty = "sample" if rows == 0 else "feature"
+        require(
+            rows > 0 and width > 0,
+            f"Found array with 0 {empty}(s) (shape=({rows}, {width})) while a minimum of 1 is required.",
+        )
+        vocabulary = Vocabulary(() if label_names is None else label_names)
+        targets = build_signed_label_matrix(Y, rows, vocabulary, grow=True, has_names=label_names is not None)
+        require(bool((targets.data > 0).any()), "no row has a label; give at least one (row, label) pair")
+        self.vocabulary_, self.n_features_in_ = vocabulary, width
+        self.feature_names_in_ = read_column_names(X)
+        return inputs, targets
+
+    def _checked(self, X: Any, input_name: str = "X") -> Inputs:
+        """Return checked rows for a fitted model."""
+        self._check_fitted()
+        inputs = check_features(X, n_features=self.n_features_in_, what=input_name, who=type(self).__name__)
+        names, fitted_names = read_column_names(X), self.feature_names_in_
+        if (
+            names is not None
+            and fitted_names is not None
+            and (mismatches := np.flatnonzero(fitted_names != names)).size
+        ):
+            raise InputError(
+                f"column {mismatches[0]} of {input_name} is {names[mismatches[0]]!r}, but {type(self).__name__} was "
+                f"fitted with {fitted_names[mismatches[0]]!r} there; give the same columns in the same order: "
+                f"{input_name}[model.feature_names_in_]"
+            )
+        return inputs
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "vocabulary_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(f"this {type(self).__name__} model is not fitted yet; call fit(X, Y) first")
+
+    def _truth(self, Y: Any, rows: int) -> Matrix:
+        """Return the label matrix of evaluated rows, (rows, n_labels), without labels that the model lacks."""
+        vocabulary = self.vocabulary_.copy()
+        return build_signed_label_matrix(Y, rows, vocabulary, grow=True, has_names=not vocabulary.numbered)[
+            :, : len(self.vocabulary_)
+        ]
+
+    def _label_ids(self, labels: Sequence[str | int]) -> Int64:
+        """Return label numbers from names or numbers."""
+        if isinstance(labels, str):
+            raise InputError(f"the labels are the text {labels!r}; give a list of names")
+        listed = hasattr(labels, "__len__") and not hasattr(labels, "tocsr") and getattr(labels, "ndim", 1) != 0
+        require(listed, f"the labels are {type(labels).__name__}; give a list of names or of numbers")
+        names = [label for label in labels if isinstance(label, str)]
+        if names and len(names) < len(labels):
+            raise InputError("the labels mix names and numbers; give names only, or numbers only")
+        if names:
+            return self.vocabulary_.ids(names)
+        try:
+            numbers = np.asarray(labels)
+        except ValueError:  # lists of different lengths
+            numbers = np.asarray(labels, object)
+        require(
+            numbers.ndim == 1 and (not numbers.size or np.issubdtype(numbers.dtype, np.integer)),
+            f"labels are names or whole numbers, not {numbers.dtype}; give the numbers of a mask by numpy.flatnonzero",
+        )
+        ids = numbers.astype(np.int64)
+        self.vocabulary_.names(ids)  # refuses numbers out of range
+        return ids if not len(self.vocabulary_.retired()) else self._living(ids)
+
+    def _living(self, ids: Int64) -> Int64:
+        """Return the numbers of the labels that merged ones became; InputError if one was removed."""
+        current_ids: Int64 = self.vocabulary_.now()[ids]
+        if (current_ids < 0).any():
+            (name,) = self.vocabulary_.names(ids[current_ids < 0][:1])
+            raise InputError(f"the label {name!r} was removed; leave it out")
+        return current_ids
+
+
+def read_column_names(X: Any) -> Any:
+    """Return the column names of a data frame, (n,) array of str; None if it is none or has other names.
+
+    Examples
+    --------
+    >>> read_column_names(np.eye(2)) is None
+    True
+    """
+    names = list(getattr(X, "columns", ()))
+    return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None

@@ -1,0 +1,102 @@
+"""Embeddings of a collection: encoded once, searched often."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from wsabie.core.arrays import Float32
+from wsabie.core.errors import InputError
+from wsabie.core.executors import Executor
+from wsabie.core.progress import SILENT, Progress
+from wsabie.io.records import Source
+from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.base.folder_reader import load_by_kind
+from wsabie.models.base.label_model import LabelModel
+from wsabie.storage.model_folder import ModelState, save_model_folder
+from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema_validation import check_array, read_config
+
+KIND = "points"
+
+
+@dataclass(frozen=True)
+class EmbeddingSetConfig:
+    """The config of a folder of embeddings."""
+
+    ids: list[str]
+    origin: str
+
+
+@dataclass(frozen=True)
+class EmbeddingSet:
+    """Ids and embeddings of a collection.
+
+    Attributes
+    ----------
+    ids : list of str
+    points : (n, dim) float32
+        Embeddings from `transform` of the model; may be mapped from a file.
+    origin : str
+        Note about the model and the collection.
+    """
+
+    ids: list[str]
+    points: Float32
+    origin: str = ""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @classmethod
+    def of(
+        cls,
+        annotator: Annotator,
+        source: Source,
+        *,
+        origin: str = "",
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+    ) -> Self:
+        """Extract the features of a collection and encode them; unreadable items are added to `rejects`.
+
+        Raises
+        ------
+        InputError
+            The model has no embeddings, or cannot take the collection.
+        """
+        require_embeddings(annotator.model)
+        rows = annotator.rows(source, executor=executor, progress=progress, rejects=rejects).rows
+        return cls(rows.ids, np.asarray(annotator.model.transform(rows.X), np.float32), origin)
+
+    def save(self, path: str | Path) -> None:
+        """Write a folder, atomically."""
+        save_model_folder(path, ModelState(KIND, {"ids": self.ids, "origin": self.origin}, {"points": self.points}))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Open a saved folder; embeddings are mapped into memory.
+
+        Raises
+        ------
+        ModelFolderError
+            The folder is missing, damaged, or holds something else.
+        """
+        embeddings: Self = load_by_kind(path, {KIND: cls._restore}, "wsabie search --points")
+        return embeddings
+
+    @classmethod
+    def _restore(cls, parts: ModelState) -> Self:
+        fields = read_config(EmbeddingSetConfig, parts.config)
+        return cls(fields.ids, check_array(parts.tensors, "points", "float32", (len(fields.ids), None)), fields.origin)
+
+
+def require_embeddings(model: LabelModel) -> None:
+    """Raise InputError for a model without embeddings of items and labels."""
+    if not hasattr(model, "transform"):
+        raise InputError(
+            f"a model of kind {model.kind} has no points of things, which a search compares; train a kind that "
+            "has, such as wsabie"
+        )

@@ -1,0 +1,314 @@
+"""Queries and storage of a fitted space of many kinds of items."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from wsabie.core.arrays import Float32, Int64
+from wsabie.core.json_conversion import to_json_value
+from wsabie.core.label_lists import build_exclusion_lists
+from wsabie.core.machine import collect_versions, count_available_cores
+from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.core.validation import check_positive_integer, require
+from wsabie.embedding.multi_relation_space import MultiRelationSpace
+from wsabie.evaluation.score_evaluation import Evaluation
+from wsabie.models.base.folder_reader import load_by_kind
+from wsabie.models.entity_space.fitted_entities import (
+    EntitiesConfig,
+    FittedEntities,
+    dump_entities,
+    restore_entities,
+    restore_tables,
+)
+from wsabie.models.entity_space.relation_data import build_fitted_pair_matrix, build_holdout_pairs
+from wsabie.models.entity_space.relation_evaluation import evaluate_relation
+from wsabie.models.entity_space.relations import EntityKind, Relation, require_unique_names
+from wsabie.storage.model_folder import ModelState, save_model_folder
+from wsabie.storage.schema_validation import check_parameters, read_config
+from wsabie.training.epoch_stats import EpochStats, find_best_epoch
+from wsabie.vocabulary.hierarchy import Hierarchy
+
+if TYPE_CHECKING:
+    from wsabie.search.exact_index import ExactIndex
+
+
+@dataclass(frozen=True)
+class FittedSpaceConfig:
+    """The config of a folder of a space."""
+
+    parameters: dict[str, Any]
+    kinds: dict[str, EntitiesConfig]
+    relations: list[tuple[str, str, str]]
+    settings: dict[str, Any]
+    history: list[EpochStats]
+
+
+class FittedSpace(BaseEstimator):  # type: ignore[misc]
+    """Base of `Space` with queries and storage.
+
+    Attributes
+    ----------
+    kinds_ : dict of str to FittedEntities
+        Names (`things`) and points of every kind.
+    relations_ : list of (name, query kind, target kind)
+    history_ : list of EpochStats
+    settings_ : dict
+    space_ : MultiRelationSpace
+    """
+
+    kind: ClassVar[str] = "space"
+    threads: int | None
+    kinds_: dict[str, FittedEntities]
+    relations_: list[tuple[str, str, str]]
+    history_: list[EpochStats]
+    settings_: dict[str, Any]
+    space_: MultiRelationSpace
+
+    def things(self, kind: str) -> list[str]:
+        """Return the names of all items of a kind, in the order of their numbers."""
+        return list(self.known(kind).things)
+
+    def points(self, kind: str, things: Any = None) -> Float32:
+        """Return the points of items, (n, dim) float32.
+
+        Parameters
+        ----------
+        kind : str
+        things : list of names or numbers, sparse matrix or array (n, n_features), or None
+            Items of the space, or features of any items; None: all items of the kind.
+        """
+        entities = self.known(kind)
+        if things is None:
+            return entities.points_of(self.space_, None)
+        if _are_rows(things):
+            return entities.points_of(self.space_, entities.inputs(things))
+        return np.ascontiguousarray(entities.points_of(self.space_, None)[entities.ids(things)])
+
+    def rank(
+        self, query: str, target: str, things: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
+    ) -> tuple[Int64, Float32]:
+        """Return the k best items of a kind for items of another kind, or of the same one.
+
+        Parameters
+        ----------
+        query, target : str
+            Kinds, with or without a trained relation between them.
+        things : list of names or numbers, or rows of features
+            See `points`. An item of the space is no candidate for itself.
+        k : int
+        exclude : sparse matrix (n, n_targets) or None
+            Non-zeros are no candidates.
+        candidates : list of names or numbers, or None
+            Only these items.
+
+        Returns
+        -------
+        ids : (n, k) int64, best first, equal scores by number; -1 where there are fewer than k candidates
+        scores : (n, k) float32, -inf where ids is -1
+
+        Raises
+        ------
+        InputError
+            An unknown kind or item, another width of features, or k below 1.
+        """
+        from scipy.sparse import csr_matrix
+
+        k = check_positive_integer(k, "k")
+        points, targets = self.points(query, things), self.known(target)
+        if query == target and not _are_rows(things):
+            ids = np.arange(len(points)) if things is None else targets.ids(things)
+            if exclude is not None:
+                build_exclusion_lists(exclude, len(ids), len(targets.things))  # refuses another shape
+            self_pairs = csr_matrix(
+                (np.ones(len(ids), np.int8), ids, np.arange(len(ids) + 1)), (len(ids), len(targets.things))
+            )
+            exclude = (
+                self_pairs
+                if exclude is None
+                else (convert_to_csr(exclude, "exclude") != 0).astype(np.int8) + self_pairs
+            )
+        candidate_ids = None if candidates is None else targets.ids(candidates)
+        index: ExactIndex = self._index(target)
+        return index.top_k(points, k, exclude=exclude, candidates=candidate_ids, threads=self.threads)
+
+    def annotate(
+        self, query: str, target: str, things: Any, k: int = 10, **options: Any
+    ) -> list[list[tuple[str, float]]]:
+        """Return the best (name, score) of each item, best first; see `rank`."""
+        targets = self.known(target)
+        ids, scores = self.rank(
+            query, target, things, min(check_positive_integer(k, "k"), max(len(targets.things), 1)), **options
+        )
+        return [
+            list(zip(targets.things.names(row[row >= 0]), row_scores[row >= 0].tolist(), strict=True))
+            for row, row_scores in zip(ids, scores, strict=True)
+        ]
+
+    def similar(self, kind: str, thing: str | int, k: int = 10) -> list[tuple[str, float]]:
+        """Return the k items of a kind that are nearest to an item by cosine, with their cosines."""
+        from wsabie.search.label_neighbours import find_label_neighbours
+
+        entities = self.known(kind)
+        k = min(check_positive_integer(k, "k"), max(len(entities.things) - 1, 1))
+        ids, cosines = find_label_neighbours(entities.points_of(self.space_, None), entities.ids(thing), k)
+        neighbours = [(int(i), float(c)) for i, c in zip(ids[0], cosines[0], strict=True) if i >= 0]
+        return list(zip(entities.things.names([i for i, _ in neighbours]), [c for _, c in neighbours], strict=True))
+
+    def evaluate(
+        self,
+        relations: Sequence[Relation],
+        ks: Sequence[int] = (1, 5, 10),
+        *,
+        trained: Sequence[Relation] = (),
+        hierarchy: Hierarchy | None = None,
+    ) -> dict[str, Evaluation]:
+        """Evaluate every relation on held-out pairs: p@k, recall@k, MAP and more.
+
+        Items with given features (`EntityKind("track", X)`) are ranked among themselves, others among all items of the
+        space. Pairs with an unknown item are left out.
+
+        Parameters
+        ----------
+        relations : sequence of Relation
+        ks : sequence of int
+        trained : sequence of Relation
+            Relations of the same names with training pairs, which are no candidates.
+        hierarchy : Hierarchy or None
+            Is-a relations, for psib@k and hp@k of the relations whose targets it knows.
+
+        Raises
+        ------
+        InputError
+            An unknown kind, two relations of one name, a relation without a pair of known items, or a hierarchy that
+            knows no target.
+        """
+        self._check_fitted()
+        require_unique_names(relations)
+        threads = self.threads or count_available_cores()
+        trained_pairs = {relation.name: build_fitted_pair_matrix(relation, self.kinds_) for relation in trained}
+        sides = {
+            relation.name: build_holdout_pairs(relation, self.kinds_, trained=trained_pairs.get(relation.name))
+            for relation in relations
+        }
+        kinship = {relation.name: self._find_kinship(relation, hierarchy) for relation in relations}
+        require(
+            hierarchy is None or any(kinship.values()),
+            f"the hierarchy names nothing that is looked for by {', '.join(sides)}; give an is-a list over such things",
+        )
+        return {name: evaluate_relation(side, self.space_, threads, ks, kinship[name]) for name, side in sides.items()}
+
+    def _find_kinship(self, relation: Relation, hierarchy: Hierarchy | None) -> dict[str, Any]:
+        """Return the hierarchy's distances between the targets of a relation; empty if it knows none of them."""
+        if hierarchy is None:
+            return {}
+        end = relation.target
+        target_names = (
+            end.names()
+            if isinstance(end, EntityKind) and end.X is not None
+            else self.known(relation.target_kind).things
+        )
+        names = list(target_names)
+        hops = hierarchy.hops(names)
+        return {"hops": hops, "similar": hierarchy.similar(names)} if hops.known().any() else {}
+
+    def known(self, name: str) -> FittedEntities:
+        self._check_fitted()
+        require(name in self.kinds_, f"the space knows no kind {name!r}; it knows {', '.join(self.kinds_)}")
+        return self.kinds_[name]
+
+    def _index(self, kind: str) -> "ExactIndex":
+        """Return the search index of a kind, built once for a fitted space."""
+        from wsabie.search.exact_index import ExactIndex
+
+        searched: tuple[Any, dict[str, ExactIndex]] | None = self.__dict__.get("_searched")
+        if searched is None or searched[0] is not self.space_:
+            searched = self.space_, {}
+            self._searched = searched
+        if kind not in searched[1]:
+            points = self.kinds_[kind].points_of(self.space_, None)
+            searched[1][kind] = ExactIndex(points, similarity=self.space_.similarity)
+        return searched[1][kind]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_searched"}
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "space_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this Space is not fitted yet; call fit(relations) first")
+
+    # ---- storage
+
+    def facts(self) -> dict[str, Any]:
+        """Return sizes and figures of the space, JSON-able.
+
+        "validation" has the figures of the best epoch; it is empty after further training.
+        """
+        self._check_fitted()
+        best_epoch = find_best_epoch(self.history_)
+        return {
+            "kind": self.kind,
+            "dimensions": self.space_.dim,
+            "similarity": self.space_.similarity,
+            "kinds": {name: len(kind.things) for name, kind in self.kinds_.items()},
+            "relations": [name for name, _, _ in self.relations_],
+            "bytes_of_points": self.space_.nbytes,
+            "epochs": len(self.history_),
+            "validation": {} if best_epoch is None else best_epoch.validation_metrics,
+        }
+
+    def to_parts(self) -> ModelState:
+        """Return the space as JSON-able config and named arrays."""
+        self._check_fitted()
+        tensors = {f"tables/{name}": table[:, : self.space_.dim] for name, table in self.space_.tables.items()}
+        kinds = {}
+        for name, kind in self.kinds_.items():
+            kinds[name], arrays = dump_entities(kind)
+            tensors |= {f"kinds/{key}": array for key, array in arrays.items()}
+        parameters = to_json_value({**self.get_params(), "dim": self.space_.dim, "similarity": self.space_.similarity})
+        config = {
+            "parameters": parameters,
+            "kinds": kinds,
+            "relations": [list(relation) for relation in self.relations_],
+            "settings": self.settings_,
+            "history": [stats.as_dict() for stats in self.history_],
+            "versions": collect_versions(),
+        }
+        return ModelState(self.kind, config, tensors)
+
+    @classmethod
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Restore the space from its parts."""
+        fields = read_config(FittedSpaceConfig, parts.config)
+        check_parameters(cls, fields.parameters)
+        model = cls(**fields.parameters)
+        model.check_parameters()
+        kind_tensors = parts.under("kinds", "", {}).tensors
+        model.kinds_ = {name: restore_entities(name, config, kind_tensors) for name, config in fields.kinds.items()}
+        model.space_ = restore_tables(parts.tensors, model.dim, model.similarity, model.kinds_.values())
+        missing = {kind for _, *ends in fields.relations for kind in ends} - model.kinds_.keys()
+        if missing:
+            raise ValueError(f"its relations name the kinds {', '.join(sorted(missing))}, which there are not")
+        model.relations_, model.settings_, model.history_ = fields.relations, fields.settings, fields.history
+        return model
+
+    def save(self, path: str | Path) -> None:
+        """Write the folder, atomically."""
+        save_model_folder(path, self.to_parts())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Open a saved space."""
+        model: Self = load_by_kind(path, {cls.kind: cls.from_parts})
+        return model
+
+
+def _are_rows(things: Any) -> bool:
+    """Return True for features, False for names or numbers."""
+    return hasattr(things, "tocsr") or getattr(things, "ndim", 1) == 2

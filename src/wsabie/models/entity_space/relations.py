@@ -1,0 +1,286 @@
+"""Kinds of items and relations between them, the input of a `Space`, checked and numbered by name."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from wsabie.core.arrays import Matrix
+from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.core.validation import require
+from wsabie.models.base.row_scaling import Rows
+from wsabie.vocabulary.label_names import Vocabulary, format_unknown_label, normalise_label_name
+
+
+@dataclass(frozen=True, eq=False)
+class EntityKind:
+    """Items of one kind: tracks, artists, documents.
+
+    Parameters
+    ----------
+    name : str
+        Name of the kind.
+    X : sparse matrix or array (n, n_features), or None
+        Features of the items; None: each item has a free vector, like a label, and only a name.
+    ids : sequence of str or None
+        Names of the items, one for each row of X (None: their numbers); without X, names to begin with.
+    rows : {"auto", "tfidf", None}
+        Scaling of the features, see `Wsabie`.
+    map : str or None
+        Kinds with the same `map` share the scaling and one map from features to points, such as documents and the
+        queries for them. None: the kind has its own.
+
+    Raises
+    ------
+    InputError
+        There is no name, features are no rows, or the numbers of ids and rows differ.
+
+    Examples
+    --------
+    >>> EntityKind("track", np.eye(3), ["a", "b", "c"])
+    Kind('track', 3 things of 3 features)
+    >>> EntityKind("artist")
+    Kind('artist')
+    """
+
+    name: str
+    X: Any = field(default=None, repr=False)
+    ids: Sequence[str] | None = field(default=None, repr=False)
+    rows: Rows = "auto"
+    map: str | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.name, str) and bool(self.name.strip()), f"{self.name!r} is no name for a kind of things"
+        )
+        if self.X is not None and not hasattr(self.X, "tocsr"):
+            object.__setattr__(self, "X", _convert_to_rows(self.X, f"the features of {self.name!r}"))
+        if self.X is None:
+            require(self.map is None, f"the kind {self.name!r} has no features, and so no map to share; give X")
+        elif self.ids is not None and len(self.ids) != self.X.shape[0]:
+            raise InputError(
+                f"the kind {self.name!r} has {self.X.shape[0]:,} rows of features and {len(self.ids):,} ids; "
+                "give an id for each row"
+            )
+
+    def __repr__(self) -> str:
+        n = 0 if self.ids is None else len(self.ids)
+        if self.X is not None:
+            return f"Kind({self.name!r}, {self.X.shape[0]:,} things of {self.X.shape[1]:,} features)"
+        return f"Kind({self.name!r}, {n:,} things)" if n else f"Kind({self.name!r})"
+
+    @property
+    def mapped_by(self) -> str:
+        """Name of the table of its points: its map, or its own vectors."""
+        return self.name if self.map is None else self.map
+
+    def names(self) -> Vocabulary:
+        """Return the names of the given items, in the order of their rows.
+
+        Raises
+        ------
+        InputError
+            Two items have the same id.
+        """
+        ids: Iterable[str] = () if self.ids is None else self.ids
+        if self.X is not None and self.ids is None:
+            ids = map(str, range(self.X.shape[0]))
+        try:
+            return Vocabulary(map(_check_text, ids))
+        except InputError as error:
+            raise InputError(f"the things of the kind {self.name!r} cannot be told apart: {error}") from error
+
+
+def _convert_to_rows(X: Any, input_name: str) -> Any:
+    """Return rows as an array; its values are checked when they are used."""
+    try:
+        rows = np.asarray(X)
+    except ValueError as error:
+        raise InputError(f"{input_name} has rows of different lengths; give every row the same features") from error
+    require(rows.ndim == 2, f"{input_name} has {rows.ndim} dimension(s); give a row of features for each thing")
+    return rows
+
+
+def _check_text(name: Any) -> str:
+    require(isinstance(name, str), f"{name!r} is no text; give names, or leave ids out to go by number")
+    return str(name)
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """Pairs of items that belong together; training ranks items of the target kind for a query.
+
+    Parameters
+    ----------
+    query, target : EntityKind or str
+        Kinds of the two; a name stands for the kind of that name in another relation, or in the fitted space.
+    pairs : sequence of (query id, target id), array (n, 2) of names or numbers, or sparse matrix (queries, targets)
+        Values above 0 of the matrix are pairs. A repeated pair counts once.
+    name : str or None
+        None: "query - target".
+    weight : float
+        Visits of each pair in an epoch, relative to other relations: 2 is twice, .5 every other epoch.
+
+    Raises
+    ------
+    InputError
+        An end is no kind, or the weight is no number above 0.
+
+    Notes
+    -----
+    Pairs within one kind have no direction: (a, b) counts as (b, a) too, and no item is a candidate for itself. An item
+    that is paired with the query is never a negative for it.
+
+    Examples
+    --------
+    >>> Relation("track", "artist", [("a", "Bach")]).name
+    'track - artist'
+    """
+
+    query: EntityKind | str
+    target: EntityKind | str
+    pairs: Any = field(repr=False)
+    name: str = ""
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        for end in (self.query, self.target):
+            require(
+                isinstance(end, (EntityKind, str)), f"{end!r} is no kind of things; give a Kind, or the name of one"
+            )
+        if not self.name:
+            object.__setattr__(self, "name", f"{self.query_kind} - {self.target_kind}")
+        usable = isinstance(self.weight, (int, float, np.number)) and bool(0 < self.weight <= 1000)
+        require(usable, f"the weight of {self.name!r} is {self.weight!r}; choose a number above 0, 1,000 at most")
+
+    @property
+    def query_kind(self) -> str:
+        return self.query if isinstance(self.query, str) else self.query.name
+
+    @property
+    def target_kind(self) -> str:
+        return self.target if isinstance(self.target, str) else self.target.name
+
+    @property
+    def n_pairs(self) -> int:
+        return int(self.pairs.nnz) if hasattr(self.pairs, "nnz") else len(self.pairs)
+
+
+def collect_kinds(relations: Sequence[Relation]) -> dict[str, EntityKind]:
+    """Return the kinds of some relations by name; a kind that is only named has free vectors.
+
+    Raises
+    ------
+    InputError
+        Two different kinds or two relations have the same name.
+    """
+    require_unique_names(relations)
+    kinds: dict[str, EntityKind] = {}
+    for relation in relations:
+        for end in (relation.query, relation.target):
+            if isinstance(end, EntityKind) and kinds.setdefault(end.name, end) is not end:
+                raise InputError(f"two different kinds are called {end.name!r}; make one, and use it in both relations")
+    for relation in relations:
+        for name in (relation.query_kind, relation.target_kind):
+            kinds.setdefault(name, EntityKind(name))
+    return kinds
+
+
+def require_unique_names(relations: Sequence[Relation]) -> None:
+    """Raise InputError if two relations have the same name."""
+    names = [relation.name for relation in relations]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    require(twice is None, f"there are two relations called {twice!r}; give each a name of its own")
+
+
+def build_pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool]) -> Matrix:
+    """Return the pairs as a csr_matrix (queries, targets) int8 of ones; `grow` adds new names to a side.
+
+    If both sides are the same items, a pair counts both ways, and pairs of an item with itself are dropped.
+
+    Raises
+    ------
+    InputError
+        An entry is no pair, or an item is unknown.
+    """
+    from scipy.sparse import csr_matrix
+
+    pairs = _list_pairs(relation)
+    try:
+        rows, columns = _number_pairs(pairs, queries, targets, grow, (relation.query_kind, relation.target_kind))
+        shape = len(queries), len(targets)
+        for ids, n, kind in ((rows, shape[0], relation.query_kind), (columns, shape[1], relation.target_kind)):
+            wrong = ids[(ids < 0) | (ids >= n)]
+            require(not len(wrong), f"it names number {wrong[:1].sum()} of the {n:,} things of kind {kind!r}")
+    except (InputError, UnknownLabelError) as error:
+        raise InputError(f"the pairs of {relation.name!r} cannot be used: {error}") from error
+    Y = csr_matrix((np.ones(len(rows), np.bool_), (rows, columns)), shape).astype(
+        np.int8
+    )  # a repeated pair counts once
+    if queries is targets:
+        Y = Y.maximum(Y.T.tocsr()).tocsr()
+        Y.setdiag(0)
+        Y.eliminate_zeros()
+    Y.sort_indices()
+    return Y
+
+
+def drop_unknown_pairs(relation: Relation, queries: Vocabulary, targets: Vocabulary) -> tuple[Relation, int]:
+    """Return the relation without pairs that name an unknown item, and the number of these."""
+    pairs = _list_pairs(relation)
+    if not isinstance(pairs, list):
+        return relation, 0
+    known_pairs = [pair for pair in pairs if not _are_names(pair) or (pair[0] in queries and pair[1] in targets)]
+    return replace(relation, pairs=known_pairs), len(pairs) - len(known_pairs)
+
+
+def _list_pairs(relation: Relation) -> Any:
+    """Return the pairs as a list, unless they are a sparse matrix or an array of numbers."""
+    pairs = relation.pairs
+    if hasattr(pairs, "tocoo") or (isinstance(pairs, np.ndarray) and pairs.dtype.kind not in "UO"):
+        return pairs
+    usable = isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes))
+    require(usable, f"the pairs of {relation.name!r} cannot be used: they are {pairs!r:.80}; give a list of pairs")
+    return pairs.tolist() if isinstance(pairs, np.ndarray) else list(pairs)
+
+
+def _are_names(pair: Any) -> bool:
+    return isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(end, str) for end in pair)
+
+
+def _number_pairs(
+    pairs: Any, queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool], kinds: tuple[str, str]
+) -> tuple[Any, Any]:
+    if hasattr(pairs, "tocoo"):
+        matrix = convert_to_csr(pairs, "the matrix").tocoo()
+        return matrix.row[matrix.data > 0].astype(np.int64), matrix.col[matrix.data > 0].astype(np.int64)
+    if isinstance(pairs, list) and pairs and _are_names(pairs[0]):
+        return _number_named_pairs(pairs, queries, targets, grow, kinds)
+    try:
+        array = np.asarray(pairs)
+    except ValueError:  # of different lengths
+        array = np.empty(1)
+    usable = not array.size or (array.ndim == 2 and array.shape[1] == 2 and np.issubdtype(array.dtype, np.integer))
+    require(usable, "give (query id, target id) pairs of names, two columns of numbers, or a sparse matrix")
+    array = array.reshape(-1, 2).astype(np.int64)
+    return array[:, 0], array[:, 1]
+
+
+def _number_named_pairs(
+    pairs: list[Any], queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool], kinds: tuple[str, str]
+) -> tuple[Any, Any]:
+    odd = next((pair for pair in pairs if not _are_names(pair)), None)
+    require(odd is None, f"{odd!r} is no pair of names, as others are")
+    sides = []
+    for side, (vocabulary, may_grow) in enumerate(zip((queries, targets), grow, strict=True)):
+        names = [pair[side] for pair in pairs]
+        if may_grow:
+            fresh = dict.fromkeys(normalise_label_name(name) for name in dict.fromkeys(names))
+            vocabulary.add([name for name in fresh if name not in vocabulary])
+        missing = next((name for name in names if name not in vocabulary), None)
+        if missing is not None:
+            raise UnknownLabelError(format_unknown_label(missing, list(vocabulary), kinds[side]))
+        sides.append(vocabulary.ids(names))
+    return sides[0], sides[1]

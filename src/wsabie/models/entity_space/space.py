@@ -1,0 +1,309 @@
+"""Many kinds of items in one space, trained on all their relations (Bengio 2012, parts II and III)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from wsabie.core.json_conversion import to_json_value
+from wsabie.core.progress import SILENT, Progress
+from wsabie.core.validation import require
+from wsabie.embedding.joint_space import SimilarityName
+from wsabie.embedding.multi_relation_space import MultiRelationSpace
+from wsabie.models.base import auto_defaults
+from wsabie.models.base.hyperparameters import (
+    check_parameters,
+    resolve_continued_settings,
+    resolve_init_scale,
+    resolve_settings,
+)
+from wsabie.models.entity_space.entity_growth import add_entities, grow_space
+from wsabie.models.entity_space.fitted_space import FittedSpace
+from wsabie.models.entity_space.relation_data import prepare_relation_data
+from wsabie.models.entity_space.relation_evaluation import SpaceMonitor
+from wsabie.models.entity_space.relations import EntityKind, Relation, require_unique_names
+from wsabie.training.checkpoints import CheckpointFolder
+from wsabie.training.epoch_stats import EpochStats
+from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.losses import RankWeight
+from wsabie.training.settings import Schedule, TrainingSettings
+from wsabie.training.trainer import Trainer
+
+Auto = Literal["auto"]
+
+
+class Space(FittedSpace):
+    """Joint embedding of several kinds of items, such as tracks, artists, tags and documents.
+
+    Each kind has a table: free vectors, or a map V from features, which gives new items a point too. A relation is a
+    ranking task over two kinds: given an item of the first, related items of the second shall come first. Bengio 2012
+    has artists of a track, tracks of an artist, artists like an artist, tracks like a track and tags of a track in
+    part II, documents like a document in part III. All relations are learned together with the WARP loss, in
+    alternating blocks of pairs.
+
+    Parameters
+    ----------
+    dim : int, default 100
+    loss : {"warp", "auc"}, default "warp"
+    similarity : {"dot", "euclidean", "cosine"}, default "dot"
+    max_norm : float, "auto" or None
+        Limit on the norm of rows of all tables; None is no limit.
+    epochs : int or "auto"
+        Passes over the pairs of all relations; "auto" depends on the number of pairs, see `Wsabie`.
+    learning_rate : float or "auto"
+        Learning rate of the first epoch for all tables.
+    schedule : {"linear", "constant"}, default "linear"
+    margin : float, default 1.0
+    rank_weight : {"precision", "mean_rank", "top1"} or array, default "precision"
+    max_trials : int, "auto" or None
+        Negatives drawn in search of a violator.
+    negatives : int, default 256
+        Items with features that are encoded for a block of pairs, whose negatives are drawn from them. 0: the
+        positives of a block are each other's negatives, and ranks count among them.
+    init_scale : float, {"V": float, "W": float} or None
+        Standard deviation of the first tables, V of maps from features and W of free vectors; None is 1/sqrt(dim).
+    patience : int or None
+        With held-out pairs: epochs without a better figure before training stops, in the second half of the schedule.
+    threads : int or None
+        None uses every core that this process may use; the bits do not depend on it.
+    seed : int, default 0
+
+    Attributes
+    ----------
+    kinds_ : dict of str to FittedEntities
+        Names (`things`) and points of every kind.
+    relations_ : list of (name, query kind, target kind)
+    history_ : list of EpochStats
+    settings_ : dict
+    space_ : MultiRelationSpace
+
+    Examples
+    --------
+    >>> from wsabie import EntityKind, Relation
+    >>> tracks = EntityKind("track", np.eye(4, dtype=np.float32), ["a", "b", "c", "d"])
+    >>> by = [("a", "Bach"), ("b", "Bach"), ("c", "Cage"), ("d", "Cage")]
+    >>> space = Space(dim=8, epochs=30, threads=1).fit([Relation(tracks, "artist", by)])
+    >>> [space.annotate("track", "artist", np.eye(4)[[i]], k=1)[0][0][0] for i in (0, 3)]
+    ['Bach', 'Cage']
+    """
+
+    def __init__(
+        self,
+        dim: int = 100,
+        *,
+        loss: Literal["warp", "auc"] = "warp",
+        similarity: SimilarityName = "dot",
+        max_norm: float | Auto | None = "auto",
+        epochs: int | Auto = "auto",
+        learning_rate: float | Auto = "auto",
+        schedule: Schedule = "linear",
+        margin: float = 1.0,
+        rank_weight: RankWeight = "precision",
+        max_trials: int | Auto | None = "auto",
+        negatives: int = 256,
+        init_scale: float | Mapping[str, float] | None = None,
+        patience: int | None = None,
+        threads: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.dim = dim
+        self.loss = loss
+        self.similarity = similarity
+        self.max_norm = max_norm
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.margin = margin
+        self.rank_weight = rank_weight
+        self.max_trials = max_trials
+        self.negatives = negatives
+        self.init_scale = init_scale
+        self.patience = patience
+        self.threads = threads
+        self.seed = seed
+
+    # ---- training
+
+    def fit(
+        self,
+        relations: Sequence[Relation],
+        *,
+        validation: Sequence[Relation] = (),
+        stop_on: str = "mean",
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        fingerprint: str = "",
+        progress: Progress = SILENT,
+        on_epoch: Callable[[EpochStats], None] | None = None,
+    ) -> Self:
+        """Train a new space, or with `resume` continue from the checkpoint.
+
+        Parameters
+        ----------
+        relations : sequence of Relation
+        validation : sequence of Relation
+            Held-out pairs of some relations, by the same names. A kind with its own features
+            (`EntityKind("track", X)`) has new items; other pairs are between items of the training data.
+        stop_on : str
+            Figure that chooses the epoch: "mean" of the relations' mean average precision, or one relation.
+        checkpoint, resume, fingerprint, progress, on_epoch
+            See `Wsabie.fit`.
+
+        Raises
+        ------
+        InputError
+            Kinds, pairs or parameters that cannot be used; the message says which.
+        DivergenceError
+            Training produced numbers that are not finite.
+        """
+        self.check_parameters()
+        data = prepare_relation_data(relations)
+        settings = self._settings(data.n_pairs)
+        fitted = copy(self)
+        fitted.kinds_ = data.known
+        fitted.relations_ = [(relation.name, relation.query_kind, relation.target_kind) for relation in relations]
+        fitted.settings_ = to_json_value(asdict(settings))
+        std = resolve_init_scale(self.init_scale, self.dim)
+        scales = {kind.table: std["V" if kind.n_features else "W"] for kind in data.known.values()}
+        rng = np.random.default_rng([self.seed, 0])
+        fitted.space_ = MultiRelationSpace.random(data.table_sizes, self.dim, self.similarity, rng, scales)
+        monitor = None
+        if validation:
+            require_unique_names(validation)
+            monitor = SpaceMonitor([data.holdout_pairs(relation) for relation in validation], settings.threads, stop_on)
+        checkpoints = None
+        if checkpoint is not None:
+            training_data = [fingerprint, data.checksum(), None if monitor is None else monitor.identity()]
+            checkpoints = CheckpointFolder(checkpoint, self._identity(settings, training_data), resume=resume)
+        trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
+        blocks = data.blocks(self.negatives)
+        fitted.history_ = trainer.train(fitted.space_, lambda epoch: blocks, _count_visits(blocks))
+        with KernelThreads(settings.threads) as threads:
+            for kind in fitted.kinds_.values():
+                if kind.n_features:
+                    kind.points = kind.points_of(fitted.space_, data.inputs[kind.name], threads)
+        self.__dict__.pop("_searched", None)
+        self.__dict__.update(fitted.__dict__)
+        return self
+
+    def partial_fit(self, relations: Sequence[Relation], *, epochs: int = 5) -> Self:
+        """Continue training with more items and pairs; numbers stay, and new items get the next ones.
+
+        Maps from features stay fixed, so all points keep their meaning and old features are not needed again. The map
+        gives new items with features their points; new items without begin at the mean of the points that they are
+        paired with. Then the free vectors of the given pairs are trained against all items, with a quarter of `fit`'s
+        learning rate. On an unfitted space this is `fit`.
+
+        Parameters
+        ----------
+        relations : sequence of Relation
+            Pairs of new or old items. New relations are possible between kinds of which one has no features.
+        epochs : int
+
+        Raises
+        ------
+        InputError
+            See `fit`; or a kind with features is unknown to the space.
+        DivergenceError
+            Training diverged; the space is unchanged.
+
+        Examples
+        --------
+        >>> from wsabie import EntityKind, Relation
+        >>> tracks = EntityKind("track", np.eye(4, dtype=np.float32), ["a", "b", "c", "d"])
+        >>> by = [("a", "Bach"), ("b", "Bach"), ("c", "Cage"), ("d", "Cage")]
+        >>> space = Space(dim=8, epochs=30, threads=1).fit([Relation(tracks, "artist", by)])
+        >>> space.partial_fit([Relation("track", "artist", [("d", "John Cage")])]).things("artist")
+        ['Bach', 'Cage', 'John Cage']
+        """
+        check_parameters({**_FIXED, **self.get_params(), "epochs": epochs})
+        if not hasattr(self, "space_"):
+            fit_epochs = self.epochs
+            try:
+                self.set_params(epochs=epochs).fit(relations)
+                return self
+            finally:
+                self.set_params(epochs=fit_epochs)
+        n_past_epochs = len(self.history_)
+        growth = grow_space(self.kinds_, self.space_, relations, self.seed)
+        n_pairs = _count_visits(growth.blocks)
+        history: list[EpochStats] = []
+        if growth.blocks:
+            shape = auto_defaults.TrainingShape(n_pairs, n_pairs, 2**31 - 1)
+            parameters = {**_FIXED, **self.get_params()}
+            settings = resolve_continued_settings(parameters, self.settings_, shape, epochs, self.seed + n_past_epochs)
+            history = Trainer(settings).train(growth.points, lambda epoch: growth.blocks, n_pairs)
+        old_relations = {name for name, _, _ in self.relations_}
+        new_relations = {block.ends.name for block in growth.blocks} - old_relations
+        self.relations_ = [
+            *self.relations_,
+            *(
+                (relation.name, relation.query_kind, relation.target_kind)
+                for relation in relations
+                if relation.name in new_relations
+            ),
+        ]
+        self.kinds_, self.space_ = growth.kinds, growth.trained_space()
+        self.history_ = [*self.history_, *(replace(stats, epoch=n_past_epochs + stats.epoch) for stats in history)]
+        self.__dict__.pop("_searched", None)
+        return self
+
+    def add(self, kind: EntityKind) -> Self:
+        """Add items to a kind with features, at the points that its map gives; nothing is trained.
+
+        Items that the space has already move to the points of their new features.
+
+        Raises
+        ------
+        InputError
+            The space does not know the kind, or the kind has no features or other ones.
+        """
+        entities = self.known(kind.name)
+        grown = add_entities(replace(entities, things=entities.things.copy()), kind, self.space_)
+        self.kinds_ = {**self.kinds_, kind.name: grown}
+        self.__dict__.pop("_searched", None)
+        return self
+
+    def check_parameters(self) -> None:
+        """Raise InputError for parameters that no training can use."""
+        require(self.loss in ("warp", "auc"), f"loss is {self.loss!r}; choose one of warp, auc")
+        negatives = self.negatives
+        usable = (
+            isinstance(negatives, (int, np.integer)) and not isinstance(negatives, bool) and 0 <= negatives <= 65536
+        )
+        require(usable, f"negatives is {negatives!r}; choose a whole number from 0 to 65,536")
+        check_parameters({**_FIXED, **self.get_params()})
+
+    def _settings(self, n_pairs: int) -> TrainingSettings:
+        """Return the training settings, every "auto" resolved; `compute_pair_weights` weighs pairs per query."""
+        return resolve_settings(
+            {**_FIXED, **self.get_params()}, auto_defaults.TrainingShape(n_pairs, n_pairs, 2**31 - 1)
+        )
+
+    def _identity(self, settings: TrainingSettings, data: list[Any]) -> dict[str, Any]:
+        parameters = {name: getattr(self, name) for name in ("dim", "similarity", "negatives", "init_scale")}
+        identity = {**asdict(settings), **parameters, "data": data}
+        del identity["threads"]
+        same: dict[str, Any] = to_json_value(identity)
+        return same
+
+
+_FIXED: Mapping[str, Any] = {
+    "order_statistic": None,
+    "sampler": "uniform",
+    "rank_from": "auto",
+    "surrogate": "hinge",
+    "l2": 0.0,
+    "positives": "mean",
+    "label_bias": False,
+    "deterministic": True,
+}
+"""Parameters of `Wsabie` that are fixed in a space."""
+
+
+def _count_visits(blocks: Sequence[Any]) -> int:
+    """Return the number of pairs that an epoch visits."""
+    return int(sum(round(len(block.targets.labels) * block.weight) for block in blocks))

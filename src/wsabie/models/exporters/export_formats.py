@@ -1,0 +1,139 @@
+"""Export of models for other programs: the table of formats, and functions that formats share."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wsabie.core.errors import InputError
+from wsabie.core.validation import check_positive_integer
+from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.base.label_model import LabelModel
+from wsabie.storage.atomic_files import WriteError, create_folder
+from wsabie.storage.model_folder import ModelState, save_model_folder
+
+
+class ModelExportFormat(NamedTuple):
+    """Entry of the table of export formats.
+
+    Attributes
+    ----------
+    holds : str
+        Short description of the output.
+    writer : str
+        module:function(annotator, out, **options) -> list of Path; imported when it is used.
+    takes : frozenset of str
+        Keys of `OPTIONS` that it accepts.
+    whole : bool
+        The output includes the feature extractor.
+    """
+
+    holds: str
+    writer: str
+    takes: frozenset[str] = frozenset()
+    whole: bool = False
+
+
+FORMATS = {
+    "onnx": ModelExportFormat(
+        "one graph for ONNX Runtime", "wsabie.models.exporters.onnx_model:write_onnx_model", frozenset({"k", "int8"})
+    ),
+    "numpy": ModelExportFormat(
+        "plain arrays with an example that reads them", "wsabie.models.exporters.numpy_arrays:write_numpy_arrays"
+    ),
+    "huggingface": ModelExportFormat(
+        "the model folder with a model card",
+        "wsabie.models.exporters.huggingface_folder:write_huggingface_folder",
+        frozenset({"license"}),
+        True,
+    ),
+    "half": ModelExportFormat(
+        "the model folder with labels in float16",
+        "wsabie.models.exporters.half_precision:write_half_precision",
+        whole=True,
+    ),
+}
+"""All formats by name; a new one needs an entry here and a module with its writer."""
+
+OPTIONS = {"k": "how many labels a graph gives", "int8": "tables of bytes", "license": "what a model card says"}
+
+
+def export(model: LabelModel | Annotator, out: str | Path, form: str = "onnx", **options: Any) -> list[Path]:
+    """Write a model for other programs.
+
+    Parameters
+    ----------
+    model : LabelModel or Annotator
+        Model folders ("huggingface", "half") include the feature extractor of an annotator.
+    out : path
+        A new file ("onnx") or a new folder (other formats).
+    form : {"onnx", "numpy", "huggingface", "half"}
+    **options
+        "onnx": k (10), labels of a row, and int8 (False), tables of bytes. "huggingface": license (None is unknown).
+
+    Returns
+    -------
+    list of Path
+        The new files.
+
+    Raises
+    ------
+    InputError
+        The format or an option is unknown, `out` exists, the format cannot hold this kind of model, or a package is
+        missing.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from wsabie.models.wsabie.estimator import Wsabie
+    >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [file.name for file in export(model, Path(folder) / "plain", "numpy")]
+    ['V.npy', 'weight.npy', 'shift.npy', 'W.npy', 'labels.txt', 'predict.py', 'README.md']
+    """
+    out = Path(out)
+    write = _load_writer(form, options)
+    annotator = model if isinstance(model, Annotator) else Annotator(model)
+    if not isinstance(annotator.model, LabelModel):
+        raise InputError(f"{type(annotator.model).__name__} has no labels to rank; export a model of labels")
+    require_free_path(out)
+    written: list[Path] = write(annotator, out, **options)
+    return written
+
+
+def require_free_path(*places: Path) -> None:
+    """Raise InputError if a path exists."""
+    for place in places:
+        if place.exists() or place.is_symlink():
+            raise InputError(f"there is something at {place} already; give a new name, or move it away")
+
+
+def write_model_folder(out: Path, parts: ModelState, texts: dict[str, str]) -> list[Path]:
+    """Write a new model folder with additional text files; return its files.
+
+    Raises
+    ------
+    WriteError
+        The folder cannot be written; nothing is left of it.
+    """
+    with create_folder(out) as draft:
+        try:
+            save_model_folder(draft, parts)
+        except WriteError as error:
+            raise error.__cause__ or error from None  # the caller names `out`, not a file of the draft
+        for name, text in texts.items():
+            (draft / name).write_text(text, encoding="utf-8")
+        files = sorted(file.relative_to(draft) for file in draft.rglob("*") if file.is_file())
+    return [out / file for file in files]
+
+
+def _load_writer(form: str, options: dict[str, Any]) -> Any:
+    if form not in FORMATS:
+        raise InputError(f"there is no format {form!r}; choose one of {', '.join(FORMATS)}")
+    for name in options.keys() - FORMATS[form].takes:
+        supporting = [form_name for form_name, entry in FORMATS.items() if name in entry.takes]
+        reason = f"says {OPTIONS[name]}, of {' and '.join(supporting)}" if supporting else "is no option"
+        raise InputError(f"{name} {reason}; the format {form} has none, so leave it out")
+    if "k" in options:
+        check_positive_integer(options["k"], "k")
+    module, name = FORMATS[form].writer.split(":")
+    return getattr(import_module(module), name)

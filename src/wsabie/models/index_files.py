@@ -1,0 +1,174 @@
+"""Search indices of a model's labels: build them, save them in the model's folder, open them again.
+
+MODEL/index/   a folder of `wsabie.storage.model_folder`: the codes, and a checksum of the label table
+"""
+
+import logging
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Literal
+
+from wsabie.core.errors import InputError, WsabieError
+from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
+
+if TYPE_CHECKING:
+    from wsabie.search.exact_index import ExactIndex
+    from wsabie.search.label_index import LabelSearchIndex
+
+LabelIndexKind = Literal["ivf", "hnsw", "int8", "tree"]
+FOLDER = "index"
+_log = logging.getLogger("wsabie")
+
+
+def index_labels(
+    model: Any,
+    *,
+    kind: LabelIndexKind = "ivf",
+    recall: float = 0.95,
+    X: Any = None,
+    seed: int = 0,
+    folder: str | Path | None = None,
+) -> "LabelSearchIndex":
+    """Build an index of the labels of a model; its `rank` then uses it unless `exact` is set.
+
+    Parameters
+    ----------
+    model : Wsabie, Ensemble or Annotator
+        Fitted.
+    kind : {"ivf", "hnsw", "int8", "tree"}
+        See `ApproximateIndex.build`; "int8" gives exact results, see `ScreeningIndex`; "tree" is a `LabelTree`.
+    recall : float
+        Share of the exact top 10 that the index shall find; it is 1 for "int8".
+    X : sparse matrix or array, (n, n_features), or None
+        Rows like later queries, on which the recall is measured; None: the labels' points are the queries.
+    seed : int
+    folder : path or None
+        The model's folder, where the index is saved.
+
+    Raises
+    ------
+    InputError
+        This kind of model has no index, faiss is missing ("ivf" and "hnsw" need it), or there are fewer than 1,000
+        labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wsabie.models.wsabie.estimator import Wsabie
+    >>> rng = np.random.default_rng(0)
+    >>> model = Wsabie(dim=4, epochs=1, threads=1).fit(rng.normal(size=(1500, 8)), np.arange(1500))
+    >>> found = index_labels(model, recall=0.9)
+    >>> found.recall > 0.5, model.rank(np.ones((1, 8)), k=2)[0].shape
+    (True, (1, 2))
+    """
+    from wsabie.search.approximate_index import ApproximateIndex
+    from wsabie.search.label_tree import LabelTree
+    from wsabie.search.screening_index import ScreeningIndex
+
+    model = require_indexable(model, kind)
+    points = None if X is None else model.transform(X)
+    exact, threads = model.exact_index(), model.threads
+    index: LabelSearchIndex
+    if kind == "int8":
+        index = ScreeningIndex.build(exact, queries=points, seed=seed, threads=threads)
+    elif kind == "tree":
+        index = LabelTree.build(exact, recall=recall, queries=points, seed=seed, threads=threads)
+    else:
+        index = ApproximateIndex.build(exact, kind=kind, recall=recall, queries=points, seed=seed, threads=threads)
+    if folder is not None:
+        save_model_folder(Path(folder) / FOLDER, index.to_parts())
+    model.use_index(index)
+    return index
+
+
+def require_indexable(model: Any, kind: LabelIndexKind = "ivf") -> Any:
+    """Return the estimator of a model that can have an index of this kind.
+
+    Raises
+    ------
+    InputError
+        In this order: this kind of model has no index, there are too few labels, faiss is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wsabie.models.wsabie.estimator import Wsabie
+    >>> require_indexable(Wsabie(dim=2, epochs=1, threads=1).fit(np.eye(8), np.arange(8)))
+    Traceback (most recent call last):
+    ...
+    wsabie.core.errors.InputError: an index is no gain for 8 labels, but from 1,000 on; search them exactly
+    """
+    from wsabie.search.faiss_codes import require_enough_vectors, require_faiss
+
+    estimator = _find_estimator(model)
+    if estimator is None:
+        raise InputError("only models whose labels are points (wsabie, ensemble) have an index; search exactly")
+    require_enough_vectors(len(estimator.vocabulary_), "labels")
+    if kind in ("ivf", "hnsw"):
+        require_faiss()
+    return estimator
+
+
+def renew_index(model: Any, folder: Path) -> "LabelSearchIndex | None":
+    """Rebuild the index in a model's folder if the labels have changed; return it, else None.
+
+    An index that followed the labels (`MeasuredIndex.following`) is saved as it is. A new one has the same kind and
+    requested recall, measured on the labels' points, because the queries of the first measurement are not saved. If the
+    index cannot be rebuilt, a warning is logged and labels are searched exactly.
+    """
+    from wsabie.search.label_index import WANTED
+
+    place, searched = folder / FOLDER, _find_estimator(model)
+    if searched is None or not (place / "config.json").exists():
+        return None
+    try:
+        stored = open_model_folder(place)
+        if _restore_index(stored, searched.exact_index()) is not None:
+            return None
+        if (followed := searched._index()) is not None:
+            save_model_folder(place, followed.to_parts())
+            return None
+        recall = float(stored.config.get("wanted", WANTED))
+        return index_labels(model, kind=stored.config["kind"], recall=recall, folder=folder)
+    except (WsabieError, KeyError, TypeError, ValueError) as error:
+        _log.warning("the index in %s was not made anew (%s), so labels are searched exactly", place, error)
+        return None
+
+
+def find_index(model: Any, folder: Path) -> None:
+    """Let a model use the index in its folder, if there is one.
+
+    An index of other labels, a damaged one, or one that needs missing faiss is ignored with a warning.
+    """
+    place, model = folder / FOLDER, _find_estimator(model)
+    if model is None or not (place / "config.json").exists():
+        return
+    advice = f"labels are searched exactly; run: wsabie index {quote(str(folder))}"
+    try:
+        index = _restore_index(open_model_folder(place), model.exact_index())
+    except WsabieError as error:
+        _log.warning("%s; labels are searched exactly", error)
+    except (KeyError, TypeError, ValueError) as error:
+        _log.warning("%s cannot be used (%s), so %s", place, error, advice)
+    else:
+        if index is None:
+            _log.warning("%s was made of other labels than the model has, so %s", place, advice)
+        else:
+            model.use_index(index)
+
+
+def _restore_index(parts: ModelState, exact: "ExactIndex") -> "LabelSearchIndex | None":
+    from wsabie.search import approximate_index, label_tree, screening_index
+
+    if parts.kind == screening_index.KIND:
+        return screening_index.ScreeningIndex.from_parts(parts, exact)
+    if parts.kind == label_tree.KIND:
+        return label_tree.LabelTree.from_parts(parts, exact)
+    return approximate_index.ApproximateIndex.from_parts(parts, exact)
+
+
+def _find_estimator(model: Any) -> Any:
+    """Return the estimator that searches labels by their points, if there is one."""
+    inner = getattr(model, "model", model)
+    inner = getattr(inner, "joined_", inner)
+    return inner if getattr(inner, "kind", None) == "wsabie" else None

@@ -1,0 +1,127 @@
+"""Related labels from a model of objects and parts, or from a relation of a space."""
+
+from typing import Any, Literal
+
+from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.models.entity_space.fitted_space import FittedSpace
+from wsabie.search.related_labels import LabelLink
+from wsabie.vocabulary.knowledge_graph import parse_direction
+
+Side = Literal["part", "object"]
+
+
+class ObjectPartRelations:
+    """Labels related to a label, such as its parts, by f_L(L_o, L_p) = W_Lo . W_Lp (Mesnil et al. 2014).
+
+    Parameters
+    ----------
+    model : fitted model of objects and parts
+        Its `related(label, k, side=)` returns labels and their f_L.
+    side : {"part", "object"}
+        Side of the relation's pairs that is searched.
+    """
+
+    def __init__(self, model: Any, side: Side = "part") -> None:
+        self.model, self.side = model, side
+
+    def related(self, label: str, k: int = 10) -> list[LabelLink]:
+        """Return the k labels with the highest f_L above 0; none if the model does not know the label.
+
+        Links that were not in the training relations are marked "perhaps": they follow from other relations.
+        """
+        phrase = _phrase_relation(self.model.relation, self.side)
+        try:
+            matches = self.model.related(label, k, side=self.side)
+        except UnknownLabelError:
+            return []
+        trained_labels = self._find_trained_labels(label)
+        return [
+            LabelLink(
+                name,
+                score,
+                f"{'' if name in trained_labels else 'perhaps '}{phrase} {label} (trained, f_L = {score:.2f})",
+            )
+            for name, score in matches
+            if score > 0
+        ]
+
+    def _find_trained_labels(self, label: str) -> set[str]:
+        """Return the labels that the training relations join to a label."""
+        relations, names = self.model.relations_, self.model.vocabulary_
+        (label_id,) = names.ids([label])
+        label_column, related_column = (0, 1) if self.side == "part" else (1, 0)
+        return set(names.names(relations[relations[:, label_column] == label_id, related_column]))
+
+
+def _phrase_relation(relation: str, side: Side) -> str:
+    """Return the phrase for one side of a relation that precedes the name of the other side.
+
+    Examples
+    --------
+    >>> [_phrase_relation(relation, "part") for relation in ("has-part", "part-of", "is-a", "married-to")]
+    ['part of', 'has the part', 'has the kind', 'married-to of']
+    >>> [_phrase_relation(relation, "object") for relation in ("has-part", "part-of", "is-a", "married-to")]
+    ['has the part', 'part of', 'kind of', 'married-to']
+    """
+    stated, inverse = parse_direction(relation)
+    noun = "kind" if stated == "is-a" else stated.removesuffix("-of")
+    if (side == "object") != inverse:  # the relation is named from this side
+        return stated if noun == stated else f"{noun} of"
+    return f"{stated} of" if noun == stated else f"has the {noun}"
+
+
+class SpaceRelations:
+    """Labels related to a label by a relation of a space.
+
+    Parameters
+    ----------
+    space : Space
+    relation : str or None
+        Name of a relation between kinds of labels; None: the first of the space.
+
+    Raises
+    ------
+    InputError
+        The space has no such relation.
+
+    Examples
+    --------
+    >>> from wsabie import Relation, Space
+    >>> pairs = [("wheel", "car"), ("door", "car"), ("string", "guitar"), ("neck", "guitar")]
+    >>> space = Space(dim=8, epochs=30, threads=1).fit([Relation("whole", "part", [(b, a) for a, b in pairs], "has")])
+    >>> sorted(link.label for link in SpaceRelations(space).related("guitar", 2)), SpaceRelations(space).related("ship")
+    (['neck', 'string'], [])
+    """
+
+    def __init__(self, space: FittedSpace, relation: str | None = None) -> None:
+        ends = {name: (query, target) for name, query, target in space.relations_}
+        self.relation = next(iter(ends)) if relation is None else relation
+        if self.relation not in ends:
+            raise InputError(f"the space has no relation {relation!r}; it has {', '.join(ends)}")
+        self.space, (self.query, self.target) = space, ends[self.relation]
+
+    def related(self, label: str, k: int = 10) -> list[LabelLink]:
+        """Return the k best items of the relation's target kind; none if the label is not in its query kind."""
+        if label not in self.space.known(self.query).things:
+            return []
+        (matches,) = self.space.annotate(self.query, self.target, [label], k)
+        return [LabelLink(name, score, f"{self.relation}: {label} (trained, {score:.2f})") for name, score in matches]
+
+
+def find_model_relations(
+    model: Any, relation: str | None = None, where: str = "the model"
+) -> "ObjectPartRelations | SpaceRelations":
+    """Return the label relations of a loaded model of objects and parts, or of a space.
+
+    Raises
+    ------
+    InputError
+        The model is neither.
+    """
+    for candidate in (model, getattr(model, "model", None)):
+        if hasattr(candidate, "related"):
+            return ObjectPartRelations(candidate)
+    space = getattr(model, "space", model)
+    if isinstance(space, FittedSpace):
+        return SpaceRelations(space, relation)
+    raise InputError(f"{where} does not relate labels to each other; give a model of objects and parts, or a space")

@@ -1,0 +1,308 @@
+"""Rankings of labels and pictures by a model of objects and parts (Mesnil et al. 2014, section 6.2)."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from wsabie.core.arrays import Float32, Int64
+from wsabie.core.validation import check_positive_integer, require
+from wsabie.embedding.parts_space import PartsSpace
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.search.label_pairs import LabelPairIndex
+
+Side = Literal["object", "part"]
+
+
+class PairRanker(Wsabie):
+    """Base of `ObjectParts`, which documents the parameters, with its rankings.
+
+    Attributes
+    ----------
+    relations_ : (m, 2) int64
+    words_ : (n_labels, padded dim) float32
+    """
+
+    reads_shards = False
+    relations: Sequence[tuple[str, str]]
+    relation: str
+    relation_weight: float
+    label_scores: Literal["learned", "known", "none"]
+    score_weight: float
+    known_score: float
+    picture_weight: float
+    same: bool
+    tables: Literal["unshared", "shared"]
+    relations_: Int64
+    words_: Float32
+    _caches = (*Wsabie._caches, "_paired")
+
+    def _ids_of_relations(self) -> Int64:
+        """Return the relations between labels of the vocabulary, as label numbers, each once."""
+        require(
+            _are_pairs(self.relations) and len(self.relations) > 0,
+            "relations must be a list of pairs (object label, part label)",
+        )
+        name_pairs = [tuple(map(str, pair)) for pair in self.relations]  # numbered labels have numbers as names
+        known_names = [name for pair in name_pairs if all(end in self.vocabulary_ for end in pair) for name in pair]
+        ids = self.vocabulary_.ids(known_names).reshape(-1, 2)
+        return np.unique(ids[ids[:, 0] != ids[:, 1]], axis=0)
+
+    def _pairs_in(self, space: PartsSpace) -> LabelPairIndex:
+        """Build the index that ranks pairs of labels of a space."""
+        return LabelPairIndex(
+            space.words[:, : self.dim], self._scoring_weight(), *self._known_couples(), same=self.same
+        )
+
+    def _scoring_weight(self) -> float:
+        if self.label_scores != "learned":
+            return 0.0
+        return float(self.score_weight)
+
+    def _known_couples(self) -> tuple[Int64 | None, float]:
+        """Return couples with a constant score, and that score."""
+        if self.label_scores != "known":
+            return None, 0.0
+        return self._ids_of_relations(), float(self.known_score)
+
+    def rank_pairs(self, objects: Any, parts: Any, k: int = 10, *, couples: Any = None) -> tuple[Int64, Int64, Float32]:
+        """Return the k best pairs of labels for pairs of pictures, exactly (Mesnil et al. 2014, section 6.2).
+
+        Parameters
+        ----------
+        objects, parts : sparse matrix or array, (n, n_features)
+            Pictures of objects, and of a part of each.
+        k : int
+        couples : list of (object label, part label) or None
+            Only these pairs; None: all pairs, without a table of them.
+
+        Returns
+        -------
+        objects, parts : (n, k) int64
+            Label numbers, best first; -1 where there are fewer than k pairs.
+        scores : (n, k) float32
+
+        Raises
+        ------
+        InputError
+            Rows of another width, different numbers of objects and parts, or an unknown label.
+
+        Examples
+        --------
+        >>> from wsabie import ObjectParts
+        >>> X = np.eye(4, dtype=np.float32)
+        >>> model = ObjectParts([(0, 1), (2, 3)], dim=8, epochs=60, relation_weight=1, threads=1).fit(X, [0, 1, 2, 3])
+        >>> objects, parts, scores = model.rank_pairs(X[[0, 2]], X[[1, 3]], k=2)
+        >>> objects[:, 0].tolist(), parts[:, 0].tolist(), scores.shape
+        ([0, 2], [1, 3], (2, 2))
+        """
+        on_objects, on_parts = self._scores_of_two(objects, parts)
+        couple_ids = None if couples is None else self._couples(couples)
+        top: tuple[Int64, Int64, Float32] = self._pairs().top(
+            on_objects, on_parts, check_positive_integer(k, "k"), couples=couple_ids
+        )
+        return top
+
+    def annotate_pairs(
+        self, objects: Any, parts: Any, k: int = 10, *, couples: Any = None
+    ) -> list[list[tuple[tuple[str, str], float]]]:
+        """Return the best ((object label, part label), score) of each pair of pictures; see `rank_pairs`."""
+        self._check_fitted()
+        names = list(self.vocabulary_)
+        k = min(check_positive_integer(k, "k"), len(names) ** 2)
+        return [
+            [((names[o], names[p]), float(s)) for o, p, s in zip(*row, strict=True) if o >= 0]
+            for row in zip(*self.rank_pairs(objects, parts, k, couples=couples), strict=True)
+        ]
+
+    def ranks_of_pairs(
+        self, objects: Any, parts: Any, object_labels: Any, part_labels: Any, *, couples: Any = None
+    ) -> Int64:
+        """Return the rank of the given pair of labels for each pair of pictures, (n,) int64, from 1.
+
+        Parameters and errors are those of `rank_pairs`; labels are names or numbers, one of each for every row.
+        """
+        on_objects, on_parts = self._scores_of_two(objects, parts)
+        labels = [self._label_ids(list(side_labels)) for side_labels in (object_labels, part_labels)]
+        n = len(on_objects)
+        require(
+            all(len(side_labels) == n for side_labels in labels),
+            f"there are {n} pairs of pictures; give two labels for each",
+        )
+        couple_ids = None if couples is None else self._couples(couples)
+        ranks: Int64 = self._pairs().ranks(on_objects, on_parts, *labels, couples=couple_ids)
+        return ranks
+
+    def scores_given(self, X: Any, other_labels: Any, side: Side = "object") -> Float32:
+        """Return scores of all labels for pictures, given the label of a related picture ("triplet" task).
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        other_labels : list of label names or numbers, (n,)
+            Label of the related picture of each; it is no candidate itself (-inf), unless `same`.
+        side : {"object", "part"}
+            Side that X shows; the other labels are of the other side.
+
+        Returns
+        -------
+        (n, n_labels) float32
+
+        Raises
+        ------
+        InputError
+            See `scores`; an unknown label, or different numbers of labels and rows.
+        """
+        require(side in ("object", "part"), f"side is {side!r}; choose one of object, part")
+        scores, other_ids = self.scores(X), self._label_ids(list(other_labels))
+        n = len(scores)
+        require(len(other_ids) == n, f"there are {n} rows and {len(other_ids)} other labels; give one for each row")
+        weight, (known_couples, offset) = np.float32(self._scoring_weight()), self._known_couples()
+        if weight:
+            scores += weight * self._between(other_ids)
+        if known_couples is not None:
+            for label_id, other_id in known_couples[:, :: 1 if side == "object" else -1]:
+                scores[other_ids == other_id, label_id] += np.float32(offset)
+        if not self.same:
+            scores[np.arange(n), other_ids] = -np.inf
+        return scores
+
+    def annotate_given(
+        self, X: Any, other_labels: Any, side: Side = "object", k: int = 10
+    ) -> list[list[tuple[str, float]]]:
+        """Return the k best labels of each picture, given the label of the related one; see `scores_given`.
+
+        Examples
+        --------
+        >>> from wsabie import ObjectParts
+        >>> X = np.eye(4, dtype=np.float32)
+        >>> model = ObjectParts([("car", "wheel"), ("house", "door")], dim=8, epochs=60, relation_weight=1, threads=1)
+        >>> model = model.fit(X, ["car", "wheel", "house", "door"])
+        >>> model.annotate_given(X[3:], ["house"], side="part", k=1)[0][0][0]
+        'door'
+        """
+        scores, names = self.scores_given(X, other_labels, side), list(self.vocabulary_)
+        best = np.argsort(-scores, axis=1, kind="stable")[
+            :, : min(check_positive_integer(k, "k"), len(names) - (not self.same))
+        ]
+        return [[(names[y], float(row[y])) for y in top] for row, top in zip(scores, best, strict=True)]
+
+    def rank_pictures(self, X: Any, candidates: Any, k: int = 10, *, labels: Any = None) -> tuple[Int64, Float32]:
+        """Return the k candidates that go best with each picture, as the picture of its part or of its object.
+
+        A candidate J scores (V J) . (U_L + s V I), with s = `picture_weight`; terms of f_q without J are left out.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+            The query pictures I.
+        candidates : sparse matrix or array, (m, n_features)
+            J
+        k : int
+        labels : list of label names or numbers, (n,), or None
+            Labels L that the candidates shall show; None: the picture alone is the query, and because both sides share
+            the map V, similar pictures come first.
+
+        Returns
+        -------
+        rows : (n, k) int64
+            Rows of `candidates`, best first; -1 where there are fewer than k.
+        scores : (n, k) float32
+
+        Raises
+        ------
+        InputError
+            See `scores`; an unknown label, different numbers of labels and rows, or neither labels nor a picture
+            weight.
+
+        Examples
+        --------
+        >>> from wsabie import ObjectParts
+        >>> X = np.eye(4, dtype=np.float32)
+        >>> model = ObjectParts([("car", "wheel"), ("house", "door")], dim=8, epochs=60, picture_weight=1, threads=1)
+        >>> model = model.fit(X, ["car", "wheel", "house", "door"])
+        >>> model.rank_pictures(X[[0, 2]], X[[1, 3]], k=1)[0].ravel().tolist()
+        [0, 1]
+        """
+        from wsabie.search.exact_index import ExactIndex
+
+        require(labels is not None or self.picture_weight > 0, "picture_weight is 0; say which labels are asked for")
+        queries = np.float32(self.picture_weight) * self.transform(X)
+        if labels is not None:
+            label_ids, n = self._label_ids(list(labels)), len(queries)
+            require(len(label_ids) == n, f"there are {n} rows and {len(label_ids)} labels; give one for each row")
+            queries = queries + self.label_vectors[label_ids]
+        return ExactIndex(self.transform(candidates)).top_k(queries, k, threads=self.threads)
+
+    def related(self, label: str | int, k: int = 10, *, side: Side | None = None) -> list[tuple[str, float]]:
+        """Return the k labels that go best with a label, by f_L (Mesnil et al. 2014, section 6.6), best first.
+
+        Parameters
+        ----------
+        label : str or int
+        k : int
+        side : {"object", "part"} or None
+            Only labels that are objects, or parts, in a relation that training used. f_L itself has no direction.
+
+        Returns
+        -------
+        list of (label, f_L)
+            With unshared tables only labels in a relation that training used, and only for such a label, because
+            nothing was learned about relations of other labels.
+
+        Raises
+        ------
+        InputError
+            An unknown label.
+        """
+        self._check_fitted()
+        require(side in (None, "object", "part"), f"side is {side!r}; choose one of object, part, None")
+        (label_id,) = self._label_ids([label])
+        scores = self._between(np.array([label_id]))[0]
+        ends = np.unique(self.relations_ if side is None else self.relations_[:, int(side == "part")])
+        if self.tables == "unshared" and label_id not in self.relations_:
+            return []
+        if self.tables == "shared" and side is None:
+            ends = np.arange(len(scores))
+        candidates = ends[ends != label_id]
+        best = candidates[np.argsort(-scores[candidates], kind="stable")][: check_positive_integer(k, "k")]
+        return [(name, float(scores[y])) for name, y in zip(self.vocabulary_.names(best), best, strict=True)]
+
+    def _between(self, labels: Int64) -> Float32:
+        """Return f_L of some labels and all labels, (n, n_labels), summed in a fixed order."""
+        from wsabie.kernels.embedding.similarity import Dot
+        from wsabie.search.dense_scores import compute_all_scores
+
+        words = np.ascontiguousarray(self.words_[:, : self.dim])
+        with self._threads(len(labels)) as threads:
+            scores: Float32 = compute_all_scores(
+                Dot(words, np.zeros(len(words), np.float32)), words[labels], threads=threads.n
+            )
+        return scores
+
+    def _pairs(self) -> LabelPairIndex:
+        """Return the index that ranks pairs of labels, built once for fitted tables and scoring parameters."""
+        known_couples, offset = self._known_couples()
+        scoring = self._scoring_weight(), offset, self.same, None if known_couples is None else known_couples.tobytes()
+        cached: tuple[Float32, tuple[Any, ...], LabelPairIndex] | None = self.__dict__.get("_paired")
+        if cached is None or cached[0] is not self.words_ or cached[1] != scoring:
+            space = PartsSpace(self.space_, self.words_, float(self.relation_weight))
+            cached = self._paired = self.words_, scoring, self._pairs_in(space)
+        return cached[2]
+
+    def _scores_of_two(self, objects: Any, parts: Any) -> tuple[Float32, Float32]:
+        on_objects, on_parts = self.scores(objects), self.scores(parts)
+        n = len(on_objects), len(on_parts)
+        require(n[0] == n[1], f"there are {n[0]} rows of objects and {n[1]} of parts; give a part for each object")
+        return on_objects, on_parts
+
+    def _couples(self, couples: Any) -> Int64:
+        couples = couples.tolist() if isinstance(couples, np.ndarray) else couples
+        require(_are_pairs(couples), "couples must be a list of pairs (object label, part label)")
+        return self._label_ids([label for couple in couples for label in couple]).reshape(-1, 2)
+
+
+def _are_pairs(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(
+        isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in value
+    )

@@ -1,0 +1,116 @@
+"""Warm start: a model begins with the space of a fitted one, with the same labels and features."""
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsabie.core.arrays import Matrix
+from wsabie.core.validation import require
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.models.base.feature_matrix import Inputs
+from wsabie.models.wsabie.label_growth import copy_for_training
+
+if TYPE_CHECKING:
+    from wsabie.models.wsabie.estimator import Wsabie
+
+
+def check_init_model(model: "Wsabie", start: Any) -> None:
+    """Raise InputError for an object that no model can start from."""
+    from wsabie.models.wsabie.estimator import Wsabie
+
+    usable = isinstance(start, Wsabie) and hasattr(start, "space_")
+    require(usable, f"init is {type(start).__name__}; give a fitted Wsabie, such as wsabie.load(FOLDER).model")
+    for name in ("dim", "similarity"):
+        value, start_value = getattr(model, name), getattr(start.space_, name)
+        require(
+            value == start_value,
+            f"init has {name}={start_value!r} and this model {value!r}; set {name}={start_value!r}",
+        )
+
+
+def build_warm_space(model: "Wsabie", start: "Wsabie", n_features: int) -> JointSpace:
+    """Build the space before training from the map of `start` and its points of shared labels.
+
+    Raises
+    ------
+    InputError
+        The rows have another width or another scaling.
+    """
+    width, method = start.space_.n_features, start.scaling_.method
+    scaling = model.scaling_
+    require(
+        scaling.method == method and n_features == width,
+        f"init maps {start.n_features_in_:,} features scaled by {method!r}, and these rows have "
+        f"{model.n_features_in_:,} scaled by {scaling.method!r}; give rows of the same features, or leave "
+        "init (--from) out",
+    )
+    model.scaling_ = start.scaling_  # the map belongs to this scaling
+    space = start.space_.copy()
+    labels, bias = space.labels[:0], space.bias[:0]
+    blank = replace(space, labels=labels, bias=bias)
+    fresh = blank.with_more_labels(len(model.vocabulary_), np.random.default_rng([model.seed, 0]))
+    mine, theirs = _match_labels(model, start)
+    fresh.labels[mine] = space.labels[theirs]
+    fresh.bias[mine] = space.bias[theirs]
+    return fresh
+
+
+def place_new_labels(model: "Wsabie", start: "Wsabie", rows: Iterable[tuple[Inputs, Matrix]]) -> None:
+    """Put labels that `start` lacks at the mean of the points of their rows."""
+    mine, _ = _match_labels(model, start)
+    new_ids = np.setdiff1d(np.arange(len(model.vocabulary_)), mine)
+    if not len(new_ids) or not len(mine):
+        return
+    placed = copy_for_training(model.space_, len(model.vocabulary_), rows, model.seed, new_ids)
+    model.space_.labels[new_ids] = placed.labels[new_ids]
+
+
+def reorder_features(start: "Wsabie", old_names: Sequence[str], new_names: Sequence[str]) -> "Wsabie":
+    """Return the model with its features in another order, by name; features that it lacks begin at 0.
+
+    Raises
+    ------
+    InputError
+        The model knows less than half of the features, or new features of dense rows have no scale.
+    """
+    if list(old_names) == list(new_names):
+        return start
+    place = {name: i for i, name in enumerate(old_names)}
+    positions = np.array([place.get(name, -1) for name in new_names], np.int64)
+    is_known = positions >= 0
+    n, scaling = int(is_known.sum()), start.scaling_
+    require(
+        2 * n >= len(new_names),
+        f"of the {len(new_names):,} features of the data the model to begin with knows {n:,}; describe the data as it "
+        "was described for that model, or leave --from out",
+    )
+    require(
+        scaling.method in ("log", "none") or bool(is_known.all()),
+        f"{len(new_names) - n:,} features are new to the model to begin with, which knows no scale of them; drop them",
+    )
+    moved = copy(start)
+    V = start.space_.features
+    added = scaling.n_added
+    features = np.zeros((len(new_names) + added, V.shape[1]), V.dtype)
+    features[: len(new_names)][is_known] = V[positions[is_known]]
+    features[len(new_names) :] = V[len(old_names) :]
+    weight = np.ones(len(new_names), np.float32)
+    shift = scaling.shift
+    if len(scaling.weight):
+        weight[is_known] = scaling.weight[positions[is_known]]
+        weight = np.append(weight, scaling.weight[len(old_names) :])
+        shift = shift[positions] if len(shift) else shift
+        moved.scaling_ = replace(scaling, weight=weight, shift=shift)
+    moved.space_ = replace(start.space_, features=features)
+    moved.n_features_in_ = len(new_names)
+    return moved
+
+
+def _match_labels(model: "Wsabie", start: "Wsabie") -> tuple[Any, Any]:
+    """Return the numbers of shared labels in this model and in the other one."""
+    theirs = np.array([start.vocabulary_.find(name) for name in model.vocabulary_], np.int64)
+    mine = np.flatnonzero(theirs >= 0)
+    return mine, theirs[mine]

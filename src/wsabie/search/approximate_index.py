@@ -1,0 +1,313 @@
+"""Top k by an approximate index: compressed codes choose candidates, and the table gives their scores.
+
+So scores are those of an exact search to the last bit, and ties go by label id. Only the set of candidates is
+approximate; the share of the true top ten that it holds is measured when an index is built. All labels are scored
+where a filter leaves few of them, where many are hidden, or where k is so large that codes save nothing.
+"""
+
+from copy import copy
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.core.arrays import Float32, Int64, Matrix
+from wsabie.core.errors import InputError
+from wsabie.core.file_backed_arrays import iterate_slices
+from wsabie.core.label_lists import LabelLists
+from wsabie.core.validation import check_positive_integer, require
+from wsabie.embedding.joint_space import SimilarityName
+from wsabie.search.exact_index import ExactIndex
+from wsabie.search.faiss_codes import CodesKind, FaissCodes
+from wsabie.search.label_index import MEASURED_AT, WANTED, LabelSearchIndex, compute_table_fingerprint, sample_queries
+from wsabie.search.search_arrays import list_hidden_labels, prepare_exclusion_rows
+from wsabie.storage.model_folder import ModelState
+from wsabie.storage.schema_validation import check_array
+
+KIND = "approximate index"
+
+NARROW = 0.1
+"""Share of the labels below which all candidates are scored."""
+
+NARROW_GRAPH = 0.3
+"""The same share for a graph, whose paths lead through labels that are filtered out."""
+
+_FEW_CHANGED = 0.02
+"""Largest share of changed labels that are scored one by one, beside an index of the others."""
+
+_SHORTLISTS = (10, 20, 40, 80)  # labels scored from the table, as a multiple of k
+_ROWS = 1 << 14
+
+
+class NearestLift(NamedTuple):
+    """Map of labels and queries into a space in which the nearest label has the highest score.
+
+    For inner products [w, bias] gets one more coordinate that makes all labels equally long. Then the nearest label has
+    the highest score, and cells serve scores as well as distances. A graph takes products as they are.
+    """
+
+    similarity: SimilarityName
+    biased: bool
+    length: float  # of all lifted labels; 0: not lifted
+
+    def labels(self, rows: Any, bias: Float32 | None) -> Float32:
+        """Lift labels from (n, dim) to (n, lifted dim)."""
+        rows = rows.astype(np.float32)
+        if self.similarity == "cosine":
+            rows /= _compute_lengths(rows)
+        columns = [rows] if bias is None else [rows, bias[:, None]]
+        if self.length:
+            squares = sum(np.einsum("ij,ij->i", column, column) for column in columns)
+            columns.append(np.sqrt(np.maximum(self.length**2 - squares, 0))[:, None])
+        width = sum(column.shape[1] for column in columns)
+        if width % 2:  # codes are made of pairs
+            columns.append(np.zeros((len(rows), 1), np.float32))
+        return np.ascontiguousarray(np.hstack(columns), np.float32)
+
+    def queries(self, queries: Float32) -> Float32:
+        n, dim = queries.shape
+        lifted = np.zeros((n, self.dim(dim)), np.float32)
+        lifted[:, :dim] = queries
+        if self.similarity == "cosine":
+            lifted /= _compute_lengths(lifted)
+        if self.biased:
+            lifted[:, dim] = 1
+        if self.length:
+            lifted *= self.length / _compute_lengths(lifted)
+        return lifted
+
+    def dim(self, dim: int) -> int:
+        width = dim + self.biased + bool(self.length)
+        return width + width % 2
+
+
+class ApproximateIndex(LabelSearchIndex):
+    """Label vectors searched by compressed codes; `build` makes one.
+
+    Attributes
+    ----------
+    exact, effort, recall, curve, exact_milliseconds, queries, n_bytes
+        See `LabelSearchIndex`; the effort counts searched cells, or vectors in the search list of the graph.
+    kind : {"ivf", "hnsw"}
+    shortlist : int
+        Labels scored from the table, as a multiple of k.
+
+    Examples
+    --------
+    >>> table = np.random.default_rng(0).normal(size=(2000, 8)).astype(np.float32)
+    >>> index = ApproximateIndex.build(ExactIndex(table), recall=0.9)
+    >>> ids, scores = index.top_k(table[:3], 2)
+    >>> ids.shape, index.recall > 0.8
+    ((3, 2), True)
+    """
+
+    def __init__(self, exact: ExactIndex, codes: FaissCodes, lift: NearestLift) -> None:
+        super().__init__(exact, codes.efforts[-1])
+        self.kind: CodesKind = codes.kind
+        self._codes, self._lift = codes, lift
+        self._places: Int64 | None = None  # table rows of the codes, -1: removed; None: the same
+        self._tail: Int64 = np.empty(0, np.int64)  # labels newer than the codes
+        self.shortlist = _SHORTLISTS[0]
+
+    @classmethod
+    def build(
+        cls,
+        exact: ExactIndex,
+        *,
+        kind: CodesKind = "ivf",
+        recall: float = WANTED,
+        queries: Any = None,
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> "ApproximateIndex":
+        """Encode the labels and find the least effort that reaches `recall`.
+
+        Parameters
+        ----------
+        exact : ExactIndex
+        kind : {"ivf", "hnsw"}
+            "ivf": cells, a quarter of a byte a coordinate and 8 bytes a label, made in seconds; "hnsw": a graph, a byte
+            a coordinate and some 140 bytes a label, made in minutes.
+        recall : float
+            Share of the exact top 10 that the index should find.
+        queries : (n, dim) float32 or None
+            Points of rows, of which at most 400 are taken: half choose the effort, half measure what it brings. None:
+            labels of the table.
+        seed : int
+        threads : int or None
+            A graph is the same bits with one thread only.
+
+        Raises
+        ------
+        InputError
+            faiss is not there, or a distance has a bias, or there are too few labels or queries.
+        """
+        require(kind in ("ivf", "hnsw"), f'there is no index of kind {kind!r}; choose "ivf" or "hnsw"')
+        require(0 < recall <= 1, f"recall is a share of the top {MEASURED_AT} such as 0.95, not {recall}")
+        table, bias = exact.table, exact.bias
+        if exact.similarity == "euclidean" and bias is not None:
+            raise InputError("distances with a bias per label have no index; search them exactly")
+        rng, lift, label_ids = np.random.default_rng(seed), _build_lift(exact, kind), exact.list_remaining()
+        test_queries, description = sample_queries(exact, queries, rng)
+        codes = FaissCodes.train(
+            lambda numbers: lift.labels(table[label_ids[numbers]], None if bias is None else bias[label_ids[numbers]]),
+            len(label_ids),
+            lift.dim(table.shape[1]),
+            kind=kind,
+            products=_uses_products(exact, kind),
+            seed=seed,
+            threads=threads,
+        )
+        index = cls(exact, codes, lift)
+        index._places = label_ids if len(exact.gone) else None
+        index.queries = description
+        index.n_bytes = codes.to_bytes().nbytes
+        efforts = codes.efforts
+        settings = [partial(index._set_effort, *setting) for setting in product(_SHORTLISTS, efforts)]
+        index.tune(rng.permutation(test_queries), recall, settings, efforts, threads)
+        return index
+
+    def top_k(
+        self,
+        queries: Any,
+        k: int,
+        *,
+        exclude: Matrix | None = None,
+        candidates: Any = None,
+        threads: int | None = None,
+    ) -> tuple[Int64, Float32]:
+        """Return about the k best labels of each query; no row gets fewer than from `ExactIndex.top_k`."""
+        k, n = check_positive_integer(k, "k"), len(self.exact.table)
+        queries = self.exact.check_queries(queries)[0]
+        candidate_ids, exclude = self.exact.resolve_candidates(candidates), prepare_exclusion_rows(exclude)
+        hidden = list_hidden_labels(exclude, len(queries), n, None)
+        n_hidden = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
+        n_candidates, n_codes = n if candidate_ids is None else len(candidate_ids), self.shortlist * k + n_hidden
+        if (
+            n_candidates < (NARROW_GRAPH if self.kind == "hnsw" else NARROW) * n
+            or n_codes > NARROW * n_candidates
+            or len(self._tail) > NARROW * n
+        ):
+            return self.exact.top_k(queries, k, exclude=exclude, candidates=candidate_ids, threads=threads)
+        effort = -(-self.effort * n // n_candidates)
+        lifted = self._lift.queries(self._centre_queries(queries))
+        ids = self._codes.search(lifted, n_codes, effort, self._map_to_codes(candidate_ids), threads)
+        if self._places is not None:
+            ids = np.where(ids >= 0, self._places[ids], -1)
+        if hidden is not None:
+            mask_hidden(ids, hidden)
+        tail = self._tail
+        if candidate_ids is not None and len(tail):
+            tail = np.intersect1d(tail, candidate_ids, assume_unique=True)
+        if len(tail):
+            tail_ids, _ = self.exact.top_k(queries, k, exclude=exclude, candidates=tail, threads=threads)
+            ids = np.hstack([ids, tail_ids])
+        ids, scores = self.exact.rescore(queries, ids, k)
+        short_rows = np.flatnonzero(ids[:, -1] < 0)
+        if len(short_rows):
+            excluded = None if exclude is None else exclude[short_rows]
+            ids[short_rows], scores[short_rows] = self.exact.top_k(
+                queries[short_rows], k, exclude=excluded, candidates=candidate_ids, threads=threads
+            )
+        return ids, scores
+
+    def rebase(self, exact: ExactIndex, places: Int64) -> "ApproximateIndex":
+        """Return an index with the same codes for a changed table, whose new labels are scored one by one.
+
+        Parameters
+        ----------
+        exact : ExactIndex
+            Of the table as it is now.
+        places : (n,) int64
+            Row of each coded vector in the new table; -1: removed or changed.
+        """
+        moved = copy(self)
+        moved.exact, moved._places = exact, places
+        is_coded = np.zeros(len(exact.table), bool)
+        is_coded[exact.gone] = is_coded[places[places >= 0]] = True
+        moved._tail = np.flatnonzero(~is_coded)
+        return moved
+
+    def following(self, exact: ExactIndex, changed: Int64) -> "ApproximateIndex | None":
+        """Return the index for changed labels, which are scored one by one; None above a fiftieth of all."""
+        n, places = len(exact.table), self._places
+        places = np.arange(n) if places is None else places.copy()
+        places[np.isin(places, changed)] = -1
+        same_space = self.exact.centre is None is exact.centre and (self.exact.bias is None) == (exact.bias is None)
+        return self.rebase(exact, places) if same_space and (places < 0).sum() <= _FEW_CHANGED * n else None
+
+    def to_parts(self) -> ModelState:
+        """Return the state to save: the codes, the fingerprint of their table, and the rows that have one."""
+        config = self.to_config() | {"length": self._lift.length, "shortlist": self.shortlist}
+        places = {} if self._places is None else {"places": self._places}
+        return ModelState(KIND, config, {"codes": self._codes.to_bytes(), **places})
+
+    @classmethod
+    def from_parts(cls, parts: ModelState, exact: ExactIndex, places: Int64 | None = None) -> "ApproximateIndex | None":
+        """Return the saved index, or None when it belongs to another table; with `places`, rebase it.
+
+        Raises
+        ------
+        ValueError, KeyError, TypeError
+            The parts hold something else.
+        """
+        config = parts.config
+        if parts.kind != KIND or config["kind"] not in ("ivf", "hnsw"):
+            raise ValueError(f"it holds {parts.kind!r} and no index")
+        if places is None and config["table"] != compute_table_fingerprint(exact):
+            return None
+        if places is None and "places" in parts.tensors:
+            places, valid_ids = np.asarray(parts.tensors["places"]), np.append(exact.list_remaining(), -1)
+            if places.dtype != np.int64 or places.ndim != 1 or not np.isin(places, valid_ids).all():
+                raise ValueError("it names labels that do not exist")
+        lift = NearestLift(exact.similarity, exact.bias is not None, float(config["length"]))
+        content = check_array(parts.tensors, "codes", "uint8", (None,))
+        n, dim = len(exact.table) if places is None else len(places), exact.table.shape[1]
+        index = cls(exact, FaissCodes.from_bytes(content, config["kind"], n, lift.dim(dim)), lift)
+        index.restore_config(config)
+        index.shortlist, index.n_bytes = int(config["shortlist"]), content.nbytes
+        return index if places is None else index.rebase(exact, places)
+
+    def _map_to_codes(self, candidate_ids: Int64 | None) -> Int64 | None:
+        """Return the candidates as the codes number them."""
+        if candidate_ids is None or self._places is None:
+            return candidate_ids
+        is_candidate = np.zeros(len(self.exact.table) + 1, bool)
+        is_candidate[candidate_ids] = True
+        return np.flatnonzero(is_candidate[self._places])  # -1 is the last, which is never wanted
+
+    def _centre_queries(self, queries: Float32) -> Float32:
+        return queries if self.exact.centre is None else queries - self.exact.centre
+
+    def _set_effort(self, shortlist: int, effort: int) -> None:
+        self.shortlist, self.effort = shortlist, effort
+
+
+def _uses_products(exact: ExactIndex, kind: CodesKind) -> bool:
+    return kind == "hnsw" and exact.similarity != "euclidean"
+
+
+def _build_lift(exact: ExactIndex, kind: CodesKind) -> NearestLift:
+    biased = exact.bias is not None
+    plain = NearestLift(exact.similarity, biased, 0.0)
+    if exact.similarity == "euclidean" or _uses_products(exact, kind):
+        return plain
+    longest = 0.0
+    for part in iterate_slices(len(exact.table), _ROWS):
+        lifted = plain.labels(exact.table[part], None if exact.bias is None else exact.bias[part])
+        longest = max(longest, float(np.einsum("ij,ij->i", lifted, lifted).max(initial=0)))
+    return plain._replace(length=float(np.sqrt(longest)) or 1.0)
+
+
+def _compute_lengths(rows: Float32) -> Float32:
+    """Return the lengths of rows, (n, 1), above 0."""
+    lengths: Float32 = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float32(1e-30))[:, None]
+    return lengths
+
+
+def mask_hidden(ids: Int64, hidden: LabelLists) -> None:
+    """Set the hidden labels of each query to -1."""
+    for i in np.flatnonzero(np.diff(hidden.indptr)):
+        hidden_ids = hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
+        ids[i, np.isin(ids[i], hidden_ids)] = -1

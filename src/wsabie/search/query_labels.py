@@ -1,0 +1,214 @@
+"""Labels that a query means, and the way in which they were matched."""
+
+from collections.abc import Collection, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from wsabie.core.arrays import Int64, Matrix
+from wsabie.core.errors import UnknownLabelError
+from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.search.exact_index import find_top_k
+from wsabie.vocabulary.concept_matching import LabelConcepts
+from wsabie.vocabulary.hierarchy import make_lookup_key
+from wsabie.vocabulary.knowledge_graph import Concept
+from wsabie.vocabulary.label_names import format_unknown_label
+from wsabie.vocabulary.word_vectors import WordVectors
+
+MatchKind = Literal["label", "name", "kinds", "same things", "word vector"]
+ALIKE = 0.5
+"""Least cosine of two labels that name the same items."""
+_LISTED = 8
+
+
+class QueryLabels(NamedTuple):
+    """Labels that a query means.
+
+    Attributes
+    ----------
+    query : str
+    labels : list of str
+        Nearest first.
+    how : str
+        "label": the query is a label; "name": another name of one; "kinds": labels below it in the hierarchy; "same
+        things": it names the same items as a label; "word vector": its vector is nearest to that of a label.
+    concept : str or None
+        Concept of the query, where one is known.
+    sentence : str
+        One sentence that explains the match.
+    """
+
+    query: str
+    labels: list[str]
+    how: MatchKind
+    concept: str | None
+    sentence: str
+
+
+class LabelAliases:
+    """Labels that name the same items of a collection, such as translations of each other.
+
+    The similarity of two labels is the cosine of their columns: items with both, over the root of the product of the
+    items with each.
+
+    Parameters
+    ----------
+    Y : sparse matrix (n_items, n_labels)
+        Values above 0 are labels of an item.
+    names : sequence of str
+
+    Examples
+    --------
+    >>> same = LabelAliases(np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1]]), ["guitar", "guitare", "wood"])
+    >>> same.nearest("Guitare", ["guitar", "wood"])
+    ('guitar', 1.0)
+    >>> same.nearest("violon", ["guitar"]) is None
+    True
+    """
+
+    def __init__(self, Y: Matrix, names: Sequence[str]) -> None:
+        self._rows = (convert_to_csr(Y, "Y") > 0).astype(np.int32)
+        self._columns = self._rows.tocsc()
+        self._names = list(names)
+        self._column_ids = {make_lookup_key(name): place for place, name in reversed(list(enumerate(names)))}
+
+    def nearest(self, name: str, among: Collection[str]) -> tuple[str, float] | None:
+        """Return the most similar label among some with its cosine, the first of equal ones, or None."""
+        column = self._column_ids.get(make_lookup_key(name))
+        if column is None or not (items := self._find_items(column)).size:
+            return None
+        counts = np.asarray(self._rows[items].sum(axis=0)).ravel()
+        matches = [y for y in np.flatnonzero(counts).tolist() if y != column and self._names[y] in among]
+        if not matches:
+            return None
+        cosines = [float(counts[y]) / (len(items) * len(self._find_items(y))) ** 0.5 for y in matches]
+        best = int(np.argmax(cosines))
+        return self._names[matches[best]], cosines[best]
+
+    def _find_items(self, column: int) -> Int64:
+        rows: Int64 = self._columns.indices[self._columns.indptr[column] : self._columns.indptr[column + 1]]
+        return rows
+
+
+class QueryMatcher:
+    """Matcher of queries to the labels that they mean.
+
+    Parameters
+    ----------
+    labels : sequence of str
+    concepts : LabelConcepts or None
+        Concepts of these labels: synonyms, hierarchy, translations.
+    aliases : LabelAliases or None
+        Labels of a collection that name the same items; the labels may be a part of them.
+    vectors : WordVectors or None
+
+    Examples
+    --------
+    >>> from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
+    >>> from wsabie.vocabulary.concept_matching import match_labels
+    >>> known = KnowledgeGraph()
+    >>> for kind in ("car", "bicycle"):
+    ...     known.relate("is-a", kind, "wheeled vehicle")
+    >>> labels = ["car", "bicycle", "ship"]
+    >>> queries = QueryMatcher(labels, match_labels(known, labels))
+    >>> queries.understand("Ship").labels, queries.understand("wheeled vehicle").sentence
+    (['ship'], "'wheeled vehicle' is no label, but there are 2 below it: car, bicycle")
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        concepts: LabelConcepts | None = None,
+        aliases: LabelAliases | None = None,
+        vectors: WordVectors | None = None,
+    ) -> None:
+        self.labels, self.concepts, self.aliases, self.vectors = list(labels), concepts, aliases, vectors
+        self._label_set = frozenset(labels)
+        self._spelled: dict[str, str] = {}
+        for label in labels:
+            self._spelled.setdefault(make_lookup_key(label), label)
+
+    def understand(self, query: str) -> QueryLabels:
+        """Return the labels that a query means.
+
+        In this order: it is a label in any case; another name of one; there are labels below it; it names the same
+        items as one; its word vector is nearest to that of one.
+
+        Raises
+        ------
+        UnknownLabelError
+            There is no match; the message suggests labels of similar spelling.
+        """
+        match = (
+            self._match_label(query)
+            or self._match_concept(query)
+            or self._match_alias(query)
+            or self._match_vector(query)
+        )
+        if match is None:
+            raise UnknownLabelError(format_unknown_label(query, self.labels))
+        return match
+
+    def _match_label(self, query: str) -> QueryLabels | None:
+        label = query if query in self._label_set else self._spelled.get(make_lookup_key(query))
+        if label is None:
+            return None
+        return QueryLabels(query, [label], "label", None, f"'{label}' is a label")
+
+    def _match_concept(self, query: str) -> QueryLabels | None:
+        concepts = self.concepts
+        if concepts is None or not concepts.knowledge.senses(query):
+            return None
+        expansion = concepts.expand(query)
+        synonyms = [reached for reached in expansion.kinds if not reached.steps]
+        labels = [concepts.labels[reached.place] for reached in synonyms or expansion.kinds]
+        if not labels:
+            return None
+        subject = f"'{query}'{_format_language(concepts.knowledge.concept(expansion.concept), query)}"
+        if synonyms:
+            names = " and ".join(f"'{label}'" for label in labels)
+            return QueryLabels(query, labels, "name", expansion.concept, f"{subject} is another name of {names}")
+        count = f"there are {len(labels):,}" if len(labels) > 1 else "there is one"
+        sentence = f"{subject} is no label, but {count} below it: {format_label_list(labels)}"
+        return QueryLabels(query, labels, "kinds", expansion.concept, sentence)
+
+    def _match_alias(self, query: str) -> QueryLabels | None:
+        match = None if self.aliases is None else self.aliases.nearest(query, self._label_set)
+        if match is None or match[1] < ALIKE:
+            return None
+        sentence = f"'{query}' names the same things of the collection as '{match[0]}' (cosine {match[1]:.2f})"
+        return QueryLabels(query, [match[0]], "same things", None, sentence)
+
+    def _match_vector(self, query: str) -> QueryLabels | None:
+        if self.vectors is None or query not in self.vectors:
+            return None
+        label_vectors = self.vectors.of(self.labels)
+        if not len(label_vectors.places):
+            return None
+        ids, cosines = find_top_k(self.vectors.vector(query)[None], label_vectors.table, 1, similarity="cosine")
+        if not cosines[0, 0] > 0:  # a vector of zeros is near to nothing
+            return None
+        label = self.labels[label_vectors.places[ids[0, 0]]]
+        sentence = f"the word vector of '{query}' is nearest to that of '{label}' (cosine {cosines[0, 0]:.2f})"
+        return QueryLabels(query, [label], "word vector", None, sentence)
+
+
+def format_label_list(names: Sequence[str], most: int = _LISTED) -> str:
+    """Format the first names with commas between them.
+
+    Examples
+    --------
+    >>> format_label_list(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _format_language(concept: Concept, name: str) -> str:
+    """Return the language of this name of a concept in brackets; empty for English or where it is unknown."""
+    languages = {
+        make_lookup_key(alias): language for alias, language in zip(concept.names, concept.languages, strict=True)
+    }
+    language = languages.get(make_lookup_key(name), "")
+    return "" if language in ("", "en", "eng") else f" ({language})"

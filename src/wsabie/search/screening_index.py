@@ -1,0 +1,259 @@
+"""Exact top k with byte codes, which rule out most labels before the table is read.
+
+Codes of a byte a coordinate bound the score of every label (`wsabie.kernels.ranking.topk_screening`). The few labels
+that can be among the best are scored from the table with the sums of the exact search, so the result is that of
+`ExactIndex`, bit for bit. Where codes leave too many candidates, `ExactIndex` itself searches the row.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from wsabie.core.arrays import Float32, Float64, Int64, Matrix, view_as_writable
+from wsabie.core.errors import InputError
+from wsabie.core.file_backed_arrays import iterate_slices
+from wsabie.core.machine import count_available_cores
+from wsabie.core.thread_pool import run_in_threads
+from wsabie.core.validation import check_positive_integer, require
+from wsabie.kernels.ranking.byte_products import LABELS, WIDEST, has_byte_products
+from wsabie.kernels.ranking.topk_screening import (
+    ByteCodes,
+    ByteQueries,
+    allocate_candidates,
+    drop_below_bounds,
+    screen_labels,
+)
+from wsabie.search.approximate_index import NARROW, mask_hidden
+from wsabie.search.byte_codes import encode_byte_queries, encode_byte_rows, pad_offsets
+from wsabie.search.exact_index import BLOCK_ROWS, ExactIndex
+from wsabie.search.faiss_codes import require_enough_vectors
+from wsabie.search.label_index import (
+    MEASURED_AT,
+    EffortPoint,
+    LabelSearchIndex,
+    compute_table_fingerprint,
+    sample_queries,
+)
+from wsabie.search.search_arrays import list_hidden_labels, prepare_exclusion_rows
+from wsabie.storage.model_folder import ModelState
+
+KIND = "int8 codes"
+
+_FEW = 8
+"""Rows up to which screening beats BLAS on a processor that has no instruction for bytes."""
+
+_LARGE = 16 << 20
+"""Bytes of codes times rows from which on threads share the blocks of few rows."""
+
+_MANY = 64
+"""Rows from which on threads share the rows."""
+
+_RESCORED_AT_ONCE = 128
+"""Rows whose candidates are scored from the table together."""
+
+_HIDDEN = 100
+"""Hidden labels of a row above which the exact search, which can leave them out, is quicker."""
+
+_CELLS = 1 << 20
+"""Candidates of all rows that a thread holds at once, 12 MiB."""
+
+_ROOM, _LEAST_ROOM = 8, 1024
+"""Room for candidates: a multiple of k, and a minimum."""
+
+
+class ScreeningIndex(LabelSearchIndex):
+    """Label vectors with codes of a byte a coordinate; `build` makes one.
+
+    Attributes
+    ----------
+    exact, recall, curve, exact_milliseconds, queries, n_bytes
+        See `LabelSearchIndex`; the recall is 1, and the curve a single point.
+    kind : "int8"
+    effort : int
+        Mean number of labels scored from the table for the top 10 of a row.
+
+    Examples
+    --------
+    >>> table = np.random.default_rng(0).normal(size=(2000, 8)).astype(np.float32)
+    >>> exact = ExactIndex(table)
+    >>> index = ScreeningIndex.build(exact)
+    >>> mine, theirs = index.top_k(table[:3], 2), exact.top_k(table[:3], 2)
+    >>> all((a == b).all() for a, b in zip(mine, theirs))
+    True
+    """
+
+    kind = "int8"
+
+    def __init__(self, exact: ExactIndex, codes: ByteCodes) -> None:
+        super().__init__(exact, 0)
+        self._codes = codes
+        self.n_bytes = sum(part.nbytes for part in codes)
+
+    @classmethod
+    def build(
+        cls, exact: ExactIndex, *, queries: Any = None, seed: int = 0, threads: int | None = None
+    ) -> "ScreeningIndex":
+        """Encode the labels and measure the time of a search.
+
+        Parameters
+        ----------
+        exact : ExactIndex
+        queries : (n, dim) float32 or None
+            Points of rows, of which at most 400 are taken. None: labels of the table.
+        seed : int
+        threads : int or None
+
+        Raises
+        ------
+        InputError
+            A distance has a bias, there are too few labels or queries, or more dimensions than sums of bytes can hold.
+        """
+        n, dim = exact.table.shape
+        require_enough_vectors(n)
+        if exact.similarity == "euclidean" and exact.bias is not None:
+            raise InputError("distances with a bias per label have no index; search them exactly")
+        require(dim <= WIDEST, f"labels of {dim:,} dimensions have no index of bytes ({WIDEST:,} at most)")
+        index = cls(exact, encode_byte_rows(exact.product_rows, exact.offsets(), dim))
+        test_queries, index.queries = sample_queries(exact, queries, np.random.default_rng(seed))
+        index._measure(test_queries, threads)
+        return index
+
+    def top_k(
+        self,
+        queries: Any,
+        k: int,
+        *,
+        exclude: Matrix | None = None,
+        candidates: Any = None,
+        threads: int | None = None,
+    ) -> tuple[Int64, Float32]:
+        """Return the k best labels of each query, as `ExactIndex.top_k` does."""
+        k, n = check_positive_integer(k, "k"), len(self.exact.table)
+        raw_queries, points, norm2 = self.exact.check_queries(queries)
+        candidate_ids, exclude = self.exact.resolve_candidates(candidates), prepare_exclusion_rows(exclude)
+        hidden = list_hidden_labels(exclude, len(raw_queries), n, None)
+        n_hidden = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
+        n_candidates = n if candidate_ids is None else len(candidate_ids)
+        is_quick = len(raw_queries) <= _FEW or has_byte_products()
+        if not is_quick or n_candidates < NARROW * n or _room(k + n_hidden) > n_candidates or n_hidden > _HIDDEN:
+            return self.exact.top_k(raw_queries, k, exclude=exclude, candidates=candidate_ids, threads=threads)
+        codes = self._restrict_codes(candidate_ids)
+        byte_queries = self._encode_queries(points, norm2)
+        ids, scores = np.empty((len(raw_queries), k), np.int64), np.empty((len(raw_queries), k), np.float32)
+        n_threads, n_spans = self._choose_threads(len(raw_queries), threads)
+
+        def search(rows: slice) -> None:
+            labels = self._screen_candidates(
+                codes, ByteQueries(*(part[rows] for part in byte_queries)), k + n_hidden, n_spans
+            )
+            if hidden is not None:
+                mask_hidden(labels, hidden.part(rows.start, rows.stop))
+            ids[rows], scores[rows] = self._rescore(raw_queries[rows], labels, k)
+
+        rows = max(1, min(BLOCK_ROWS, _CELLS // _room(k + n_hidden), -(-len(raw_queries) // n_threads)))
+        run_in_threads(search, list(iterate_slices(len(raw_queries), rows)), n_threads)
+        doubtful = np.flatnonzero((ids[:, -1] < 0) | ~np.isfinite(scores[:, -1]))
+        if len(doubtful):
+            excluded = None if exclude is None else exclude[doubtful]
+            ids[doubtful], scores[doubtful] = self.exact.top_k(
+                raw_queries[doubtful], k, exclude=excluded, candidates=candidate_ids, threads=threads
+            )
+        return ids, scores
+
+    def _encode_queries(self, points: Float32, norm2: Float64) -> ByteQueries:
+        """Return the queries in bytes; rounding affects both the code scores and the exact ones."""
+        return encode_byte_queries(self.exact.product_queries(points), 2 * self.exact.slack(norm2))
+
+    def _choose_threads(self, n: int, threads: int | None) -> tuple[int, int]:
+        """Return the threads that share the rows, and the threads that share the label blocks of each."""
+        many, large = n >= _MANY, n * self._codes.words.nbytes >= _LARGE
+        if not (many or large):
+            return 1, 1  # without asking for the number of cores, which takes longer than a small search
+        most = threads or count_available_cores()
+        return (most, 1) if many else (1, most)
+
+    def _restrict_codes(self, candidate_ids: Int64 | None) -> ByteCodes:
+        """Return the codes with these candidates alone."""
+        if candidate_ids is None:
+            return self._codes
+        offsets = np.full_like(self._codes.offsets, -np.inf)
+        offsets[candidate_ids] = self._codes.offsets[candidate_ids]
+        return self._codes._replace(offsets=offsets)
+
+    def _screen_candidates(self, codes: ByteCodes, queries: ByteQueries, k: int, n_spans: int) -> Int64:
+        """Return the labels that may be among the k best of each query, (n, width), padded with -1.
+
+        A row of -1 alone had too many candidates.
+        """
+        n, n_blocks = len(queries.words), len(codes.largest)
+        edges = np.linspace(0, n_blocks, n_spans + 1).astype(int).tolist()
+        candidates = [allocate_candidates(n, k, _room(k)) for _ in range(n_spans)]
+
+        def screen(span: int) -> None:
+            screen_labels(
+                codes, queries, candidates[span], np.empty((4, LABELS), np.int32), edges[span], edges[span + 1]
+            )
+
+        run_in_threads(screen, range(n_spans), n_spans)
+        bounds = np.max([part.bounds for part in candidates], axis=0)
+        for part in candidates:
+            drop_below_bounds(part, bounds)
+        labels = np.hstack([part.labels[:, : max(part.counts.max(), k)] for part in candidates])
+        labels[np.min([part.counts for part in candidates], axis=0) < 0] = -1
+        return labels
+
+    def to_parts(self) -> ModelState:
+        """Return the state to save: the codes and the fingerprint of their table."""
+        words, scales, _, largest = self._codes
+        return ModelState(KIND, self.to_config(), {"words": words, "scales": scales, "largest": largest})
+
+    @classmethod
+    def from_parts(cls, parts: ModelState, exact: ExactIndex) -> "ScreeningIndex | None":
+        """Return the saved index, or None when it belongs to another table.
+
+        Raises
+        ------
+        ValueError, KeyError, TypeError
+            The parts hold something else.
+        """
+        config, tensors = parts.config, parts.tensors
+        if parts.kind != KIND:
+            raise ValueError(f"it holds {parts.kind!r} and no codes")
+        if config["table"] != compute_table_fingerprint(exact):
+            return None
+        n_blocks, n_words = -(-len(exact.table) // LABELS), -(-exact.table.shape[1] // 4)
+        expected = {
+            "words": (np.uint32, (n_blocks * n_words * LABELS,)),
+            "scales": (np.float32, (n_blocks * LABELS,)),
+            "largest": (np.float32, (n_blocks, 2)),
+        }
+        for name, (dtype, shape) in expected.items():
+            if tensors[name].dtype != dtype or tensors[name].shape != shape:
+                raise ValueError(f"{name} do not fit {len(exact.table):,} labels")
+        words, scales, largest = (view_as_writable(tensors[name]) for name in expected)
+        index = cls(exact, ByteCodes(words, scales, pad_offsets(exact.offsets(), n_blocks), largest))
+        index.restore_config(config)
+        return index
+
+    def _rescore(self, queries: Float32, labels: Int64, k: int) -> tuple[Int64, Float32]:
+        """Return the k best of the listed labels; rows with lists of similar length are scored together."""
+        ids, scores = np.empty((len(labels), k), np.int64), np.empty((len(labels), k), np.float32)
+        lengths = labels.shape[1] - (labels >= 0)[:, ::-1].argmax(axis=1)
+        order = np.argsort(lengths, kind="stable")
+        for part in iterate_slices(len(order), _RESCORED_AT_ONCE):
+            rows = order[part]
+            width = max(int(lengths[rows[-1]]), k)
+            ids[rows], scores[rows] = self.exact.rescore(queries[rows], labels[rows, :width], k)
+        return ids, scores
+
+    def _measure(self, queries: Float32, threads: int | None) -> None:
+        points, norm2 = self.exact.check_queries(queries)[1:]
+        labels = self._screen_candidates(self._codes, self._encode_queries(points, norm2), MEASURED_AT, 1)
+        self.effort = round(float((labels >= 0).sum(axis=1).mean()))
+        mine, self.exact_milliseconds = self.time(queries, threads)
+        self.recall = 1.0
+        self.curve = [EffortPoint(self.effort, self.recall, mine)]
+
+
+def _room(k: int) -> int:
+    return _LEAST_ROOM + _ROOM * k

@@ -1,0 +1,1 @@
+"""HTTP service with a web application, for annotation, search and review."""

@@ -1,0 +1,133 @@
+"""The application: routes behind limits, errors in one form, and security headers."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio.to_thread
+from fastapi import Depends, FastAPI, Response
+from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wsabie import __version__
+from wsabie.collection.jobs.worker import JobRunner
+from wsabie.core.machine import count_available_cores
+from wsabie.server.dependencies import (
+    API,
+    AuthenticationMiddleware,
+    ReaderDependency,
+    ServiceContext,
+    ServiceContextDependency,
+    get_caller_name,
+)
+from wsabie.server.limits.request_limits import BodyLimit, RateLimit, SameOriginCheck
+from wsabie.server.limits.request_stages import RequestStages
+from wsabie.server.metrics import MetricsMiddleware
+from wsabie.server.problems import DamageCheck, document_errors, install_error_handlers
+from wsabie.server.routes import annotations, collection, items, labels, maps, model, review, search
+from wsabie.server.routes.request_validation import refuse_unknown_parameters
+from wsabie.server.static_files import make_page_routes
+
+_COLLECTION_ROUTERS = (
+    items.router,
+    labels.router,
+    review.router,
+    annotations.router,
+    search.router,
+    maps.router,
+    collection.router,
+)
+_REFUSE_UNKNOWN = [Depends(refuse_unknown_parameters)]  # pages have words of their own in their addresses
+_HEADERS = {
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"same-origin",
+    b"x-frame-options": b"DENY",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"content-security-policy": b"default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; "
+    b"object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+}
+
+
+def make_app(context: ServiceContext, hosts: tuple[str, ...] = ()) -> ASGIApp:
+    """Return the whole service as an ASGI application.
+
+    Parameters
+    ----------
+    context : ServiceContext
+    hosts : tuple of str
+        Host names that requests may give; (): any.
+    """
+    limits, app = context.limits, BodyLimit(_routes(context), context.limits.body)
+    stages = RequestStages(app, limits.max_concurrent, limits.seconds, limits.share, limits.min_rate, get_caller_name)
+    outer = SameOriginCheck(RateLimit(AuthenticationMiddleware(stages, context), limits.rate, limits.burst), hosts)
+    return MetricsMiddleware(_HeadersMiddleware(outer), context.metrics)
+
+
+def _routes(context: ServiceContext) -> FastAPI:
+    app = FastAPI(
+        title="wsabie",
+        version=__version__,
+        summary="Annotate and search a collection by joint embeddings.",
+        responses=document_errors(),
+        lifespan=_lifespan,
+        openapi_url=None,  # below, as strict as all others
+        docs_url=None,  # the pages have their own, since this one would come from another site
+        redoc_url=None,
+        redirect_slashes=False,  # it would lead to whatever name was asked for
+    )
+    app.state.context = context
+    install_error_handlers(app)
+    routers = (model.names,) if context.collection is None else _COLLECTION_ROUTERS
+    for router in (model.router, *routers):
+        app.include_router(router, dependencies=_REFUSE_UNKNOWN)
+
+    @app.get(f"{API}/health", tags=["service"], dependencies=_REFUSE_UNKNOWN)
+    async def health() -> dict[str, str]:
+        """Answer, unless the catalogue of the collection is known to be damaged."""
+        check: DamageCheck = app.state.damage_check
+        if context.collection is not None and check.damage and (damage := await check.find(context.collection)):
+            raise damage
+        return {"status": "ok"}
+
+    @app.get("/openapi.json", include_in_schema=False, dependencies=_REFUSE_UNKNOWN)
+    async def document() -> JSONResponse:
+        return JSONResponse(app.openapi())
+
+    @app.get("/metrics", tags=["service"], response_class=Response, dependencies=_REFUSE_UNKNOWN)
+    def metrics(context: ServiceContextDependency, _: ReaderDependency) -> Any:
+        """Return the metrics in the format of Prometheus."""
+        page, media_type = context.metrics.page()
+        return Response(page, media_type=media_type)
+
+    app.include_router(make_page_routes())
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    # Work is done by threads that let go of the interpreter in compiled code; more than these only wait for each other.
+    anyio.to_thread.current_default_thread_limiter().total_tokens = 2 * count_available_cores() + 2
+    collection = app.state.context.collection
+    runner = None if collection is None or collection.read_only else JobRunner(collection.folder)
+    yield
+    if runner is not None:
+        runner.close()
+    if collection is not None:
+        collection.close()
+
+
+class _HeadersMiddleware:
+    """Middleware that adds the security headers to every response."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                names = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *((n, v) for n, v in _HEADERS.items() if n not in names)]
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)

@@ -1,0 +1,183 @@
+"""Open connections of a process: their limit, and which of them are closed.
+
+A process without free file handles can accept nobody, and open neither its database nor a picture. So there are fewer
+connections than handles; a new connection replaces the one that has been idle for longest. Once a second, connections
+are closed that have been idle for too long or whose client does not read its answer.
+"""
+
+import asyncio
+import fcntl
+import resource
+import socket
+import sys
+import termios
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from wsabie.core.errors import InputError
+from wsabie.server.limits.slots import WINDOW, SlotPool
+
+BACKLOG = 100
+"""Connections that may wait to be accepted; they are accepted in one go before any of them is closed."""
+_MAX_CONNECTIONS = 1000
+_MIN_CONNECTIONS = 16
+_MAX_HANDLES = 65_536
+_TYPICAL_OPEN_FILES = 64
+_SEND_BUFFER = 64 << 10
+
+
+class Connection(Protocol):
+    """An open connection of one client."""
+
+    caller: str
+    transport: asyncio.Transport
+
+
+class ConnectionTable:
+    """The open connections of one process.
+
+    Parameters
+    ----------
+    most : int
+    share : float
+        Share of the connections for each address.
+    seconds : float
+        Longest time without a complete request that is being answered.
+    rate : float
+        Lowest rate at which a client has to read its answer, in bytes a second.
+    """
+
+    def __init__(self, max_connections: int, share: float, idle_seconds: float, min_rate: float) -> None:
+        self.slots, self.seconds, self.rate = SlotPool(max_connections, share), idle_seconds, min_rate
+        self.open: dict[Connection, tuple[float, int] | None] = {}  # since when so many bytes wait for the client
+        self.idle: dict[Connection, float] = {}  # since when; the longest first
+        self.timer: asyncio.TimerHandle | None = None
+
+    def add(self, connection: Connection) -> bool:
+        """Add a new connection; return False if it has to be refused, since all others are busy."""
+        caller = connection.caller
+        if not self.slots.take(caller):
+            has_share = self.slots.has_share(caller)
+            rivals = (rival for rival in self.idle if not has_share or rival.caller == caller)
+            oldest = next((rival for rival in rivals if not rival.transport.get_write_buffer_size()), None)
+            if oldest is None:
+                return False
+            self.close(oldest)
+            if not self.slots.take(caller):
+                return False
+        self.open[connection] = None
+        self.mark_idle(connection)
+        if self.timer is None:
+            self.timer = asyncio.get_running_loop().call_later(1, self.sweep)
+        return True
+
+    def remove(self, connection: Connection) -> None:
+        """Remove a connection that is closed or about to be."""
+        self.idle.pop(connection, None)
+        if connection in self.open:
+            del self.open[connection]
+            self.slots.leave(connection.caller)
+
+    def close(self, connection: Connection) -> None:
+        """Close a connection at once, even if data still waits to be sent."""
+        self.remove(connection)
+        connection.transport.abort()
+
+    def mark_idle(self, connection: Connection) -> None:
+        """Note that a connection is idle from now on."""
+        if connection in self.open:
+            self.idle.pop(connection, None)
+            self.idle[connection] = asyncio.get_running_loop().time()
+
+    def mark_busy(self, connection: Connection) -> None:
+        """Note that a request of the connection is being answered."""
+        self.idle.pop(connection, None)
+
+    def progress(self, connection: Connection) -> None:
+        """Note that a client has read a good part of its answer."""
+        if connection in self.open:
+            self.open[connection] = None
+
+    def sweep(self) -> None:
+        """Close connections that are idle for too long or read too slowly, and schedule the next sweep."""
+        now = asyncio.get_running_loop().time()
+        reading = [connection for connection in self.idle if connection.transport.get_write_buffer_size()]
+        for connection in reading:
+            self.mark_idle(connection)  # its client still reads the answer
+        late = [connection for connection, since in self.idle.items() if now - since > self.seconds]
+        for connection in [*late, *[connection for connection in self.open if self._is_stuck(connection, now)]]:
+            self.close(connection)
+        self.timer = asyncio.get_running_loop().call_later(1, self.sweep) if self.open else None
+
+    def _is_stuck(self, connection: Connection, now: float) -> bool:
+        waiting, snapshot = _unread_bytes(connection.transport), self.open[connection]
+        if not waiting:
+            self.open[connection] = None
+        elif snapshot is None or snapshot[1] - waiting >= self.rate * WINDOW:
+            self.open[connection] = now, waiting
+        elif now - snapshot[0] > WINDOW:
+            return True
+        return False
+
+
+def _unread_bytes(transport: asyncio.Transport) -> int:
+    """Return how many bytes the client has not taken yet; 0 where the system holds all of them."""
+    waiting = transport.get_write_buffer_size()
+    if waiting:
+        with suppress(OSError):  # a system that cannot tell: its buffer is small (`limit_send_buffer`)
+            buffered = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+            waiting += int.from_bytes(buffered, sys.byteorder)
+    return waiting
+
+
+def limit_send_buffer(listener: socket.socket) -> None:
+    """Keep the send buffers of the system small if it cannot tell how full they are."""
+    if sys.platform != "linux":
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+
+
+def raise_handle_limit() -> None:
+    """Let this process and its children open as many files as they may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = _MAX_HANDLES if hard == resource.RLIM_INFINITY else min(hard, _MAX_HANDLES)
+    if soft != resource.RLIM_INFINITY and soft < target:
+        with suppress(OSError, ValueError):  # some systems take fewer than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+
+
+def choose_connection_limit(max_concurrent: int, requested: int | None = None) -> int:
+    """Return the number of connections that a process may have open.
+
+    Handles for its database, models, pictures and connections that are just being accepted are set aside.
+
+    Parameters
+    ----------
+    max_concurrent : int
+        Requests in one stage.
+    requested : int or None
+        None: as many as there are handles for, and at most 1,000.
+
+    Raises
+    ------
+    InputError
+        There are too few handles.
+    """
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    handles = _MAX_HANDLES if soft == resource.RLIM_INFINITY else soft
+    reserve = BACKLOG + min(4 * max_concurrent, handles // 4)
+    limit = handles - _count_open_files() - reserve
+    if limit < max(_MIN_CONNECTIONS, requested or 0):
+        needed = handles - limit + max(_MIN_CONNECTIONS, requested or 0)
+        raise InputError(
+            f"{handles} files may be open, too few for {requested or _MIN_CONNECTIONS} connections; run first: "
+            f"ulimit -n {needed}"
+        )
+    return requested or min(limit, _MAX_CONNECTIONS)
+
+
+def _count_open_files() -> int:
+    try:
+        return sum(1 for _ in Path("/dev/fd").iterdir())
+    except OSError:  # a container without /proc
+        return _TYPICAL_OPEN_FILES

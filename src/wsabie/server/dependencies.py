@@ -1,0 +1,157 @@
+"""Dependencies of the routes: the limits, the caller, and the collection or model that is served."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Annotated, TypeAlias
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security.utils import get_authorization_scheme_param
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from wsabie.collection.db import journal
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.search.query_parsing import LabelKnowledge
+from wsabie.server.auth.client_address import get_caller_address
+from wsabie.server.auth.tokens import Caller, Role, Token, find_caller
+from wsabie.server.limits.request_limits import SAFE, ServiceLimits
+from wsabie.server.metrics import Metrics
+from wsabie.server.model_holder import ModelHolder
+from wsabie.server.problems import Problem
+
+API = "/api/v1"
+LOCAL = Caller(journal.LOCAL, "write")
+_CALLER_KEY = "wsabie.caller"
+COOKIE = "wsabie_token"
+"""Cookie in which the pages keep a token: a browser loads the pictures of a page without its headers."""
+
+
+@dataclass
+class ServiceContext:
+    """State that the application shares between requests.
+
+    Attributes
+    ----------
+    limits : ServiceLimits
+    tokens : iterable of Token or None
+        None: everybody may do everything; only for a service on the loopback address.
+    model : ModelHolder
+    collection : Collection or None
+    label_knowledge : LabelKnowledge or None
+        Word knowledge from files, for searching its labels.
+    metrics : Metrics
+    day : date
+        Latest date so far: a clock that is set back makes no token valid again.
+    """
+
+    limits: ServiceLimits
+    tokens: Iterable[Token] | None
+    model: ModelHolder
+    collection: Collection | None = None
+    label_knowledge: LabelKnowledge | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    day: date = date.min
+
+
+# Dependencies that never block are asynchronous: FastAPI sends plain functions to a thread, six of them a request.
+async def get_context(request: Request) -> ServiceContext:
+    """Return the context of the application."""
+    return _context(request)
+
+
+_bearer = HTTPBearer(auto_error=False, description="A token that `wsabie token` made")
+
+
+async def require_reader(
+    request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
+) -> Caller:
+    """Return the caller; refuse a request without a token where tokens are needed."""
+    return identify_caller(request, _context(request))
+
+
+class AuthenticationMiddleware:
+    """Middleware that identifies the caller and refuses bodies without a token before reading them."""
+
+    def __init__(self, app: ASGIApp, context: ServiceContext) -> None:
+        self.app, self.context = app, context
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self.context.tokens is not None:
+            try:
+                scope[_CALLER_KEY] = identify_caller(Request(scope), self.context)
+            except Problem as problem:
+                if scope["method"] not in SAFE:  # else the route says so, if it wants a token
+                    await problem.send(send)
+                    return
+        await self.app(scope, receive, send)
+
+
+def get_caller_name(scope: Scope) -> str:
+    """Return the name of the caller of a request: the token's name, or else the address."""
+    caller: Caller | None = scope.get(_CALLER_KEY)
+    return get_caller_address(scope.get("client")) if caller is None else caller.name
+
+
+def identify_caller(request: Request, context: ServiceContext) -> Caller:
+    """Return the caller of a request.
+
+    Raises
+    ------
+    Problem
+        A token is needed, and the request has no valid one (401).
+    """
+    tokens = context.tokens
+    if tokens is None:
+        return LOCAL
+    if _CALLER_KEY in request.scope:
+        return request.scope[_CALLER_KEY]  # type: ignore[no-any-return]
+    context.day = max(context.day, datetime.now(UTC).date())
+    scheme, credentials = get_authorization_scheme_param(request.headers.get("authorization"))
+    token = credentials if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")
+    caller = find_caller(token, tokens, context.day) if token else None
+    if caller is None:
+        reason = "this token is not known, or its last day is over" if token else "give a token"
+        raise Problem(401, f"{reason}: Authorization: Bearer TOKEN", {"www-authenticate": "Bearer"})
+    return caller
+
+
+async def require_writer(request: Request, caller: Annotated[Caller, Depends(require_reader)]) -> Caller:
+    """Return the caller; refuse tokens that may only read, and all callers of a read-only collection."""
+    if get_role(caller, _context(request)) == "write":
+        return caller
+    if caller.role == "read":
+        raise Problem(403, f"the token of {caller.name} may only read")
+    raise Problem(403, "the collection is read-only here: it can only be looked at")
+
+
+def get_role(caller: Caller, context: ServiceContext) -> Role:
+    """Return the role of a caller for the collection."""
+    is_open = context.collection is None or not context.collection.read_only
+    return caller.role if is_open else "read"
+
+
+async def open_collection(request: Request) -> Collection:
+    """Return the collection; refuse the request if only a model is served."""
+    collection = _context(request).collection
+    if collection is None:
+        raise Problem(404, "a model is served here and no collection; run: wsabie serve COLLECTION")
+    return collection
+
+
+OpenCollection: TypeAlias = Annotated[Collection, Depends(open_collection)]
+ServiceContextDependency: TypeAlias = Annotated[ServiceContext, Depends(get_context)]
+ReaderDependency: TypeAlias = Annotated[Caller, Depends(require_reader)]
+WriterDependency: TypeAlias = Annotated[Caller, Depends(require_writer)]
+
+
+def check_result_count(k: int, context: ServiceContext) -> int:
+    """Return `k` if the limits of the service allow so many results."""
+    if k > context.limits.k:
+        raise Problem(422, f"k is {k:,} and at most {context.limits.k:,} are given; ask for fewer")
+    return k
+
+
+def _context(request: Request) -> ServiceContext:
+    context: ServiceContext = request.app.state.context
+    return context

@@ -1,0 +1,132 @@
+"""Inference with a served model: plain functions behind the routes."""
+
+from typing import Any
+
+import numpy as np
+
+from wsabie.core.errors import InputError
+from wsabie.io.records import Item, ModalityName
+from wsabie.io.regions import ItemContent, RegionCrop, parse_region
+from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators.thresholds import Least, rank_above
+from wsabie.server.model_holder import ModelVersion
+from wsabie.server.schemas.model_schemas import FeatureRow, LabelRanking, LabelScore
+
+
+def build_matrix(rows: list[FeatureRow], n_features: int) -> Any:
+    """Build the feature matrix of a request: all rows dense, or all sparse.
+
+    Raises
+    ------
+    InputError
+        Neither or both forms, of different lengths, or columns that the model does not have.
+    """
+    return _build_sparse(rows, n_features) if rows[0].dense is None else _build_dense(rows, n_features)
+
+
+def rank_labels(
+    version: ModelVersion, X: Any, k: int, candidates: list[str] | None = None, min_precision: float | None = None
+) -> list[LabelRanking]:
+    """Return the k best labels of every row, with probabilities if the model is calibrated.
+
+    With `min_precision`, only those of the first 100 labels that reach this precision on the held-out items. A row
+    without any such label gets `no_tag_fits`.
+
+    Raises
+    ------
+    InputError
+        `min_precision` is not in (0, 1], or the model was not evaluated on held-out items.
+    UnknownLabelError
+        A candidate is no label of the model.
+    """
+    model: Any = version.annotator.model
+    options = {} if candidates is None else {"candidates": version.find_model_labels(candidates)}
+    n_ranked = min(k + version.n_redundant, len(options.get("candidates", version.names)))
+    if min_precision is None:
+        label_ids, scores = model.rank(X, n_ranked, **options)
+        probabilities: Any = _predict_probabilities(model, scores, label_ids)
+    else:
+        label_ids, scores, probabilities = rank_above(
+            model, X, n_ranked, _find_thresholds(version, min_precision), **options
+        )
+    rankings = []
+    for row_ids, row_scores, row_probabilities in zip(label_ids.tolist(), scores.tolist(), probabilities, strict=True):
+        labels: dict[str, LabelScore] = {}
+        for position, (label_id, score) in enumerate(zip(row_ids, row_scores, strict=True)):
+            name = version.names[label_id] if label_id >= 0 else None
+            if name is not None and name not in labels:
+                labels[name] = LabelScore(
+                    label=name,
+                    score=float(score),
+                    probability=None if row_probabilities is None else float(row_probabilities[position]),
+                )
+        rankings.append(
+            LabelRanking(labels=list(labels.values())[:k], no_tag_fits=None if min_precision is None else not labels)
+        )
+    return rankings
+
+
+def extract_row(annotator: Annotator, content: ItemContent, modality: ModalityName = "pictures") -> Any:
+    """Extract the features of one picture, region or text.
+
+    Raises
+    ------
+    InputError
+        The model does not take this modality, or the content cannot be read.
+    """
+    if annotator.terms is None or annotator.terms.things != modality:
+        supported = "rows of features" if annotator.terms is None else annotator.terms.things
+        raise InputError(f"this model takes {supported} and no {modality}; `/api/v1/info` tells what it was trained on")
+    return annotator.rows_of_all([Item(f"one of the {modality}", content, ())], modality)
+
+
+def cut_region(content: bytes, region: str | None) -> ItemContent:
+    """Return a picture, or the region of it that `region` names, as in `wsabie annotate --region`."""
+    return content if region is None else RegionCrop(content, parse_region(region))
+
+
+def _find_thresholds(version: ModelVersion, min_precision: float) -> Least:
+    """Return the lowest probability of each label that reaches `min_precision` on the held-out items."""
+    if version.loaded_model is None:
+        raise InputError(
+            "min_precision wants a model that was judged by the held-out items of a collection; serve the collection "
+            "itself, or leave min_precision out"
+        )
+    return version.loaded_model.threshold(min_precision).by_column(version.loaded_model.labels)
+
+
+def _predict_probabilities(model: Any, scores: Any, label_ids: Any) -> list[Any]:
+    calibration = getattr(model, "calibration_", None)
+    if calibration is None:
+        return [None] * len(scores)
+    return list(calibration.predict_proba(scores, label_ids))
+
+
+def _build_dense(rows: list[FeatureRow], n_features: int) -> Any:
+    if any(row.dense is None or row.columns is not None or row.values is not None for row in rows):
+        raise InputError("rows are of two forms; give all of them dense, or all by their columns and values")
+    for i, row in enumerate(rows):
+        if len(row.dense or ()) != n_features:
+            raise InputError(f"row {i} has {len(row.dense or ())} features and the model takes {n_features:,}")
+    return np.array([row.dense for row in rows], np.float32)
+
+
+def _build_sparse(rows: list[FeatureRow], n_features: int) -> Any:
+    from scipy.sparse import csr_matrix
+
+    columns: list[int] = []
+    values: list[float] = []
+    starts = [0]
+    for i, row in enumerate(rows):
+        if row.dense is None and row.columns is not None and len(row.columns) == len(row.values or ()):
+            columns, values = columns + row.columns, values + (row.values or [])
+        else:
+            raise InputError(
+                f'row {i} is no row of {n_features:,} features; give {{"columns": [...], "values": [...]}}'
+            )
+        starts.append(len(columns))
+    if columns and max(columns) >= n_features:
+        raise InputError(f"there is a column {max(columns)} and the model has {n_features:,}, numbered from 0")
+    X = csr_matrix((np.array(values, np.float32), columns, starts), shape=(len(rows), n_features))
+    X.sum_duplicates()
+    return X

@@ -1,0 +1,187 @@
+"""Holders of the served model: mapped into memory, and replaced when its folder holds another one."""
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from wsabie.collection.db.database import begin_snapshot
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.registry.item_embeddings import load_model_in_use
+from wsabie.collection.registry.model_registry import LoadedModel
+from wsabie.collection.search.query_parsing import read_names
+from wsabie.core.errors import InputError
+from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.index_files import FOLDER as INDEX
+from wsabie.models.index_files import find_index
+from wsabie.server.shared_memory import share_features
+from wsabie.storage.model_folder import is_model_folder, read_content_checksum
+
+_CHECK_INTERVAL = 1.0  # seconds
+
+
+@dataclass(frozen=True)
+class ModelVersion:
+    """A loaded model; a request keeps the version that it began with.
+
+    Attributes
+    ----------
+    annotator : Annotator
+    id : str
+        Identifies the model's content.
+    names : list of str or None
+        Current names of its labels in the collection, in order: merged labels have the same name, and deleted labels
+        have none.
+    loaded_model : LoadedModel or None
+        The model with its evaluation on held-out items; None: it belongs to no collection.
+    """
+
+    annotator: Annotator
+    id: str
+    names: Sequence[str | None]
+    loaded_model: LoadedModel | None = None
+
+    @cached_property
+    def n_redundant(self) -> int:
+        """Number of labels that were deleted from the collection or merged into another."""
+        return len(self.names) - len({*self.names} - {None})
+
+    def find_model_labels(self, names: Iterable[str]) -> list[str]:
+        """Translate names of the collection into labels of the model, whose own names are valid too.
+
+        Raises
+        ------
+        UnknownLabelError
+            A name is no label of the model.
+        """
+        model_labels: dict[str, list[str]] = {}
+        for model_label, name in zip(self.annotator.model.vocabulary_, self.names, strict=True):
+            if name is not None and name != model_label:
+                model_labels.setdefault(name, []).append(model_label)
+        vocabulary = self.annotator.model.vocabulary_
+
+        def find_labels(name: str) -> list[str]:
+            own_label = [name] if name in vocabulary or name not in model_labels else []
+            return [*model_labels.get(name, ()), *own_label]
+
+        return [label for name in names for label in find_labels(name)]
+
+
+class ModelHolder(Protocol):
+    """Provider of the model that answers a request."""
+
+    @property
+    def trouble(self) -> str | None: ...
+
+    def get_version(self) -> ModelVersion: ...
+
+
+class CollectionModelHolder:
+    """Holder of the model that a collection has in use; the next request after a switch gets the new one."""
+
+    trouble = None
+
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
+        self._version: tuple[LoadedModel, Any, ModelVersion] | None = None
+
+    def get_version(self) -> ModelVersion:
+        """Return the model in use; raise InputError if there is none yet."""
+        with begin_snapshot(self._collection.engine) as connection:
+            loaded_model, labels, cached = load_model_in_use(self._collection), read_names(connection), self._version
+            if cached is None or cached[0] is not loaded_model or cached[1] is not labels:
+                label_ids = loaded_model.labels_now(connection).tolist()
+                names = [labels.labels.get(label_id) for label_id in label_ids]
+                cached = (
+                    loaded_model,
+                    labels,
+                    _make_version(
+                        loaded_model.annotator,
+                        read_content_checksum(loaded_model.path),
+                        str(loaded_model.number),
+                        names,
+                        loaded_model,
+                    ),
+                )
+                self._version = cached
+        return cached[2]
+
+
+class FolderModelHolder:
+    """Holder of the model in a folder; a new one that is saved there replaces it without losing a request.
+
+    Parameters
+    ----------
+    path : Path
+        Folder that `wsabie train --model` wrote.
+
+    Raises
+    ------
+    WsabieError
+        There is none, or it is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._next_check = time.monotonic() + _CHECK_INTERVAL
+        self._checksums = self._read_checksums()
+        self._version = self._load()
+        self.trouble: str | None = None
+
+    def get_version(self) -> ModelVersion:
+        """Return the model for a request."""
+        if time.monotonic() > self._next_check and self._lock.acquire(blocking=False):
+            try:
+                self._reload_if_changed()
+            finally:
+                self._lock.release()
+        return self._version
+
+    def _reload_if_changed(self) -> None:
+        """Load a changed model; if it is damaged, keep the old one and set `trouble`."""
+        start, checksums, pause = time.monotonic(), self._read_checksums(), _CHECK_INTERVAL
+        if checksums != self._checksums:
+            try:
+                self._version, self.trouble, self._checksums = self._load(), None, checksums
+            except Exception as error:  # a model that is still being written must not end the service
+                self.trouble = f"the model in {self.path} was replaced by one that cannot be used: {error}"
+                pause = max(pause, 10 * (time.monotonic() - start))
+        self._next_check = time.monotonic() + pause
+
+    def _read_checksums(self) -> tuple[str, str]:
+        """Return the checksums of the model and of its label index."""
+        return read_content_checksum(self.path), read_content_checksum(self.path / INDEX)
+
+    def _load(self) -> ModelVersion:
+        refuse_non_model(self.path)
+        annotator = Annotator.load(self.path)
+        checksum = read_content_checksum(self.path)
+        version = _make_version(annotator, checksum, checksum[:16], list(annotator.model.vocabulary_))
+        find_index(annotator, self.path)  # of the current tables
+        return version
+
+
+def refuse_non_model(path: Path) -> None:
+    """Raise InputError if the folder holds no model."""
+    if not is_model_folder(path):
+        raise InputError(
+            f"{path} is neither a collection nor a model; give the folder of a collection, or one that "
+            "`wsabie train --model` wrote"
+        )
+
+
+def _make_version(
+    annotator: Annotator,
+    checksum: str,
+    version_id: str,
+    names: Sequence[str | None],
+    loaded_model: LoadedModel | None = None,
+) -> ModelVersion:
+    if hasattr(annotator.model, "threads"):
+        annotator.model.threads = 1  # requests run in parallel already
+    share_features(annotator.model, checksum)
+    return ModelVersion(annotator, version_id, names, loaded_model)

@@ -1,0 +1,239 @@
+"""Errors in one form: RFC 9457 problem details, `application/problem+json`."""
+
+import errno
+import json
+import logging
+import math
+import time
+from http import HTTPStatus
+from typing import Any
+
+from anyio import to_thread
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.types import Send
+
+from wsabie.collection.folder.collection import Collection, can_result_from_damage, check_database
+from wsabie.core.errors import BusyError, CollectionError, NotFoundError, UnknownLabelError, WsabieError
+from wsabie.features.images.image_decoder import UnreadableItemError
+from wsabie.storage.atomic_files import DiskFullError, WriteError
+
+MEDIA_TYPE = "application/problem+json"
+TITLES = {
+    400: "The request cannot be understood",
+    401: "A token is needed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    408: "It came too slowly",
+    409: "It conflicts with what is there",
+    413: "Too large",
+    415: "Nothing that can be read",
+    416: "No such part",
+    422: "The input is at fault",
+    429: "Too many requests",
+    500: "The service failed",
+    503: "Not available",
+    504: "It took too long",
+    507: "The disk is full",
+}
+NO_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>No such page - wsabie</title>
+<body style="font-family: system-ui, sans-serif; max-width: 34rem; margin: 4rem auto; padding: 0 1rem">
+<main>
+<h1>No such page</h1>
+<p>There is nothing at this address. <a href="/">The first page</a> leads to all others.</p>
+</main>
+"""
+"""Page that a browser gets at an unknown address."""
+_MAX_DETAIL = 2_000  # characters
+_CHECK_INTERVAL = 60.0  # seconds between two checks of the whole catalogue
+_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
+_STATUS: dict[type[WsabieError], int] = {
+    UnknownLabelError: 404,
+    NotFoundError: 404,
+    BusyError: 503,
+    CollectionError: 503,
+    DiskFullError: 507,
+    WriteError: 403,
+    WsabieError: 422,
+}
+"""The first class that matches an error decides."""
+_ROUTING_DETAILS = {
+    404: "there is nothing at this address; /docs lists all that can be asked",
+    405: "this address takes other methods; the header Allow names them",
+}
+
+_log = logging.getLogger("wsabie.serve")
+
+
+class Problem(Exception):  # noqa: N818 - an answer to the client, no fault of the program
+    """Error answer: its status, one sentence, and headers."""
+
+    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, detail)
+        self.status, self.detail, self.headers = status, detail, headers or {}
+
+    def response(self) -> Response:
+        """Return the response."""
+        return Response(build_problem(self.status, self.detail), self.status, self.headers, MEDIA_TYPE)
+
+    async def send(self, send: Send) -> None:
+        """Send the response from a middleware."""
+        response = self.response()
+        await send({"type": "http.response.start", "status": self.status, "headers": response.raw_headers})
+        await send({"type": "http.response.body", "body": response.body})
+
+
+class DamageCheck:
+    """Known damage of a catalogue, which is checked at most once a minute.
+
+    Attributes
+    ----------
+    due : float
+        Earliest time of the next check.
+    damage : WsabieError or None
+        Result of the last check, or damage that a request met.
+    """
+
+    def __init__(self) -> None:
+        self.due = 0.0
+        self.damage: WsabieError | None = None
+
+    def report(self, damage: WsabieError) -> None:
+        """Note damage that a request met."""
+        _log.error("%s", damage)
+        self.damage = damage
+
+    async def find(self, collection: Collection) -> WsabieError | None:
+        """Return the damage that the last check found; check again if that was a while ago."""
+        if time.monotonic() >= self.due:
+            self.due = math.inf  # until this check has ended
+            try:
+                await to_thread.run_sync(check_database, collection)
+                self.damage = None
+            except WsabieError as damage:
+                self.report(damage)
+            finally:
+                self.due = time.monotonic() + _CHECK_INTERVAL
+        return self.damage
+
+
+def build_problem(status: int, detail: str) -> bytes:
+    """Build the JSON document of an error.
+
+    Examples
+    --------
+    >>> json.loads(build_problem(404, "there is no item 7"))["title"]
+    'Not found'
+    """
+    detail = detail[:_MAX_DETAIL]  # it may quote the request
+    document = {"type": "about:blank", "title": TITLES.get(status, "Error"), "status": status, "detail": detail}
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Install handlers that give every error of the application this form."""
+    app.state.damage_check = DamageCheck()
+    app.add_exception_handler(Problem, _answer_problem)
+    app.add_exception_handler(WsabieError, _answer_wsabie_error)
+    app.add_exception_handler(UnreadableItemError, _answer_unreadable_item)
+    app.add_exception_handler(RequestValidationError, _answer_validation_error)
+    app.add_exception_handler(HTTPException, _answer_http_error)
+    app.add_exception_handler(OSError, _answer_os_error)
+    app.add_exception_handler(Exception, _answer_bug)
+
+
+def document_errors() -> dict[int | str, dict[str, Any]]:
+    """Describe the errors of every route for the OpenAPI document."""
+    schema = {
+        "type": "object",
+        "required": ["type", "title", "status", "detail"],
+        "properties": {
+            "type": {"type": "string"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+        },
+    }
+    return {
+        status: {"description": TITLES[status], "content": {MEDIA_TYPE: {"schema": schema}}}
+        for status in (400, 401, 403, 404, 405, 408, 409, 413, 415, 416, 422, 429, 503, 504, 507)
+    }
+
+
+async def _answer_problem(_: Request, error: Any) -> Any:
+    return error.response()
+
+
+async def _answer_wsabie_error(request: Request, error: Any) -> Response:
+    if isinstance(error, CollectionError):
+        request.app.state.damage_check.report(error)
+    status = next(status for error_type, status in _STATUS.items() if isinstance(error, error_type))
+    headers = {"retry-after": "2"} if isinstance(error, BusyError) else None
+    return Problem(status, error.served or str(error), headers).response()
+
+
+async def _answer_unreadable_item(_: Request, error: Any) -> Response:
+    detail = f"{error.reason} ({error.detail})" if error.detail else error.reason
+    return Problem(415, detail).response()
+
+
+async def _answer_validation_error(_: Request, error: Any) -> Response:
+    details = error.errors()[0]
+    place, kind = details.get("loc", ()), details.get("type")
+    if kind == "json_invalid":
+        return Problem(422, f"body: this is no JSON (at character {place[-1]})").response()
+    where = ".".join(str(part) for part in place)
+    if kind == "extra_forbidden":
+        reason = "there is no such field; leave it out"
+    elif kind in ("missing", "model_attributes_type", "dict_type") and place == ("body",):
+        reason = "send a JSON document, with the header Content-Type: application/json"
+    elif "UploadFile" in details.get("msg", "") or (kind == "missing" and place[1:] in (("file",), ("text",))):
+        reason = f"send a form with this field, as in: curl -F {place[1]}={'WORDS' if place[1] == 'text' else '@FILE'}"
+    else:
+        reason = details.get("msg", "not valid").removeprefix("Value error, ")
+    return Problem(422, f"{where[:1000]}: {reason}").response()
+
+
+async def _answer_http_error(request: Request, error: Any) -> Response:
+    if error.status_code == 404 and _is_page_request(request):
+        return HTMLResponse(NO_PAGE, 404)
+    if getattr(error.__cause__, "errno", None) in _DISK_FULL_ERRORS:  # large uploads are spooled to disk
+        return Problem(507, "there is no space left for what was sent; free some, and send it again").response()
+    detail = _ROUTING_DETAILS.get(error.status_code) if error.detail == HTTPStatus(error.status_code).phrase else None
+    return Problem(error.status_code, detail or str(error.detail), dict(error.headers or {})).response()
+
+
+async def _answer_os_error(_: Request, error: Any) -> Response:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return Problem(503, "too many files are open; try again in a moment", {"retry-after": "1"}).response()
+    if error.errno in _DISK_FULL_ERRORS:
+        return Problem(507, "there is no space left; free some, and try again").response()
+    raise error
+
+
+def _is_page_request(request: Request) -> bool:
+    """Return True if a browser opens this address as a page; programs do not ask for HTML."""
+    asks_for_html = request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", "")
+    return asks_for_html and not request.url.path.startswith("/api/")
+
+
+async def _answer_bug(request: Request, error: Exception) -> Response:
+    collection = request.app.state.context.collection
+    if collection is not None and can_result_from_damage(error):
+        damage = await request.app.state.damage_check.find(collection)
+        if damage is not None:
+            return await _answer_wsabie_error(request, damage)
+    _log.error(
+        "%a %a failed", request.method, request.url.path, exc_info=error
+    )  # escaped: clients must not forge lines of the log
+    return JSONResponse(
+        json.loads(build_problem(500, "an error in the service; its log says more")), 500, media_type=MEDIA_TYPE
+    )

@@ -1,0 +1,244 @@
+"""Routes of items: pages, details, pictures, annotation and similar items."""
+
+import io
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from io import FileIO
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.responses import FileResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from wsabie.collection.items import item_pages
+from wsabie.collection.items.item_files import (
+    find_item_by_path,
+    find_item_file,
+    get_stream_path,
+    hold_item_file,
+    open_item_file,
+)
+from wsabie.collection.items.thumbnails import make_thumbnail
+from wsabie.collection.overview.facets import read_item_details
+from wsabie.collection.registry.item_embeddings import find_similar_items
+from wsabie.features.images.image_decoder import detect_media_type
+from wsabie.io.regions import RegionCrop, parse_region
+from wsabie.models.explanations.score_contributions import explain_picture
+from wsabie.server.dependencies import (
+    API,
+    OpenCollection,
+    ReaderDependency,
+    ServiceContextDependency,
+    check_result_count,
+)
+from wsabie.server.inference import extract_row, rank_labels
+from wsabie.server.problems import Problem
+from wsabie.server.request_headers import check_range, has_current_copy
+from wsabie.server.routes.model import MinPrecision, Region, ResultLimit
+from wsabie.server.schemas import collection_schemas as schemas
+from wsabie.server.schemas.model_schemas import AnnotateResponse
+from wsabie.server.serializers import serialize_hits, serialize_item, serialize_item_details
+
+router = APIRouter(prefix=API, tags=["items"])
+
+Id = Annotated[int, Path(ge=1, lt=2**63)]
+Probability = Annotated[float | None, Query(ge=0, le=1, allow_inf_nan=False)]
+Text = Annotated[str | None, Query(max_length=1000)]
+Content = Annotated[str | None, Query(max_length=100, description="Begin of the item's hash, which changes with it.")]
+_BROWSER_TYPES = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/avif")
+"""Media types that browsers show."""
+_YEAR_10000 = 253_402_300_800
+_SANDBOX = {"content-security-policy": "default-src 'none'; sandbox"}
+
+_log = logging.getLogger("wsabie.serve")
+
+
+class ItemFileResponse(FileResponse):
+    """Response with an open file that is not trusted; a sandbox keeps browsers from running it."""
+
+    def __init__(
+        self, stream: FileIO, media_type: str, filename: str | None = None, headers: Mapping[str, str] = _SANDBOX
+    ) -> None:
+        self.stream, status = stream, os.fstat(stream.fileno())
+        if not 0 <= status.st_mtime < _YEAR_10000:  # a time that no header can express
+            status = os.stat_result((*status[:8], 0, 0))
+        super().__init__(
+            get_stream_path(stream), headers=headers, media_type=media_type, filename=filename, stat_result=status
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        n_bytes, is_begun = 0, False
+
+        async def send_whole(message: Message) -> None:
+            nonlocal n_bytes, is_begun
+            if message["type"] == "http.response.start":
+                n_bytes = int(dict(message["headers"])[b"content-length"])
+            elif scope["method"] != "HEAD":
+                n_bytes -= len(message["body"])
+                if n_bytes < 0 or (n_bytes and not message.get("more_body", False)):
+                    raise OSError("its size changed")
+                is_begun = True
+            await send(message)
+
+        with self.stream:
+            try:
+                await super().__call__(scope, receive, send_whole)
+            except (OSError, RuntimeError) as error:
+                _log.warning("a file changed while it was sent, and the connection is closed: %s", error)
+                if not is_begun:  # the head waits for the first part (`request_stages`)
+                    await Problem(404, "the file changed or went away while it was read; ask again").send(send)
+
+
+@router.get("/items")
+def list_items(
+    context: ServiceContextDependency,
+    collection: OpenCollection,
+    _: ReaderDependency,
+    label: Text = None,
+    label_state: Literal["accepted", "rejected", "suggested"] = "accepted",
+    min_probability: Probability = None,
+    max_probability: Probability = None,
+    unlabelled: bool = False,
+    state: Literal["present", "missing", "unreadable"] = "present",
+    folder: Text = None,
+    root: Annotated[int | None, Query(ge=1, lt=2**63)] = None,
+    taken_from: Text = None,
+    taken_to: Text = None,
+    words: Text = None,
+    numbers: Annotated[str | None, Query(max_length=20_000, pattern=r"^\d{1,19}(,\d{1,19})*$")] = None,
+    no_tag_fits: MinPrecision = None,
+    sort: Literal["path", "taken", "added", "best", "doubt", "probability"] = "path",
+    descending: bool = False,
+    cursor: Annotated[str | None, Query(max_length=5000)] = None,
+    k: Annotated[int, Query(ge=1)] = 100,
+) -> schemas.ItemPage:
+    """List items that pass a filter, a page at a time."""
+    probabilities = min_probability, max_probability
+    ids = None if numbers is None else tuple(map(int, numbers.split(",")))
+    dates = taken_from, taken_to
+    filters = item_pages.ItemFilter(
+        state, label, label_state, *probabilities, unlabelled, folder, root, *dates, words, ids, no_tag_fits
+    )
+    limit = min(check_result_count(k, context), item_pages.LARGEST)
+    page = item_pages.read_item_page(collection, filters, sort=sort, descending=descending, cursor=cursor, limit=limit)
+    return schemas.ItemPage(
+        items=[serialize_item(item) for item in page.items], next=page.next_cursor, total=page.total
+    )
+
+
+@router.get("/items/{item}")
+def get_item(item: Id, collection: OpenCollection, _: ReaderDependency) -> schemas.ItemDetails:
+    """Return an item with its annotations and suggestions."""
+    return serialize_item_details(read_item_details(collection, item))
+
+
+@router.get("/items/{item}/thumbnail", response_class=FileResponse, responses={200: {"content": {"image/webp": {}}}})
+def get_thumbnail(
+    item: Id,
+    collection: OpenCollection,
+    request: Request,
+    _: ReaderDependency,
+    size: Literal["256", "1024"] = "256",
+    v: Content = None,
+) -> Any:
+    """Return a thumbnail as WebP. It never changes, since its address depends on the content of the item."""
+    path = make_thumbnail(collection, item, int(size))
+    tag = f'"{path.stem}"'  # names the content
+    headers = {"cache-control": "private, max-age=31536000, immutable", "etag": tag}
+    if has_current_copy(request, tag):
+        return Response(status_code=304, headers=headers)
+    try:
+        stream = FileIO(path)
+    except FileNotFoundError as error:
+        raise Problem(404, "the small picture was removed before it was sent; ask again") from error
+    with ExitStack() as stack:
+        response = ItemFileResponse(stack.enter_context(stream), "image/webp", headers=headers)
+        check_range(request, response)
+        stack.pop_all()  # the response closes it
+    return response
+
+
+@router.get("/items/{item}/file", response_class=FileResponse)
+def get_original(
+    item: Id, collection: OpenCollection, context: ServiceContextDependency, request: Request, _: ReaderDependency
+) -> Any:
+    """Return the file itself; browsers save types that they cannot show safely."""
+    item_file = find_item_file(collection, item)
+    with ExitStack() as stack:
+        stream = stack.enter_context(open_item_file(item_file))
+        media_type = detect_media_type(get_stream_path(stream), max_pixels=context.limits.pixels)
+        is_shown = media_type in _BROWSER_TYPES
+        response = ItemFileResponse(
+            stream, media_type if is_shown else "application/octet-stream", None if is_shown else item_file.path.name
+        )
+        check_range(request, response)
+        stack.pop_all()  # the response closes it
+    return response
+
+
+@router.get("/items/{item}/heat", response_class=Response, responses={200: {"content": {"image/png": {}}}})
+def get_heat_map(
+    item: Id,
+    collection: OpenCollection,
+    context: ServiceContextDependency,
+    _: ReaderDependency,
+    label: Annotated[str, Query(max_length=500)],
+) -> Any:
+    """Show the region of a label: the picture with a heat map over it, as PNG."""
+    with hold_item_file(collection, item) as path:
+        explanation = explain_picture(context.model.get_version().annotator, path, label)
+    out = io.BytesIO()
+    explanation.picture.save(out, "PNG")
+    return Response(out.getvalue(), media_type="image/png", headers={"cache-control": "private, max-age=300"})
+
+
+@router.get("/items/{item}/annotate")
+def annotate_item(
+    item: Id,
+    collection: OpenCollection,
+    context: ServiceContextDependency,
+    _: ReaderDependency,
+    region: Region = None,
+    k: ResultLimit = 10,
+    min_precision: MinPrecision = None,
+) -> AnnotateResponse:
+    """Rank labels for an item, or for a region of it, with the model in use."""
+    version = context.model.get_version()
+    modality = "pictures" if region is not None or version.annotator.terms is None else version.annotator.terms.things
+    with hold_item_file(collection, item) as file:
+        X = extract_row(version.annotator, file if region is None else RegionCrop(file, parse_region(region)), modality)
+    return AnnotateResponse(
+        model=version.id, results=rank_labels(version, X, check_result_count(k, context), None, min_precision)
+    )
+
+
+@router.get("/annotate/path")
+def annotate_item_by_path(
+    path: Annotated[str, Query(max_length=5000, description="Within the collection, with /.")],
+    collection: OpenCollection,
+    context: ServiceContextDependency,
+    caller: ReaderDependency,
+    region: Region = None,
+    k: ResultLimit = 10,
+    min_precision: MinPrecision = None,
+) -> AnnotateResponse:
+    """Rank labels for an item with this path."""
+    return annotate_item(find_item_by_path(collection, path), collection, context, caller, region, k, min_precision)
+
+
+@router.get("/items/{item}/similar")
+def find_similar(
+    item: Id,
+    collection: OpenCollection,
+    context: ServiceContextDependency,
+    _: ReaderDependency,
+    k: Annotated[int, Query(ge=1)] = 24,
+) -> schemas.ItemHits:
+    """Find similar items with the model in use."""
+    read_item_details(collection, item)
+    neighbours = find_similar_items(collection, item, check_result_count(k, context))
+    return schemas.ItemHits(
+        items=serialize_hits(collection, [(neighbour.item, None, neighbour.score) for neighbour in neighbours])
+    )

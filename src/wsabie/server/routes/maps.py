@@ -1,0 +1,216 @@
+"""Routes of the map: projections, positions of labels, and positions and colours of items as bytes.
+
+All numbers are little-endian. Positions: a uint32 n, then n uint32 (the difference from each item number to the next),
+then n pairs of uint16, x and y within the box (0 and 65,535 are its sides). Colours: n, n differences, n bytes.
+Differences are mostly 1, so that they compress to almost nothing.
+"""
+
+import gzip
+import hashlib
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from wsabie.collection.db.cache import FileCache
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.maps import item_map, label_overlay
+from wsabie.core.arrays import Float32, Int64
+from wsabie.server.dependencies import (
+    API,
+    OpenCollection,
+    ReaderDependency,
+    ServiceContextDependency,
+    check_result_count,
+)
+from wsabie.server.problems import Problem
+from wsabie.server.request_headers import can_gzip, has_current_copy
+
+router = APIRouter(prefix=f"{API}/map", tags=["map"])
+
+MapMethod = Annotated[
+    Literal["pca", "umap"], Query(description="Principal components, or UMAP where a job has made it.")
+]
+MapVersion = Annotated[
+    str | None, Query(max_length=100, description="Of the map that is meant; 409 where it is another by now.")
+]
+_BYTES_RESPONSE: Any = {200: {"content": {"application/octet-stream": {}}}}
+_GRID_SIDE = 65_535
+_CACHE_SIZE = 2  # maps of a collection: PCA and UMAP
+_plain_cache, _gzip_cache = FileCache[bytes](_CACHE_SIZE), FileCache[bytes](_CACHE_SIZE)
+
+
+class Box(BaseModel):
+    """Square that holds all points: its lowest x and y, and the length of its sides."""
+
+    x: float
+    y: float
+    side: float
+
+
+class ProjectionStatus(BaseModel):
+    """Projection and its state."""
+
+    method: Literal["pca", "umap"]
+    state: Literal["ready", "stale", "none", "not installed"] = Field(description="stale: items came since.")
+    placed: int = Field(description="Items that came since and were put beside those that they are near to.")
+    made: str | None
+
+
+class MapStatus(BaseModel):
+    """Map of the items of a collection."""
+
+    schema_: Annotated[Literal[1], Field(serialization_alias="schema")] = 1
+    model: int
+    method: Literal["pca", "umap"]
+    version: str = Field(description="Changes when a point does.")
+    points: int
+    box: Box
+    share: float | None = Field(description="Of the variance that the plane holds; null: there is no such figure.")
+    projections: list[ProjectionStatus]
+
+
+class LabelPosition(BaseModel):
+    """Position of a label in the plane."""
+
+    id: int
+    label: str
+    x: float
+    y: float
+    accepted: int
+
+
+class LabelPositions(BaseModel):
+    """Positions of labels in the plane; labels with most items first."""
+
+    version: str
+    labels: list[LabelPosition]
+
+
+@router.get("")
+def get_map(collection: OpenCollection, _: ReaderDependency, method: MapMethod = "pca") -> MapStatus:
+    """Return the state of the map of the model in use; a job of kind `map` computes UMAP."""
+    projection = item_map.build_map(collection, method)
+    return MapStatus(
+        model=projection.model,
+        method=projection.method,
+        version=projection.version,
+        points=len(projection.items),
+        box=compute_box(projection.places),
+        share=projection.share,
+        projections=[ProjectionStatus(**status._asdict()) for status in item_map.list_projections(collection)],
+    )
+
+
+@router.get("/points", response_class=Response, responses=_BYTES_RESPONSE)
+def get_item_positions(
+    collection: OpenCollection,
+    request: Request,
+    _: ReaderDependency,
+    method: MapMethod = "pca",
+    version: MapVersion = None,
+) -> Any:
+    """Return item numbers and positions as bytes: n, n differences of numbers, n pairs within the box."""
+    projection = _build_requested_map(collection, method, version)
+
+    def pack_plain() -> bytes:
+        return _plain_cache.get(projection.version, lambda: pack_positions(projection))
+
+    return _answer_bytes(
+        request,
+        projection.version,
+        pack_plain,
+        lambda: _gzip_cache.get(projection.version, lambda: gzip.compress(pack_plain(), 1, mtime=0)),
+    )
+
+
+@router.get("/labels")
+def list_label_positions(
+    collection: OpenCollection,
+    context: ServiceContextDependency,
+    _: ReaderDependency,
+    method: MapMethod = "pca",
+    k: Annotated[int, Query(ge=1)] = 500,
+    version: MapVersion = None,
+) -> LabelPositions:
+    """List labels in the plane, each in the middle of the items that it fits best."""
+    projection = _build_requested_map(collection, method, version)
+    labels = label_overlay.place_labels(collection, projection, check_result_count(k, context))
+    positions = [
+        LabelPosition(id=label.id, label=label.name, x=label.x, y=label.y, accepted=label.accepted) for label in labels
+    ]
+    return LabelPositions(version=projection.version, labels=positions)
+
+
+@router.get("/label", response_class=Response, responses=_BYTES_RESPONSE)
+def get_item_colours(
+    collection: OpenCollection,
+    request: Request,
+    _: ReaderDependency,
+    label: Annotated[str, Query(min_length=1, max_length=500)],
+) -> Any:
+    """Return colours of items for a label: 1 rejected, 2 accepted, 3 to 255 by suggested probability."""
+    colours = label_overlay.colour_items(collection, label)
+    content = pack_values(colours.items, colours.codes)
+    version = hashlib.sha256(content).hexdigest()[:16]
+    return _answer_bytes(request, version, lambda: content, lambda: gzip.compress(content, 1, mtime=0))
+
+
+def compute_box(places: Float32) -> Box:
+    """Return the smallest square around the points, or a unit square if there are none.
+
+    Examples
+    --------
+    >>> compute_box(np.array([[0, 0], [4, 2]], np.float32))
+    Box(x=0.0, y=-1.0, side=4.0)
+    """
+    if not len(places):
+        return Box(x=0, y=0, side=1)
+    low, high = places.min(axis=0).astype(float), places.max(axis=0).astype(float)
+    side = float((high - low).max()) or 1.0
+    x, y = (low + high - side) / 2
+    return Box(x=x, y=y, side=side)
+
+
+def pack_values(numbers: Int64, values: Any) -> bytes:
+    """Pack ascending numbers, as differences, and then their values.
+
+    Examples
+    --------
+    >>> pack_values(np.array([5, 7]), np.array([1, 2], np.uint8)).hex(" ", 4)
+    '0200 00000500 00000200 00000102'
+    """
+    steps = np.diff(numbers, prepend=0).astype("<u4")
+    return np.array([len(numbers)], "<u4").tobytes() + steps.tobytes() + np.ascontiguousarray(values).tobytes()
+
+
+def pack_positions(projection: item_map.Map) -> bytes:
+    """Pack the positions of a map."""
+    box = compute_box(projection.places)
+    within_box = (projection.places - np.array([box.x, box.y])) * (_GRID_SIDE / box.side)
+    return pack_values(projection.items, np.clip(np.rint(within_box), 0, _GRID_SIDE).astype("<u2"))
+
+
+def _build_requested_map(collection: Collection, method: str, version: str | None) -> item_map.Map:
+    """Build the current map; refuse a request for another version."""
+    projection = item_map.build_map(collection, method)
+    if version not in (None, projection.version):
+        raise Problem(409, "the map has changed; ask for it again")
+    return projection
+
+
+def _answer_bytes(
+    request: Request, version: str, make_plain: Callable[[], bytes], make_compressed: Callable[[], bytes]
+) -> Response:
+    """Answer with cacheable bytes, built only if needed, and compressed if the client takes gzip."""
+    tag = f'"{version}"'
+    headers = {"etag": tag, "cache-control": "private, no-cache", "vary": "accept-encoding"}
+    if has_current_copy(request, tag):
+        return Response(status_code=304, headers=headers)
+    if not can_gzip(request):
+        return Response(make_plain(), media_type="application/octet-stream", headers=headers)
+    return Response(
+        make_compressed(), media_type="application/octet-stream", headers=headers | {"content-encoding": "gzip"}
+    )

@@ -1,1 +1,0 @@
-"""The shared space: tables of points and the similarity between them. Nothing here trains."""

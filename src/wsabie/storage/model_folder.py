@@ -1,0 +1,360 @@
+"""Model folder: `config.json` and the tensors that it lists.
+
+Layout, byte by byte
+--------------------
+`config.json`   UTF-8 JSON: {"sha256": ..., "format": "wsabie", "version": 1, "kind": ..., "config": {...},
+                "tensors": {name: {"file", "sha256", "dtype", "shape"}}}. The first 80 bytes are
+                `{`, newline, ` "sha256": "`, 64 hex digits, `",`; the digits are the SHA-256 of the rest
+`tensors/<first 32 hex digits of sha256>.safetensors`
+                one safetensors file per tensor (8-byte little-endian header length, JSON header, raw
+                little-endian data), holding a single tensor called "tensor"
+
+A tensor file is named by the hash of its content and never overwritten by other content; `config.json` is
+the only pointer and is replaced last. A save that dies in between leaves the old model whole.
+"""
+
+import fcntl
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsabie.core.errors import ModelFolderError, WsabieError
+from wsabie.core.input_files import open_input, read_input
+from wsabie.storage.atomic_files import explain_read_errors, explain_write_errors, replace_file, write_bytes
+from wsabie.storage.schema_validation import Count, Sha256, check_schema
+
+FORMAT = "wsabie"
+VERSION = 1
+MAP_VARIABLE = "WSABIE_MAP"
+"""Environment variable: "no" has tensors of model folders read into memory and not mapped."""
+_MAX_CONFIG_BYTES = 1 << 30
+_MAX_HEADER_BYTES = 1 << 20
+DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U64": "<u8", "U32": "<u4",
+           "U16": "<u2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}  # fmt: skip
+CODES = {np.dtype(dtype): code for code, dtype in DTYPES.items()}
+_HEAD = 80  # bytes of config.json before those that its checksum covers
+_DIGITS = slice(14, 78)  # of the checksum, in these
+_PIECE = 1 << 26
+_TENSOR_FILE = re.compile(r"[0-9a-f]{32}\.safetensors|\.[0-9a-f]{32}\.safetensors\..*\.tmp")
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class TensorEntry:
+    """Entry of a tensor in `config.json`."""
+
+    file: str
+    sha256: Sha256
+    dtype: str
+    shape: list[Count]
+
+
+@dataclass(frozen=True)
+class FolderConfig:
+    """Content of `config.json`, without its checksum, format and version."""
+
+    kind: str
+    config: dict[str, Any]
+    tensors: dict[str, TensorEntry]
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """State of a model on disk: its kind, a JSON-able config, and named arrays."""
+
+    kind: str
+    config: dict[str, Any]
+    tensors: dict[str, Array]
+
+    def nested(self, prefix: str) -> dict[str, Array]:
+        """Return the arrays, named under another state's `prefix`."""
+        return {f"{prefix}/{name}": array for name, array in self.tensors.items()}
+
+    def under(self, prefix: str, kind: str, config: dict[str, Any]) -> "ModelState":
+        """Return the inner state that was stored by `nested`."""
+        start = f"{prefix}/"
+        inner = {n.removeprefix(start): a for n, a in self.tensors.items() if n.startswith(start)}
+        return ModelState(kind, config, inner)
+
+
+def save_model_folder(path: str | Path, state: ModelState) -> None:
+    """Save a state as a model folder, atomically; two saves wait for each other.
+
+    An older model there is replaced.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written or the disk is full (the older model stays).
+    ModelFolderError
+        `path` is a folder that holds something other than a model.
+    """
+    path = Path(path)
+    refuse_foreign_files(path)
+    with explain_write_errors(path), _lock_for_saving(path / "tensors"):
+        try:
+            entries = {name: _save_tensor(path, np.asarray(array)) for name, array in state.tensors.items()}
+            pointer = {
+                "format": FORMAT,
+                "version": VERSION,
+                "kind": state.kind,
+                "config": state.config,
+                "tensors": entries,
+            }
+            _write_config(path / "config.json", pointer)
+        except BaseException:
+            with suppress(WsabieError, OSError):
+                _remove_unreferenced(path, _list_referenced_files(path))
+            raise
+        _remove_unreferenced(path, (entry["file"] for entry in entries.values()))
+
+
+@contextmanager
+def _lock_for_saving(folder: Path) -> Iterator[None]:
+    """Wait until no other save works in the folder: it would remove tensors that nothing points to yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # there are no locks here
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def open_model_folder(path: str | Path, *, verify: bool = True) -> ModelState:
+    """Open a model folder; arrays are read-only views of memory-mapped files.
+
+    Parameters
+    ----------
+    verify : bool
+        Compare each tensor with its hash (reads the file once).
+
+    Raises
+    ------
+    ModelFolderError
+        Missing, damaged, or written by another version; the sentence says which file.
+    InputError
+        A file may not be read, or the disk fails.
+    """
+    path = Path(path)
+    pointer = _read_config(path)
+    while True:
+        try:
+            with explain_read_errors(path):
+                tensors = {name: _load_tensor(path, name, entry, verify) for name, entry in pointer["tensors"].items()}
+            return ModelState(str(pointer["kind"]), pointer["config"], tensors)
+        except WsabieError:
+            previous, pointer = pointer, _read_config(path)
+            if pointer == previous:  # otherwise it was replaced meanwhile
+                raise
+
+
+def is_model_folder(path: str | Path) -> bool:
+    """Return whether `path` holds a `config.json` of ours; InputError where that cannot be seen."""
+    try:
+        return bool(_read_config(Path(path)))
+    except ModelFolderError:
+        return False
+
+
+def read_content_checksum(path: str | Path) -> str:
+    """Return the checksum at the start of `config.json`, which changes with the content; "" without one."""
+    try:
+        with open_input(Path(path) / "config.json") as file:
+            return file.read(_HEAD).decode("ascii", "replace")[_DIGITS]
+    except OSError:
+        return ""
+
+
+def read_folder_kind(path: str | Path) -> str | None:
+    """Return the kind that the folder's `config.json` names; None when there is no such file.
+
+    Raises
+    ------
+    ModelFolderError
+        The file is damaged, of another version, or not ours.
+    InputError
+        It may not be read.
+    """
+    path = Path(path)
+    with explain_read_errors(path):
+        has_config = (path / "config.json").exists()
+    return str(_read_config(path)["kind"]) if has_config else None
+
+
+def refuse_foreign_files(path: Path) -> None:
+    """Raise ModelFolderError when a model saved at `path` would replace somebody else's files."""
+    with explain_read_errors(path):
+        if path.exists() and not path.is_dir():  # a device, too
+            raise ModelFolderError(f"{path} is a file; give the name of a folder")
+        if not path.is_dir() or not any(path.iterdir()):
+            return
+        if not (_is_wsabie_config(path / "config.json") or _holds_only_remains(path)):
+            raise ModelFolderError(f"{path} is a folder that holds other files; choose an empty or new folder")
+
+
+def _is_wsabie_config(config: Path) -> bool:
+    """Return whether this `config.json` was written here, perhaps by another version, perhaps damaged."""
+    if not config.is_file():
+        return False
+    with open_input(config) as stream:
+        return b'"format": "wsabie"' in stream.read(_HEAD + 100)
+
+
+def _holds_only_remains(path: Path) -> bool:
+    """Return whether a folder holds only remains of a model, from a killed first save or from damage."""
+    names = {p.name for p in path.iterdir() if not (p.name.startswith(".config.json.") and p.name.endswith(".tmp"))}
+    tensors = [_TENSOR_FILE.fullmatch(p.name) is not None for p in (path / "tensors").glob("*")]
+    return all(tensors) and names <= ({"tensors", "config.json"} if tensors else {"tensors"})
+
+
+def _list_referenced_files(path: Path) -> list[str]:
+    if not (path / "config.json").exists():
+        return []
+    return [str(entry["file"]) for entry in _read_config(path)["tensors"].values()]
+
+
+def _remove_unreferenced(path: Path, keep: Iterable[str]) -> None:
+    """Remove the tensors that nothing points to, and the drafts of saves that were killed."""
+    names = {Path(file).name for file in keep}
+    for file in (path / "tensors").glob("*"):
+        if _TENSOR_FILE.fullmatch(file.name) and file.name not in names:
+            file.unlink(missing_ok=True)
+    for draft in path.glob(".config.json.*.tmp"):
+        draft.unlink(missing_ok=True)
+
+
+def _write_config(file: Path, pointer: Mapping[str, Any]) -> None:
+    body = json.dumps(pointer, indent=1, ensure_ascii=False).encode()[1:]
+    write_bytes(file, f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
+
+
+def _save_tensor(folder: Path, array: Array) -> dict[str, Any]:
+    array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    head, data = _header(array), array.reshape(-1).view(np.uint8).data
+    hasher = hashlib.sha256(head)
+    hasher.update(data)
+    digest = hasher.hexdigest()
+    file = f"tensors/{digest[:32]}.safetensors"
+    target = folder / file
+    if not (os.access(target, os.R_OK) and _has_digest(target, digest)):
+        with replace_file(target) as draft, draft.open("wb") as out:
+            out.write(head)
+            for start in range(0, len(data), _PIECE):
+                out.write(data[start : start + _PIECE])
+    return {"file": file, "sha256": digest, "dtype": array.dtype.str, "shape": list(array.shape)}
+
+
+def _header(array: Array) -> bytes:
+    info = {"dtype": CODES[array.dtype], "shape": list(array.shape), "data_offsets": [0, array.nbytes]}
+    text = json.dumps({"tensor": info}, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _has_digest(path: Path, digest: str) -> bool:
+    with open_input(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest() == digest
+
+
+def require_model_folder(path: Path) -> None:
+    """Raise ModelFolderError where there is no model folder."""
+    with explain_read_errors(path):
+        exists, has_config, has_inner_model = (
+            path.exists(),
+            *((candidate / "config.json").is_file() for candidate in (path, path / "model")),
+        )
+    if not exists:
+        raise ModelFolderError(f"there is no model at {path}; give the folder that `wsabie train --model` wrote")
+    if has_inner_model and not has_config:
+        raise ModelFolderError(f"{path} is not a model folder, but holds one; give {path / 'model'}")
+    if not has_config:
+        raise ModelFolderError(
+            f"{path} is not a model folder: it has no config.json; give the folder that `wsabie train --model` wrote"
+        )
+
+
+def _config_bytes(path: Path) -> bytes:
+    require_model_folder(path)
+    file = path / "config.json"
+    if file.stat().st_size > _MAX_CONFIG_BYTES:
+        raise ModelFolderError(f"{file} is larger than {_MAX_CONFIG_BYTES >> 20} MiB and was not read")
+    return read_input(file)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    file = path / "config.json"
+    with explain_read_errors(file):
+        content = _config_bytes(path)
+    try:
+        pointer = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ModelFolderError(
+            f"{file} is damaged ({error}); restore the folder from a copy or make it again"
+        ) from error
+    if not isinstance(pointer, dict) or pointer.get("format") != FORMAT:
+        raise ModelFolderError(f"{file} was not written by wsabie; give the folder that `wsabie train --model` wrote")
+    if pointer.get("version") != VERSION:
+        raise ModelFolderError(
+            f"{path} has format {pointer.get('version')!r} and this program reads format {VERSION}; "
+            "install the version of wsabie that wrote it, or make it again"
+        )
+    if hashlib.sha256(content[_HEAD:]).hexdigest() != pointer.pop("sha256", None):
+        raise ModelFolderError(
+            f"{file} is damaged (it does not agree with its checksum); restore the folder from a copy or make it again"
+        )
+    check_schema(FolderConfig, pointer, file, "restore the folder from a copy or make it again", ModelFolderError)
+    return pointer
+
+
+def _load_tensor(folder: Path, name: str, entry: Mapping[str, Any], verify: bool) -> Array:
+    file = folder / "tensors" / Path(entry["file"]).name
+    damaged = f"{file} (tensor {name!r}) is damaged; restore the folder from a copy or make it again"
+    if not (_TENSOR_FILE.fullmatch(file.name) and file.is_file()):
+        raise ModelFolderError(f"{file} (tensor {name!r}) is missing; restore the folder from a copy or make it again")
+    if verify and not _has_digest(file, entry["sha256"]):
+        raise ModelFolderError(damaged)
+    try:
+        array = map_tensor(file)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelFolderError(damaged) from error
+    if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
+        raise ModelFolderError(damaged)
+    return array
+
+
+def map_tensor(file: Path) -> Array:
+    """Map the single tensor of a safetensors file read-only, or read it whole where the user wants that."""
+    size = file.stat().st_size
+    with open_input(file) as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if not 0 < length <= min(size - 8, _MAX_HEADER_BYTES):
+            raise ValueError("header length out of range")
+        info = json.loads(stream.read(length))["tensor"]
+    dtype, shape = np.dtype(DTYPES[info["dtype"]]), tuple(int(n) for n in info["shape"])
+    start, end = info["data_offsets"]
+    expected = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or start != 0 or end != expected or 8 + length + end != size:
+        raise ValueError("data size does not agree with the shape")
+    if expected == 0:
+        return np.empty(shape, dtype)
+    if os.environ.get(MAP_VARIABLE) == "no":
+        with open_input(file) as stream:
+            return np.frombuffer(stream.read()[8 + length :], dtype).reshape(shape)
+    return np.memmap(file, dtype, "r", offset=8 + length, shape=shape)
+
+
+def measure_folder_bytes(path: str | Path) -> int:
+    """Return the bytes on disk of everything under a folder."""
+    with explain_read_errors(Path(path)):
+        return sum(os.path.getsize(p) for p in Path(path).rglob("*") if p.is_file())  # noqa: PTH202

@@ -1,0 +1,123 @@
+"""Checks of output paths before the work: they can be written and destroy nothing."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from wsabie.core.errors import InputError
+from wsabie.storage.atomic_files import check_writable, explain_write_errors
+
+OutputKind = Literal[
+    "annotations", "backup", "coco", "html", "is-a", "labels", "log", "pairs", "parquet", "picture", "places",
+    "rejects", "tags", "vectors",
+]  # fmt: skip
+_KINDS: dict[OutputKind, tuple[str, tuple[bytes, ...] | re.Pattern[bytes]]] = {
+    "annotations": ("file of labels of rows", (b'{"id":', b"id\tlabel\tscore", b"par1")),
+    "backup": ("backup of a catalogue", (b"sqlite format 3",)),
+    "coco": ("file of annotations that was exported", (b'{"info":',)),
+    "html": ("HTML page", (b"<!doctype html", b"<html")),
+    "is-a": ("is-a list", (b"child\tparent",)),
+    "labels": ("table of labels", (b"label\tid",)),
+    "log": ("log of epochs", (b'{"epoch":',)),
+    "pairs": ("pair list", (b"id\tname",)),
+    "parquet": ("Parquet file", (b"par1",)),
+    "picture": ("PNG picture", (b"\x89png",)),
+    "places": ("list of places on a map", (b"kind,id,name,x,y",)),
+    "rejects": ("list of what was skipped", (b'{"where":', b'{"not_listed":')),
+    "tags": ("list of tags", (b"path,root,", b'{"path":')),
+    "vectors": ("file of word vectors", re.compile(rb"\d+ \d+\n\S")),
+}
+"""What each kind of result is called, and how a file that it may replace begins, in small letters."""
+_LOOKED_AT = 1024
+
+
+def check_output_paths(
+    *results: tuple[OutputKind, Path | None], inputs: Iterable[Path | None] = (), folder: Path | None = None
+) -> None:
+    """Refuse results that could not be written or would destroy something, before the work that they take.
+
+    Parameters
+    ----------
+    *results : (kind, Path or None)
+        "annotations" (of rows), "backup", "coco", "html", "is-a" (list), "labels" (what they mean), "log" (of epochs),
+        "pairs", "parquet", "picture", "places" (on a map), "rejects", "tags" (of a collection) or "vectors", and the
+        file; None is no result.
+    inputs : iterable of Path or None
+        What the command reads, and folders that it fills itself: no result may be one of these, nor lie in one.
+    folder : Path or None
+        A folder for a model, to be made if it is not there.
+
+    Raises
+    ------
+    InputError
+        A result is an input or lies in one, is another result too, would replace a file of another kind, is no
+        ordinary file, or cannot be written, as far as that can be known now.
+
+    Examples
+    --------
+    >>> check_output_paths(("html", Path("rows.txt")), inputs=[Path("rows.txt")])
+    Traceback (most recent call last):
+    wsabie.core.errors.InputError: cannot write rows.txt: it is read by this command and would be lost; give another
+    name
+    """
+    files = [(kind, file) for kind, file in results if file is not None]
+    input_paths = [path for path in inputs if path is not None]
+    for number, (kind, file) in enumerate(files):
+        with explain_write_errors(file):
+            _refuse_input(file, input_paths)
+            if any(_same(file, earlier) for _, earlier in files[:number]):
+                raise InputError(f"cannot write {file}: it is named for two results; give each a name of its own")
+            if file.exists():
+                _refuse_other_kind(file, kind)
+    for _, file in files:
+        check_writable(file)
+    if folder is not None:
+        _try_saving(folder)
+
+
+def _try_saving(folder: Path) -> None:
+    """Refuse a folder for a model that cannot be made, or written where it is there."""
+    check_writable(folder)
+    for inner in (folder, folder / "tensors"):
+        if inner.is_dir():
+            check_writable(inner, within=True)
+
+
+def _refuse_input(file: Path, inputs: Iterable[Path]) -> None:
+    for path in inputs:
+        if _same(file, path):
+            raise InputError(f"cannot write {file}: it is read by this command and would be lost; give another name")
+        if _real(path) in _real(file).parents:
+            raise InputError(
+                f"cannot write {file}: it would lie in {path}, which this command reads or fills; choose another folder"
+            )
+
+
+def _same(a: Path, b: Path) -> bool:
+    return _real(a) == _real(b) or (a.exists() and b.exists() and a.samefile(b))
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError as error:
+        raise InputError(f"{path} is a link that leads back to itself; name an ordinary file") from error
+
+
+def _refuse_other_kind(file: Path, kind: OutputKind) -> None:
+    """Refuse an existing file unless its beginning shows that it is empty or of the same kind."""
+    if file.is_dir():
+        raise InputError(f"cannot write {file}: it is a folder; give the name of a file")
+    if not file.is_file():
+        raise InputError(f"cannot write {file}: it is no ordinary file; give the name of a file")
+    with file.open("rb") as stream:
+        head = stream.read(_LOOKED_AT)
+    kind_name, beginnings = _KINDS[kind]
+    start = head.lstrip().lower()
+    is_same_kind = beginnings.match(start) if isinstance(beginnings, re.Pattern) else start.startswith(beginnings)
+    if head and not is_same_kind:
+        raise InputError(
+            f"cannot write {file}: the file that is there is no {kind_name} and would be lost; give another name, or "
+            "move it away"
+        )

@@ -1,0 +1,157 @@
+"""Schemas of the JSON that this program writes: dataclasses, checked field by field on reading.
+
+msgspec checks plain dataclasses, which the service can also publish.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
+
+import msgspec
+import numpy as np
+
+from wsabie.core.errors import InputError, WsabieError
+
+T = TypeVar("T")
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
+"""A whole number from 0 on."""
+Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+"""A whole number from 0 on that kernels hold in 32 bits."""
+PositiveCount: TypeAlias = Annotated[int, msgspec.Meta(gt=0, lt=1 << 53)]
+"""A whole number from 1 on."""
+Sha256: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+"""Hex digits of a checksum."""
+
+_FAULTS = (msgspec.ValidationError, UnicodeEncodeError)  # the second of text that is no Unicode, which JSON can hold
+
+
+def check_schema(schema: type[T], value: Any, where: object, remedy: str, error: type[WsabieError] = InputError) -> T:
+    """Return `value`, made of dicts, lists and scalars, as an instance of `schema`.
+
+    Parameters
+    ----------
+    schema : type
+        A dataclass, or any type that msgspec takes.
+    value : object
+        As `json.loads` returns it.
+    where : object
+        The file, for the sentence.
+    remedy : str
+        What to do next, for the sentence.
+
+    Raises
+    ------
+    WsabieError
+        Of the type `error`: a field is missing or has another type; the sentence names it.
+
+    Examples
+    --------
+    >>> check_schema(dict[str, Count], {"rows": -1}, "manifest.json", "restore it from a copy")
+    Traceback (most recent call last):
+    wsabie.core.errors.InputError: manifest.json is damaged at [...]: expected int >= 0; restore it from a copy
+    """
+    try:
+        return msgspec.convert(value, schema)
+    except _FAULTS as fault:
+        raise error(f"{where} is damaged{_fault_text(str(fault))}; {remedy}") from fault
+
+
+def parse_json(schema: type[T], content: bytes, where: object, remedy: str, error: type[WsabieError] = InputError) -> T:
+    """Return a JSON document as an instance of `schema`; see `check_schema`.
+
+    Examples
+    --------
+    >>> parse_json(dict[str, Count], b'{"rows": 3}', "manifest.json", "restore it from a copy")
+    {'rows': 3}
+    """
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as fault:
+        raise error(f"{where} is damaged ({fault}); {remedy}") from fault
+    return check_schema(schema, value, where, remedy, error)
+
+
+def read_config(schema: type[T], config: Any, name: str = "its config") -> T:
+    """Return the config of a model folder, or its part called `name`, as an instance of `schema`.
+
+    Raises
+    ------
+    ValueError
+        A field is missing or has another type; `load_by_kind` adds the folder and what to do.
+
+    Examples
+    --------
+    >>> read_config(dict[str, Count], {"rows": 3})
+    {'rows': 3}
+    """
+    try:
+        return msgspec.convert(config, schema)
+    except _FAULTS as fault:
+        raise ValueError(f"{name}{_fault_text(str(fault))}") from fault
+
+
+def check_parameters(kind: type, parameters: Mapping[str, Any]) -> None:
+    """Check the parameters in a folder against the types of `kind.__init__`, where msgspec knows these.
+
+    Raises
+    ------
+    ValueError
+        One has another type; the sentence names it.
+
+    Examples
+    --------
+    >>> from typing import Literal
+    >>> class Model:
+    ...     def __init__(self, dim: int = 8, rows: Literal["auto"] | None = None) -> None: ...
+    >>> check_parameters(Model, {"dim": 4, "rows": "auto"})
+    """
+    hints = get_type_hints(kind.__init__)  # type: ignore[misc]
+    for name in parameters.keys() & hints.keys():
+        with suppress(TypeError):  # a type that msgspec does not know
+            read_config(hints[name], parameters[name], f"its parameter {name}")
+
+
+def check_array(
+    tensors: Mapping[str, Any], name: str, dtypes: str, shape: Sequence[int | None], *, below: int | None = None
+) -> Any:
+    """Return an array of a model folder after checking its type, shape and range.
+
+    Parameters
+    ----------
+    tensors : mapping of str to array
+    name : str
+    dtypes : str
+        Names of types as NumPy has them, with blanks between.
+    shape : sequence of int or None
+        None: any length.
+    below : int or None
+        Entries must lie from 0 to this, exclusive.
+
+    Raises
+    ------
+    KeyError
+        There is no such array.
+    ValueError
+        It has another type or shape, or a number out of range; the sentence names it.
+
+    Examples
+    --------
+    >>> check_array({"bias": np.zeros(3, np.float32)}, "bias", "float32", (3,)).tolist()
+    [0.0, 0.0, 0.0]
+    """
+    array = tensors[name]
+    if array.ndim != len(shape) or any(n not in (None, size) for n, size in zip(shape, array.shape, strict=True)):
+        raise ValueError(f"the sizes of {name} do not agree with the rest")
+    if array.dtype.name not in dtypes.split():
+        raise ValueError(f"{name} holds {array.dtype.name}, and {' or '.join(dtypes.split())} is needed")
+    if below is not None and array.size and not 0 <= int(np.min(array)) <= int(np.max(array)) < below:
+        raise ValueError(f"{name} holds a number outside of 0 to {below - 1}")
+    return array
+
+
+def _fault_text(fault: str) -> str:
+    """Format the field and the problem of a message such as "Expected `int`, got `str` - at `$.a.b`"."""
+    message, _, place = fault.replace("`", "").partition(" - at ")
+    field = place.removeprefix("$").removeprefix(".")
+    return f"{f' at {field}' if field else ''}: {message[:1].lower()}{message[1:]}"

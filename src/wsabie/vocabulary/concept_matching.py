@@ -1,0 +1,214 @@
+"""Match labels to concepts of a knowledge graph, and look up their facts, relations and expansions."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.vocabulary.hierarchy import make_lookup_key
+from wsabie.vocabulary.knowledge_graph import DOWN, UP, Concept, KnowledgeGraph, parse_direction
+from wsabie.vocabulary.label_names import format_unknown_label
+
+
+def match_labels(
+    knowledge: KnowledgeGraph, labels: Iterable[str], table: Mapping[str, str] | None = None
+) -> "LabelConcepts":
+    """Match each label to the concept that it means.
+
+    The first rule that applies decides: the table's entry for the label (an empty one means no concept); the concept
+    whose id is the label, or follows it in parentheses; the most frequent sense of its name; the concept that has
+    all of several names, which commas separate.
+
+    Parameters
+    ----------
+    knowledge : KnowledgeGraph
+    labels : iterable of str
+    table : mapping of str to str, or None
+        Label to id, whatever the case of the label.
+
+    Raises
+    ------
+    InputError
+        The table has an unknown id.
+
+    Examples
+    --------
+    >>> graph = KnowledgeGraph()
+    >>> graph.add("n1", ["crane"], "a bird")
+    >>> graph.add("n2", ["crane"], "a machine")
+    >>> matches = match_labels(graph, ["Crane", "crane (n2)", "ship", "lift"], {"lift": "n2"})
+    >>> matches.concepts, matches.how, matches.missing
+    (['n1', 'n2', None, 'n2'], ['name', 'id', '', 'table'], ['ship'])
+    """
+    by_table: dict[str, str | None] = {}
+    for label, concept in (table or {}).items():
+        by_table[make_lookup_key(label)] = concept_id = knowledge.find(concept)
+        if concept and concept_id is None:
+            raise InputError(f"the table of labels names {concept!r}, which is no known concept; correct its id")
+    labels = list(labels)
+    matches = [_match_label(knowledge, label, by_table) for label in labels]
+    return LabelConcepts(knowledge, labels, [concept for concept, _ in matches], [method for _, method in matches])
+
+
+def _match_label(knowledge: KnowledgeGraph, label: str, table: Mapping[str, str | None]) -> tuple[str | None, str]:
+    if (key := make_lookup_key(label)) in table:
+        return table[key], "table"
+    id_in_parentheses = label.rpartition("(")[2].removesuffix(")")
+    if (concept := knowledge.find(label) or knowledge.find(id_in_parentheses)) is not None:
+        return concept, "id"
+    senses = knowledge.senses(label)
+    if not senses and "," in label:
+        first_senses, *other_senses = (knowledge.senses(name) for name in label.split(","))
+        senses = [sense for sense in first_senses if all(sense in name_senses for name_senses in other_senses)]
+    return (senses[0], "name") if senses else (None, "")
+
+
+class ExpandedLabel(NamedTuple):
+    """A label that an expansion reaches: its place, distance in steps, and the last concept on the way."""
+
+    place: int
+    steps: int
+    via: str
+
+
+class NameExpansion(NamedTuple):
+    """The labels that a name stands for: its concept, the labels below that, and the labels of parts."""
+
+    concept: str
+    kinds: list[ExpandedLabel]
+    parts: list[ExpandedLabel]
+
+
+class LabelConcepts:
+    """Labels and their concepts; made by `match_labels`.
+
+    Attributes
+    ----------
+    labels : list of str
+    concepts : list of (str or None)
+        The concept of each label.
+    how : list of str
+        Rule that matched each label: "table", "id", "name", or "" for none.
+    """
+
+    def __init__(
+        self, knowledge: KnowledgeGraph, labels: list[str], concepts: list[str | None], methods: list[str]
+    ) -> None:
+        self.knowledge, self.labels, self.concepts, self.how = knowledge, labels, concepts, methods
+        self._places: dict[str, list[int]] = {}
+        self._spelled: dict[str, int] = {}
+        for place, (label, concept) in enumerate(zip(labels, concepts, strict=True)):
+            self._spelled.setdefault(make_lookup_key(label), place)
+            if concept is not None:
+                self._places.setdefault(concept, []).append(place)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of labels by the rule that matched them; "missing" counts the others."""
+        return dict(Counter(method or "missing" for method in self.how))
+
+    @property
+    def missing(self) -> list[str]:
+        """Labels without a concept."""
+        return [label for label, method in zip(self.labels, self.how, strict=True) if not method]
+
+    def about(self, label: str) -> Concept | None:
+        """Return the concept of a label: names, their languages, synset and gloss; None if it has none.
+
+        Raises
+        ------
+        UnknownLabelError
+            There is no such label.
+        """
+        place = self._spelled.get(make_lookup_key(label))
+        if place is None:
+            raise UnknownLabelError(format_unknown_label(label, self.labels))
+        concept = self.concepts[place]
+        return None if concept is None else self.knowledge.concept(concept)
+
+    def ids(self) -> list[str]:
+        """Return each label's concept id, "" for none, as input of `Hierarchy.similar` and `Hierarchy.hops`."""
+        return [concept or "" for concept in self.concepts]
+
+    def pairs(self, relation: str, *, inherit: bool = False) -> Iterator[tuple[int, int]]:
+        """Yield the pairs of labels, by place, that a relation or its inverse connects; each pair once.
+
+        Parameters
+        ----------
+        relation : str
+        inherit : bool
+            Also yield pairs that follow. For "is-a" these are all more general labels. For other relations they are
+            the pairs stated of something more general than the second label: a part of a vehicle is a part of a car.
+
+        Examples
+        --------
+        >>> graph = KnowledgeGraph()
+        >>> graph.relate("is-a", "car", "vehicle")
+        >>> graph.relate("part-of", "wheel", "vehicle")
+        >>> labels = match_labels(graph, ["wheel", "car", "vehicle"])
+        >>> list(labels.pairs("part-of")), list(labels.pairs("has-part", inherit=True))
+        ([(0, 2)], [(2, 0), (1, 0)])
+        """
+        stated, inverse = parse_direction(relation)
+        for label_place, concept in enumerate(self.concepts):
+            if concept is None:
+                continue
+            targets = dict.fromkeys(self.knowledge.related(concept, stated), 0)
+            if inherit:
+                targets = self.knowledge.reach(targets, UP if stated in UP else DOWN)
+            for related_place in dict.fromkeys(place for end in targets for place in self._places.get(end, ())):
+                if related_place != label_place:
+                    yield (related_place, label_place) if inverse else (label_place, related_place)
+
+    def expand(self, name: str, *, levels: int | None = None, inherit: bool = False) -> NameExpansion:
+        """Return the labels that a name stands for: its kinds and instances, and parts; nearest first.
+
+        Parameters
+        ----------
+        name : str
+            A label, or any name or id. Of several senses the first with labels below it counts.
+        levels : int or None
+            Steps down at most.
+        inherit : bool
+            Also return parts of more general concepts.
+
+        Raises
+        ------
+        UnknownLabelError
+            The name is unknown; the message suggests similar ones.
+
+        Examples
+        --------
+        >>> graph = KnowledgeGraph()
+        >>> for pair in [("car", "vehicle"), ("taxi", "car"), ("tyre", "wheel")]:
+        ...     graph.relate("is-a", *pair)
+        >>> graph.relate("part-of", "wheel", "car")
+        >>> match_labels(graph, ["taxi", "tyre", "car"]).expand("vehicle")
+        NameExpansion(concept='vehicle',
+                  kinds=[ExpandedLabel(place=2, steps=1, via='car'), ExpandedLabel(place=0, steps=2, via='taxi')],
+                  parts=[ExpandedLabel(place=1, steps=1, via='car')])
+        """
+        graph, place = self.knowledge, self._spelled.get(make_lookup_key(name))
+        concept = None if place is None else self.concepts[place]
+        senses = graph.senses(name) if concept is None else [concept]
+        if not senses:
+            raise UnknownLabelError(format_unknown_label(name, list(graph.all_names()), "name"))
+        expansions = [self._expand_concept(sense, levels, inherit) for sense in senses]
+        return next((expansion for expansion in expansions if expansion.kinds), None) or next(
+            (expansion for expansion in expansions if expansion.parts), expansions[0]
+        )
+
+    def _expand_concept(self, concept: str, levels: int | None, inherit: bool) -> NameExpansion:
+        graph, descendants = self.knowledge, self.knowledge.reach([concept], DOWN, levels)
+        kinds = [
+            ExpandedLabel(place, steps, descendant)
+            for descendant, steps in descendants.items()
+            for place in self._places.get(descendant, ())
+        ]
+        wholes = [*descendants, *(graph.reach([concept], UP) if inherit else ())]
+        parts: dict[int, ExpandedLabel] = {}
+        for whole_concept in wholes if "part-of" in graph.relations else ():
+            for part, steps in graph.reach(graph.related(whole_concept, "has-part"), DOWN).items():
+                for place in self._places.get(part, ()):
+                    parts.setdefault(place, ExpandedLabel(place, steps, whole_concept))
+        return NameExpansion(concept, kinds, list(parts.values()))

@@ -1,0 +1,234 @@
+"""Is-a hierarchy: concepts with their names and parents, from any is-a list.
+
+A concept may have several names ("toad", "frog", "toad frog") and a name several concepts (the bird and the machine
+called "crane"): a label stands for all concepts of its name. Lists mined from text have cycles. They do no harm,
+because only direct parents count. A concept that is its own parent is dropped.
+"""
+
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from wsabie.core.arrays import Int32
+from wsabie.core.errors import InputError
+from wsabie.vocabulary.hierarchy_distance import FAR, AncestorHeights, HopDistances
+from wsabie.vocabulary.label_names import normalise_label_name
+from wsabie.vocabulary.label_similarity import SiblingSimilarity
+
+MOST = 1 << 26
+"""Maximum number of pairs in a hierarchy; 512 MiB."""
+ConceptIds: TypeAlias = "tuple[int, ...] | dict[int, None]"
+"""Distinct numbers in order: a tuple for a few, a dict for many."""
+_FEW = 8
+
+
+def make_lookup_key(name: str) -> str:
+    """Return the form for comparing names: `normalise_label_name`, no case, blanks for underscores.
+
+    Examples
+    --------
+    >>> make_lookup_key("Great_White  shark")
+    'great white shark'
+    """
+    return normalise_label_name(name.replace("_", " ")).casefold()
+
+
+def append_unique_id(numbers: ConceptIds, number: int) -> ConceptIds:
+    """Append a number that is new, in constant time however many there are; return the numbers.
+
+    Examples
+    --------
+    >>> append_unique_id((3, 1), 2), append_unique_id((3, 1), 1)
+    ((3, 1, 2), (3, 1))
+    """
+    if number in numbers:
+        return numbers
+    if isinstance(numbers, tuple) and len(numbers) < _FEW:
+        return (*numbers, number)
+    numbers = dict.fromkeys(numbers) if isinstance(numbers, tuple) else numbers
+    numbers[number] = None
+    return numbers
+
+
+class Hierarchy:
+    """Concepts, their names and their is-a parents.
+
+    Parameters
+    ----------
+    pairs : iterable of (child, parent)
+        Names of concepts.
+
+    Examples
+    --------
+    >>> kinds = Hierarchy([("toad", "amphibian"), ("frog", "amphibian"), ("oak", "tree")])
+    >>> kinds.parents("Toad"), len(kinds)
+    (['amphibian'], 3)
+    >>> kinds.similar(["frog", "oak", "toad"]).to([2])
+    array([1., 0., 1.], dtype=float32)
+    """
+
+    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
+        self._concepts: dict[str, int] = {}
+        self._aliases: dict[str, ConceptIds] = {}
+        self._children, self._parents = array("i"), array("i")
+        for child, parent in pairs:
+            self.add(child, parent)
+
+    def __len__(self) -> int:
+        """Number of is-a pairs, as they were added."""
+        return len(self._children)
+
+    @property
+    def concepts(self) -> list[str]:
+        """Names of all concepts, as `make_lookup_key` writes them, by number."""
+        return list(self._concepts)
+
+    def add(self, child: str, parent: str) -> None:
+        """State that the concept `child` is a kind of the concept `parent`.
+
+        Raises
+        ------
+        InputError
+            A name is empty or no valid text, or there are more than `MOST` pairs.
+        """
+        low, high = self._add_concept(child), self._add_concept(parent)
+        if low == high:
+            return
+        if len(self._children) >= MOST:
+            raise InputError(f"a hierarchy of more than {MOST:,} pairs is not supported; keep those of your labels")
+        self._children.append(low)
+        self._parents.append(high)
+
+    def also_called(self, concept: str, names: Iterable[str]) -> None:
+        """Give a concept further names, which other concepts may have too."""
+        number = self._add_concept(concept)
+        for name in names:
+            if key := make_lookup_key(name):
+                self._aliases[key] = append_unique_id(self._aliases.get(key, ()), number)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Return all (child, parent), as `make_lookup_key` writes them, in the order of their addition."""
+        names = self.concepts
+        return ((names[c], names[p]) for c, p in zip(self._children, self._parents, strict=True))
+
+    def senses(self, name: str) -> tuple[int, ...]:
+        """Return the numbers of the concepts that a name may mean; none if it is unknown."""
+        key = make_lookup_key(name)
+        number = self._concepts.get(key)
+        also = tuple(self._aliases.get(key, ()))
+        return also if number is None or number in also else (number, *also)
+
+    def parents(self, name: str) -> list[str]:
+        """Return the parents of all concepts that a name may mean, sorted."""
+        names, starts, parents = self.concepts, *self._group_parents()
+        numbers = {int(p) for c in self.senses(name) for p in parents[starts[c] : starts[c + 1]]}
+        return sorted(names[number] for number in numbers)
+
+    def similar(self, labels: Sequence[str]) -> SiblingSimilarity:
+        """Return the siblings among labels: those that share a parent, or are names of one concept.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            Names of a model's labels; an unknown label has no siblings.
+        """
+        from scipy.sparse import csr_matrix
+
+        starts, parents = self._group_parents()
+        n, rows, columns = len(self._concepts), array("i"), array("i")
+        for row, label in enumerate(labels):
+            for concept in self.senses(label):
+                # a column for the concept itself, or names of a concept without parents would not be alike
+                of_label = [n + concept, *parents[starts[concept] : starts[concept + 1]].tolist()]
+                rows.extend([row] * len(of_label))
+                columns.extend(of_label)
+        entries = np.ones(len(rows), np.int8), (np.asarray(rows), np.asarray(columns))
+        return SiblingSimilarity(csr_matrix(entries, shape=(len(labels), 2 * n)))
+
+    def hops(self, labels: Sequence[str]) -> HopDistances:
+        """Return the distances between labels in hops, for hierarchical precision.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            Names of a model's labels; an unknown label is near to no other.
+
+        Examples
+        --------
+        >>> kinds = Hierarchy([("toad", "amphibian"), ("frog", "amphibian"), ("oak", "tree")])
+        >>> kinds.hops(["toad", "oak", "frog"]).around([0], 2)[[0, 2]]
+        array([0, 2], dtype=int32)
+        """
+        return HopDistances(*self._build_graph(labels))
+
+    def heights(self, labels: Sequence[str]) -> AncestorHeights:
+        """Return the ancestors of labels and their heights, for the hierarchical error.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            Names of a model's labels; an unknown label has no ancestors.
+
+        Examples
+        --------
+        >>> kinds = Hierarchy([("toad", "frogs"), ("frog", "frogs"), ("frogs", "animal"), ("cat", "animal")])
+        >>> kinds.heights(["toad", "frog", "cat"]).between([0])
+        array([0., 1., 2.])
+        """
+        return AncestorHeights(*self._build_graph(labels))
+
+    def within(self, names: Iterable[str], hops: int) -> list[str]:
+        """Return the concepts within `hops` of some names, as `make_lookup_key` writes them.
+
+        Frome et al. 2013 evaluate on 2-hop and 3-hop sets.
+
+        Examples
+        --------
+        >>> kinds = Hierarchy([("toad", "frogs"), ("frog", "frogs"), ("frogs", "animal"), ("cat", "animal")])
+        >>> kinds.within(["toad"], 2)
+        ['toad', 'frogs', 'frog', 'animal']
+        """
+        concepts = self.concepts
+        distances = self.hops([*concepts, *names])
+        start = np.arange(len(concepts), distances.n_labels)
+        near = distances.around(start, FAR, max_rings=hops)[: len(concepts)]
+        return [concepts[number] for number in np.flatnonzero(near < FAR)]
+
+    def _build_graph(self, labels: Sequence[str]) -> tuple[Any, Any]:
+        """Return the concepts of each label and the pairs of child and parent, as sparse matrices."""
+        from scipy.sparse import csr_matrix
+
+        n, label_senses = len(self._concepts), [self.senses(label) for label in labels]
+        starts = np.concatenate([[0], np.cumsum([len(senses) for senses in label_senses], dtype=np.int64)])
+        concepts = np.fromiter((concept for senses in label_senses for concept in senses), np.int64, starts[-1])
+        children, parents = np.frombuffer(self._children, np.int32), np.frombuffer(self._parents, np.int32)
+        pairs = csr_matrix((np.ones(len(children), bool), (children, parents)), shape=(n, n))
+        return csr_matrix((np.ones(len(concepts), np.int8), concepts, starts), shape=(len(label_senses), n)), pairs
+
+    def fingerprint(self) -> str:
+        """Return a checksum of the pairs and names, whatever their order: 8 hex digits."""
+        concept_names = self.concepts
+        names = {
+            f"{name}\t={concept_names[concept]}" for name, concepts in self._aliases.items() for concept in concepts
+        }
+        words = sorted({f"{child}\t{parent}" for child, parent in self.pairs()} | names)
+        return f"{zlib.crc32(chr(10).join(words).encode()):08x}"
+
+    def _add_concept(self, name: str) -> int:
+        number = self._concepts.get(name)
+        if number is not None:  # already in the form of a lookup key
+            return number
+        key = make_lookup_key(name)
+        if not key:
+            raise InputError("a concept has an empty name; give every concept a name")
+        return self._concepts.setdefault(key, len(self._concepts))
+
+    def _group_parents(self) -> tuple[Int32, Int32]:
+        """Return (starts, parents): the parents of every concept, concept after concept."""
+        children, parents = np.frombuffer(self._children, np.int32), np.frombuffer(self._parents, np.int32)
+        order = np.argsort(children, kind="stable")
+        starts = np.searchsorted(children[order], np.arange(len(self._concepts) + 1))
+        return starts.astype(np.int32), parents[order]

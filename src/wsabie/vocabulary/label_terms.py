@@ -1,0 +1,219 @@
+"""Labels as sets of terms: the training vector of each label, and the labels of each predicted term.
+
+In Frome et al. 2013 ("DeViSE"), appendix A.2, a label is a synset whose terms have one vector each, whatever they may
+mean. In training the vector of the first term stands for the synset. A prediction takes the N = 4k nearest terms,
+replaces each term by all its synsets, keeps the first place of every synset, and returns the first k.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from wsabie.core.arrays import Bool, Float32, Int64
+from wsabie.core.label_lists import LabelLists
+from wsabie.vocabulary.concept_matching import match_labels
+from wsabie.vocabulary.hierarchy import make_lookup_key
+from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
+from wsabie.vocabulary.word_vectors import VectorLookup, WordVectors
+
+TermSelection = Literal["first", "random", "mean"]
+USES: tuple[TermSelection, ...] = ("first", "random", "mean")
+TermExpansion = Literal["all", "random"]
+EXPANDS: tuple[TermExpansion, ...] = ("all", "random")
+TermLists = Sequence[Sequence[str]]
+"""Terms of labels, the usual one first."""
+
+
+def list_label_terms(labels: Sequence[str], knowledge: KnowledgeGraph | None = None) -> list[tuple[str, ...]]:
+    """List the terms of each label: the names of its concept, or the parts between its commas.
+
+    Examples
+    --------
+    >>> graph = KnowledgeGraph()
+    >>> graph.add("n1", ["ballroom", "dance hall", "dance palace"])
+    >>> list_label_terms(["n1", "toad, frog"], graph)
+    [('ballroom', 'dance hall', 'dance palace'), ('toad', 'frog')]
+    """
+    concepts = [None] * len(labels) if knowledge is None else match_labels(knowledge, labels).concepts
+    term_lists = []
+    for label, concept in zip(labels, concepts, strict=True):
+        names = () if concept is None or knowledge is None else knowledge.concept(concept).names
+        term_lists.append(names or tuple(name for piece in label.split(",") if (name := piece.strip())) or (label,))
+    return term_lists
+
+
+def compute_target_vectors(
+    names: TermLists, vectors: WordVectors, use: TermSelection = "first", seed: int = 0
+) -> VectorLookup:
+    """Compute the unit vector that stands for each label, and list the labels without one.
+
+    Parameters
+    ----------
+    names : sequence of sequences of str
+    vectors : WordVectors
+    use : {"first", "random", "mean"}
+        The first term alone; one drawn from the terms that have a vector; the mean of these.
+    seed : int
+        Seed of the draw.
+
+    Examples
+    --------
+    >>> words = WordVectors(["crane", "heron"], np.array([[0, 2], [3, 4]], np.float32))
+    >>> compute_target_vectors([["crane"], ["bird", "heron"]], words)
+    VectorLookup(table=array([[0., 1.]], dtype=float32), places=array([0]), missing=['bird'])
+    >>> compute_target_vectors([["crane"], ["bird", "heron"]], words, "mean").table[1]
+    array([0.6, 0.8], dtype=float32)
+    """
+    rng = np.random.default_rng([seed, 3])
+    rows, places, missing = [], [], []
+    for place, terms in enumerate(names):
+        term_vectors = [
+            row for row in _look_up_vectors(terms[:1] if use == "first" else terms, vectors) if row is not None
+        ]
+        if use == "random" and term_vectors:
+            term_vectors = [term_vectors[int(rng.integers(len(term_vectors)))]]
+        mean = _scale_to_unit(np.mean(term_vectors, axis=0, dtype=np.float32)) if term_vectors else None
+        if mean is None:
+            missing.append(terms[0])
+        else:
+            rows.append(mean)
+            places.append(place)
+    table = np.stack(rows) if rows else np.empty((0, vectors.dim), np.float32)
+    return VectorLookup(table, np.array(places, np.int64), missing)
+
+
+class TermTable(NamedTuple):
+    """Terms with one vector each, and the labels that each may mean.
+
+    Attributes
+    ----------
+    names : list of str
+    table : (n_terms, dim) float32
+        Unit vectors.
+    term, label : (n_pairs,) int64
+        Pairs of a term and a label that it may mean, by label.
+    n_labels : int
+
+    Examples
+    --------
+    >>> words = WordVectors(["crane", "heron"], np.array([[0, 2], [3, 4]], np.float32))
+    >>> terms = TermTable.empty(2).with_labels([["crane"], ["crane", "lift"], ["heron"]], words)
+    >>> terms.names, terms.term.tolist(), terms.label.tolist()
+    (['crane', 'heron'], [0, 0, 1], [0, 1, 2])
+    """
+
+    names: list[str]
+    table: Float32
+    term: Int64
+    label: Int64
+    n_labels: int
+
+    @classmethod
+    def empty(cls, dim: int) -> "TermTable":
+        """Return a table without terms and labels."""
+        return cls([], np.empty((0, dim), np.float32), np.empty(0, np.int64), np.empty(0, np.int64), 0)
+
+    def with_labels(self, names: TermLists, vectors: WordVectors) -> "TermTable":
+        """Return the table with further labels and their terms; terms without a vector are left out."""
+        rows_by_name = {name: row for row, name in enumerate(self.names)}
+        rows, pairs = [], []
+        for label, terms in enumerate(names, self.n_labels):
+            term_vectors = dict(zip(map(make_lookup_key, terms), _look_up_vectors(terms, vectors), strict=True))
+            for name, row in term_vectors.items():
+                if name not in rows_by_name and row is not None:
+                    rows_by_name[name] = len(rows_by_name)
+                    rows.append(row)
+                if name in rows_by_name:
+                    pairs.append((rows_by_name[name], label))
+        term, label_of = np.array(pairs, np.int64).reshape(-1, 2).T
+        return TermTable(
+            list(rows_by_name),
+            np.concatenate([self.table, np.reshape(rows, (-1, vectors.dim))]).astype(np.float32),
+            np.concatenate([self.term, term]),
+            np.concatenate([self.label, label_of]),
+            self.n_labels + len(names),
+        )
+
+    def known(self) -> Bool:
+        """Return which labels have a term, (n_labels,)."""
+        has_term = np.zeros(self.n_labels, bool)
+        has_term[self.label] = True
+        return has_term
+
+    def of(self, candidate: Bool) -> Int64:
+        """Return the terms of some labels, ascending."""
+        return np.unique(self.term[candidate[self.label]])
+
+    def best(self, scores: Float32) -> Float32:
+        """Return scores of labels from those of terms, (n, n_terms): of the best term, -inf without one."""
+        label_scores = np.full((len(scores), self.n_labels), -np.inf, np.float32)
+        if len(self.label):
+            labels, starts = np.unique(self.label, return_index=True)
+            label_scores[:, labels] = np.maximum.reduceat(scores[:, self.term], starts, axis=1)
+        return label_scores
+
+    def expanded(
+        self,
+        terms: Int64,
+        scores: Float32,
+        k: int,
+        candidate: Bool,
+        excluded: LabelLists | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[Int64, Float32]:
+        """Return the first k labels of ranked lists of terms.
+
+        Parameters
+        ----------
+        terms : (n, n_nearest) int64
+            Best first; -1 fills up short lists.
+        scores : (n, n_nearest) float32
+        k : int
+        candidate : (n_labels,) bool
+        excluded : LabelLists or None
+            Labels that are no candidates of their row.
+        rng : Generator or None
+            Draws one of the labels of a term; None: take all, by number.
+
+        Returns
+        -------
+        labels : (n, k) int64
+            -1 fills up rows with fewer labels.
+        scores : (n, k) float32
+            Score of the label's term; -inf without a label.
+        """
+        order = np.argsort(self.term, kind="stable")
+        labels_by_term, starts = self.label[order], np.searchsorted(self.term[order], np.arange(len(self.names) + 1))
+        bounds = pairwise(starts.tolist())
+        candidates_by_term = [[y for y in labels_by_term[lo:hi].tolist() if candidate[y]] for lo, hi in bounds]
+        ids, values = np.full((len(terms), k), -1, np.int64), np.full((len(terms), k), -np.inf, np.float32)
+        for row in range(len(terms)):
+            hidden = () if excluded is None else excluded.labels[excluded.indptr[row] : excluded.indptr[row + 1]]
+            score_by_label = dict.fromkeys(map(int, hidden), -np.inf)
+            n_hidden = len(score_by_label)
+            for term, score in zip(terms[row].tolist(), scores[row].tolist(), strict=True):
+                for label in [] if term < 0 else _sample_label(candidates_by_term[term], rng):
+                    score_by_label.setdefault(label, score)
+            ranked_labels = list(score_by_label.items())[n_hidden : n_hidden + k]
+            ids[row, : len(ranked_labels)] = [label for label, _ in ranked_labels]
+            values[row, : len(ranked_labels)] = [score for _, score in ranked_labels]
+        return ids, values
+
+
+def _sample_label(labels: list[int], rng: np.random.Generator | None) -> list[int]:
+    return labels if rng is None or len(labels) < 2 else [labels[int(rng.integers(len(labels)))]]
+
+
+def _look_up_vectors(terms: Sequence[str], vectors: WordVectors) -> Iterator[Float32 | None]:
+    """Yield the unit vector of each term, or None."""
+    for term in terms:
+        table = vectors.of([term]).table
+        yield _scale_to_unit(table[0]) if len(table) else None
+
+
+def _scale_to_unit(vector: Any) -> Float32 | None:
+    """Scale a vector to unit length; None for a zero vector."""
+    length = float(np.sqrt(np.dot(vector, vector)))
+    return np.asarray(vector / length, np.float32) if length > 0 else None

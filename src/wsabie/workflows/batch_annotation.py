@@ -1,0 +1,247 @@
+"""Labels for any number of rows or items, from file to file, with one block at a time in memory."""
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wsabie.core.arrays import Float32, Int64
+from wsabie.core.errors import InputError
+from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.progress import SILENT, Progress
+from wsabie.io.alignment import AlignedTable
+from wsabie.io.records import FeatureTable, ItemList, ItemSource
+from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators.thresholds import Least, rank_above
+from wsabie.storage.atomic_files import replace_file
+from wsabie.storage.rejects import Rejects
+from wsabie.training.prefetch import prefetch
+from wsabie.workflows.compare.entrant_fitting import load_in_worker
+
+ITEMS_PER_BLOCK = 1024
+Write = Callable[[Sequence[str], Int64, Float32], None]
+"""Writes rows: ids, label numbers (-1: none) and scores, best first."""
+
+
+class AnnotationSummary(NamedTuple):
+    """Counts of written rows, of values with unknown features, and of rows without a fitting label."""
+
+    rows: int
+    unknown_features: int
+    untagged: int = 0
+
+
+def annotate_to_file(
+    file: Path,
+    annotator: Annotator,
+    blocks: Iterable[FeatureTable | ItemSource],
+    k: int = 10,
+    *,
+    candidates: Sequence[str] | None = None,
+    exact: bool = False,
+    least: Least | None = None,
+    total: int | None = None,
+    executor: Executor | None = None,
+    folder: Path | None = None,
+    progress: Progress = SILENT,
+    rejects: Rejects | None = None,
+) -> AnnotationSummary:
+    """Write the best labels of rows to a file, which appears when all are done.
+
+    Blocks are read while earlier ones are ranked. If the model ranks exactly, the file does not depend on the blocks.
+
+    Parameters
+    ----------
+    file : Path
+        Its suffix sets the format: .jsonl (an object of "id" and "labels" a line), .tsv (a line of id, label and score
+        for each label) or .parquet (columns id, labels and scores).
+    annotator : Annotator
+    blocks : iterable of FeatureTable or ItemSource
+        Rows, whose labels are ignored, or images, audio or documents.
+    k : int
+    candidates : list of str or None
+        Only these labels.
+    exact : bool
+        Bypass the index of the labels.
+    least : callable or None
+        Minimum probabilities of labels, by their columns: see `wsabie.models.annotators.thresholds`.
+    total : int or None
+        Number of rows, for the progress.
+    executor : Executor or None
+        Extracts features; ranks rows too if its workers are standing and `folder` is given.
+    folder : Path or None
+        Model folder that workers open.
+    rejects : Rejects or None
+        Lists items that cannot be used.
+
+    Raises
+    ------
+    InputError
+        Another suffix, rows that do not fit the model, no rows, or a file that cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from scipy.sparse import csr_matrix
+    >>> from wsabie.models.wsabie.estimator import Wsabie
+    >>> model = Wsabie(dim=4, threads=1, epochs=20).fit(np.eye(2), ["red", "green"])
+    >>> rows = FeatureTable(np.eye(2, dtype=np.float32), csr_matrix((2, 0), dtype="int8"), [], ["a", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     annotate_to_file(Path(folder) / "out.tsv", Annotator(model), [rows], k=1)
+    ...     [line.split()[:2] for line in (Path(folder) / "out.tsv").read_text().splitlines()]
+    AnnotationSummary(rows=2, unknown_features=0, untagged=0)
+    [['id', 'label'], ['a', 'red'], ['b', 'green']]
+    """
+    open_writer, names = detect_output_format(file), list(annotator.model.vocabulary_)
+    n_rows = n_unknown = untagged = 0
+    use_workers = executor is not None and executor.standing and folder is not None
+    ranking_executor = executor if executor is not None and use_workers else SerialExecutor()
+    ranking = _Ranking(folder, None if use_workers else annotator.model, min(k, len(names)), candidates, least, exact)
+    pending: deque[tuple[int, AlignedTable]] = deque()
+
+    def align_blocks() -> Iterator[Any]:
+        for block in prefetch(blocks):
+            table = _align(annotator, block, executor, rejects)
+            pending.append((len(block), table))
+            yield table.rows.X
+
+    with (
+        replace_file(file) as draft,
+        open_writer(draft, names) as write,
+        progress.stage("annotating", total, "rows") as stage,
+    ):
+        for ranked in ranking_executor.map_with(_Ranking.rank, ranking, align_blocks()):
+            n_items, aligned_table = pending.popleft()
+            if ranked is not None:
+                write(aligned_table.rows.ids, *ranked)
+                untagged += int((ranked[0][:, 0] < 0).sum()) if least is not None else 0
+            n_rows, n_unknown = n_rows + len(aligned_table.rows), n_unknown + aligned_table.unknown_features
+            stage.advance(n_items)
+        if not n_rows:
+            raise InputError("nothing could be annotated; give rows, pictures, sounds or documents that can be used")
+    return AnnotationSummary(n_rows, n_unknown, untagged)
+
+
+@dataclass
+class _Ranking:
+    """Ranking of labels; travels to workers, which open the model themselves."""
+
+    folder: Path | None
+    local_model: Any
+    k: int
+    candidates: Sequence[str] | None
+    least: Least | None
+    exact: bool
+
+    @cached_property
+    def model(self) -> Any:
+        if self.folder is None or self.local_model is not None:
+            return self.local_model
+        return load_in_worker(self.folder)
+
+    def rank(self, X: Any) -> tuple[Int64, Float32] | None:
+        """Return (labels, scores), or None for no rows."""
+        options: dict[str, Any] = {} if self.candidates is None else {"candidates": list(self.candidates)}
+        if self.exact and "index" in self.model.facts():  # kinds of model without an index always rank exactly
+            options["exact"] = True
+        if not X.shape[0]:
+            return None
+        if self.least is None:
+            return self.model.rank(X, self.k, **options)  # type: ignore[no-any-return]
+        return rank_above(self.model, X, self.k, self.least, **options)[:2]
+
+
+def _align(
+    annotator: Annotator, block: FeatureTable | ItemSource, executor: Executor | None, rejects: Rejects | None
+) -> AlignedTable:
+    """Return a block in the model's features; its own labels are ignored."""
+    if isinstance(block, FeatureTable):
+        return annotator.rows_to_learn(block, rejects=rejects)
+    return annotator.rows(block, executor=executor, rejects=rejects)
+
+
+def iterate_item_blocks(source: ItemSource) -> Iterator[ItemList]:
+    """Yield a source of items in blocks."""
+    items = iter(source)
+    while block := list(islice(items, ITEMS_PER_BLOCK)):
+        yield ItemList(source.path, block, source.things)
+
+
+def detect_output_format(file: Path) -> "OutputFormat":
+    """Return the writer for this file name; raise InputError for an unknown suffix."""
+    if file.suffix.lower() not in _FORMS:
+        raise InputError(
+            f"the labels of rows are written as .jsonl, .tsv or .parquet; give {file} one of these endings"
+        )
+    return _FORMS[file.suffix.lower()]
+
+
+@contextmanager
+def _open_json_lines(draft: Path, names: Sequence[str]) -> Iterator[Write]:
+    with draft.open("w", encoding="utf-8", newline="\n") as stream:
+
+        def write(ids: Sequence[str], labels: Int64, scores: Float32) -> None:
+            for row_id, label_ids, row_scores in zip(ids, labels.tolist(), scores.tolist(), strict=True):
+                labels_and_scores = [
+                    [names[label_id], round(score, 6)]
+                    for label_id, score in zip(label_ids, row_scores, strict=True)
+                    if label_id >= 0
+                ]
+                stream.write(json.dumps({"id": row_id, "labels": labels_and_scores}, ensure_ascii=False) + "\n")
+
+        yield write
+
+
+@contextmanager
+def _open_tsv(draft: Path, names: Sequence[str]) -> Iterator[Write]:
+    cell_names = [_strip_separators(name) for name in names]
+    with draft.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.write("id\tlabel\tscore\n")
+
+        def write(ids: Sequence[str], labels: Int64, scores: Float32) -> None:
+            for row_id, label_ids, row_scores in zip(
+                map(_strip_separators, ids), labels.tolist(), scores.tolist(), strict=True
+            ):
+                labels_and_scores = zip(label_ids, row_scores, strict=True)
+                stream.writelines(
+                    f"{row_id}\t{cell_names[label_id]}\t{score:.6f}\n"
+                    for label_id, score in labels_and_scores
+                    if label_id >= 0
+                )
+
+        yield write
+
+
+def _strip_separators(text: str) -> str:
+    return " ".join(text.split()) if any(character in text for character in "\t\r\n") else text
+
+
+@contextmanager
+def _open_parquet(draft: Path, names: Sequence[str]) -> Iterator[Write]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name_array = pa.array(names, pa.string())
+    schema = pa.schema({"id": pa.string(), "labels": pa.list_(pa.string()), "scores": pa.list_(pa.float32())})
+    with pq.ParquetWriter(draft, schema) as writer:
+
+        def write(ids: Sequence[str], labels: Int64, scores: Float32) -> None:
+            has_label = labels >= 0
+            starts = pa.array([0, *has_label.sum(axis=1).cumsum().tolist()], pa.int32())
+            texts = name_array.take(pa.array(labels[has_label]))
+            lists = [
+                pa.ListArray.from_arrays(starts, values)
+                for values in (texts, pa.array(scores[has_label], pa.float32()))
+            ]
+            writer.write_table(pa.table([pa.array(ids, pa.string()), *lists], schema=schema))
+
+        yield write
+
+
+OutputFormat = Callable[[Path, Sequence[str]], AbstractContextManager[Write]]
+_FORMS: dict[str, OutputFormat] = {".jsonl": _open_json_lines, ".tsv": _open_tsv, ".parquet": _open_parquet}

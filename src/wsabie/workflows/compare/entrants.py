@@ -1,0 +1,162 @@
+"""Models and baselines of a comparison, by name."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wsabie.core.errors import InputError
+from wsabie.models.estimator_specs import SYSTEMS, build_estimator
+
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A model that takes part in a comparison.
+
+    Attributes
+    ----------
+    name, title : str
+        For scripts and for people.
+    build : callable
+        Makes an unfitted model from the parameters of an option. The comparison calls its `fit(X, Y, label_names=,
+        progress=)`, `rank` and `scores`.
+    options : tuple of dict
+        Candidate parameters; with several, the best on the validation rows is used.
+    baseline : bool
+    validated : bool
+        `fit` takes `validation=(X, Y)` and stops by it.
+    quick : bool
+        `fit` is fast and shows no progress of its own.
+    compiles : bool
+        A short `fit` with `epochs=1` comes first, so that compilation does not count as training.
+    """
+
+    name: str
+    title: str
+    build: Callable[..., Any]
+    options: tuple[Options, ...] = ({},)
+    baseline: bool = True
+    validated: bool = False
+    quick: bool = False
+    compiles: bool = False
+
+
+NEIGHBOURS = (5, 10, 20, 50, 100)
+"""Candidate numbers of neighbours."""
+
+
+def _make_entrant(name: str, parameters: Options, run: Options) -> Entrant:
+    """Return the entrant of a single system."""
+    system = SYSTEMS[name]
+    return Entrant(
+        name,
+        system.title,
+        lambda **options: build_estimator(name, {**parameters, **options}, **run),
+        OPTIONS.get(name, ({},)),
+        baseline=name != "wsabie",
+        validated=system.trained,
+        quick=name in ("nearest", "approximate-nearest", "popularity"),
+        compiles=system.trained,
+    )
+
+
+def _make_ensemble_entrant(n_members: int, parameters: Options, run: Options) -> Entrant:
+    from wsabie.models.ensembles.ensemble import Ensemble
+    from wsabie.models.wsabie.estimator import Wsabie
+
+    def build(**options: Any) -> Ensemble:
+        base = Wsabie(**{**parameters, **options})
+        return Ensemble(base, n=n_members, seed=run["seed"], threads=run["threads"])
+
+    return Entrant(
+        f"ensemble-{n_members}", f"{n_members} WARP embeddings", build, baseline=False, validated=True, compiles=True
+    )
+
+
+def _make_options(name: str, values: Sequence[float]) -> tuple[Options, ...]:
+    return tuple({name: value} for value in values)
+
+
+OPTIONS: dict[str, tuple[Options, ...]] = {
+    "nearest": _make_options("k", NEIGHBOURS),
+    "approximate-nearest": _make_options("k", NEIGHBOURS),
+    "one-vs-rest": _make_options("C", (1.0, 3.0)),
+    "one-vs-rest-pa": _make_options("C", (0.0003, 0.001, 0.003, 0.01)),
+    "one-vs-rest-hinge": _make_options("C", (0.003, 0.01, 0.03, 0.1)),
+    "svm": _make_options("C", (0.01, 0.03, 0.1)),
+    "softmax": _make_options("C", (1.0, 10.0, 100.0)),
+}
+"""Candidate options of systems; the others have their defaults."""
+
+ENSEMBLES = {f"ensemble-{n}": n for n in (2, 3, 10)}
+"""Number of members by name (Bengio et al. 2012)."""
+
+USUAL = ("wsabie", "nearest", "popularity", "one-vs-rest")
+"""Default entrants."""
+
+NAMES = (*(name for name, system in SYSTEMS.items() if not system.needs), *ENSEMBLES)
+"""Names that `build_entrants` knows; systems that need more than rows and labels are missing."""
+
+
+def build_entrants(
+    names: Sequence[str] = USUAL,
+    *,
+    seed: int = 0,
+    threads: int | None = None,
+    max_minutes: float = 2.0,
+    max_negatives: int | None = None,
+    parameters: Options | None = None,
+) -> list[Entrant]:
+    """Build the entrants with these names, in their order.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of `NAMES`; a repeated name takes part once.
+    seed : int
+    threads : int or None
+        None uses every core that this process may use.
+    max_minutes : float
+        One-versus-rest is skipped if the estimate of one fit is longer.
+    max_negatives : int or None
+        One-versus-rest: random negative rows per label; None: all of them.
+    parameters : dict or None
+        Of `Wsabie`, in place of its defaults; "epochs" applies to every model that the training loops train.
+
+    Raises
+    ------
+    InputError
+        An unknown name, or no name at all.
+
+    Examples
+    --------
+    >>> [entrant.title for entrant in build_entrants(["popularity", "nearest"])]
+    ['most frequent labels', 'k nearest neighbours']
+    """
+    if not names:
+        raise InputError(f"no model to compare is named; choose from {', '.join(NAMES)}")
+    for name in names:
+        if name not in NAMES:
+            from wsabie.vocabulary.label_names import find_closest_names
+
+            matches = find_closest_names(name, NAMES, n=1)
+            hint = f"did you mean {matches[0]!r}?" if matches else f"choose from {', '.join(NAMES)}"
+            raise InputError(f"there is no model called {name!r} to compare; {hint}")
+    run = {"seed": seed, "threads": threads, "max_minutes": max_minutes, "max_negatives": max_negatives}
+    wsabie_parameters = parameters or {}
+    return [
+        _make_ensemble_entrant(ENSEMBLES[name], wsabie_parameters, run)
+        if name in ENSEMBLES
+        else _make_entrant(name, _select_parameters(name, wsabie_parameters), run)
+        for name in dict.fromkeys(names)
+    ]
+
+
+def _select_parameters(name: str, parameters: Options) -> Options:
+    """Return the parameters for `Wsabie` that a system uses too: all, the epochs, or none."""
+    if name == "wsabie":
+        return parameters
+    return {
+        parameter: value for parameter, value in parameters.items() if parameter == "epochs" and SYSTEMS[name].trained
+    }

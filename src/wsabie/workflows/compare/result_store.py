@@ -1,0 +1,242 @@
+"""Finished results of a comparison on disk, each written whole, so that an interrupted run continues."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.json_conversion import to_json_value
+from wsabie.evaluation.score_evaluation import Evaluation, LabelFigures
+from wsabie.models.loader import load
+from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
+from wsabie.storage.schema_validation import Count, check_schema
+
+KIND = "result"
+FILES = r"[0-9a-f]{16}(\.model)?"
+"""Names of folders in a store."""
+
+
+@dataclass(frozen=True)
+class EvaluationFacts:
+    """An evaluation without its arrays, which are tensors of the same names."""
+
+    ks: list[Count]
+    n_labels: Count
+    n_skipped: Count
+    tied_at_cut: list[Count]
+    tied_positives: Count
+    coverage: list[float]
+    ceilings: dict[str, float]
+    k: Count
+
+
+@dataclass(frozen=True)
+class ResultFacts:
+    """A result without its arrays.
+
+    Attributes
+    ----------
+    identity : dict
+        Data, settings and versions of the comparison.
+    name : str
+        Name of the model.
+    facts : dict
+        Facts that the comparison adds: seconds, parameters, the reason of an omission.
+    evaluations : dict of str to EvaluationFacts
+    """
+
+    identity: dict[str, Any]
+    name: str
+    facts: dict[str, Any]
+    evaluations: dict[str, EvaluationFacts]
+
+
+@dataclass(frozen=True)
+class ModelResult:
+    """Result of one model: facts, figures by name, and the model itself if it is needed later."""
+
+    facts: dict[str, Any]
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    model: Any = None
+
+
+@dataclass(frozen=True)
+class ResultStore:
+    """A folder of finished results.
+
+    Parameters
+    ----------
+    folder : Path
+    with_models : bool
+        Save fitted models too, which a report needs.
+    identity : dict
+        Data, settings and versions of the comparison, JSON-able; results with others are refused.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = ResultStore(Path(folder)).with_identity({"seed": 0})
+    ...     store.add("nearest", ModelResult({"seconds": 1.5}))
+    ...     print(store.find("nearest").facts, store.find("popularity"))
+    {'seconds': 1.5} None
+    """
+
+    folder: Path
+    with_models: bool = False
+    identity: dict[str, Any] = field(default_factory=dict)
+
+    def with_identity(self, identity: Mapping[str, Any]) -> "ResultStore":
+        """Return the store for a comparison of these data, settings and versions."""
+        return replace(self, identity=_round_trip(identity))
+
+    @property
+    def n_results(self) -> int:
+        """Number of finished results of any identity."""
+        return sum((path / "config.json").is_file() for path in self.folder.glob("*") if "." not in path.name)
+
+    def add(self, name: str, result: ModelResult) -> None:
+        """Write a result; it is on the disk when this returns."""
+        path = self._find_path(name)
+        if self.with_models and result.model is not None:
+            result.model.save(path.with_name(path.name + ".model"))
+        facts: dict[str, EvaluationFacts] = {}
+        tensors: dict[str, Any] = {}
+        for number, (key, evaluation) in enumerate(result.evaluations.items()):
+            facts[key], arrays = _split_evaluation(evaluation)
+            tensors |= {f"{number}/{part}": array for part, array in arrays.items()}
+        config = _round_trip(asdict(ResultFacts(self.identity, name, result.facts, facts)))
+        save_model_folder(path, ModelState(KIND, config, tensors))
+
+    def find(self, name: str) -> ModelResult | None:
+        """Return the finished result of this name; None if it is missing, or its model is needed and missing.
+
+        Raises
+        ------
+        InputError
+            It was made with other data, settings or versions, or is damaged.
+        """
+        path = self._find_path(name)
+        if not (path / "config.json").is_file():
+            return None
+        state = open_model_folder(path)
+        config = check_schema(ResultFacts, state.config, path / "config.json", f"delete {path}")
+        if state.kind != KIND or config.name != name:
+            raise InputError(f"{path} holds no result of {name}; delete it, or name another folder")
+        self._refuse_other_identity(config.identity)
+        model = None
+        if self.with_models and "reason" not in config.facts:
+            try:
+                model = load(path.with_name(path.name + ".model"))
+            except ModelFolderError:
+                return None
+        try:
+            evaluations = {
+                key: _restore_evaluation(facts, state.under(str(number), KIND, {}).tensors)
+                for number, (key, facts) in enumerate(config.evaluations.items())
+            }
+        except (KeyError, ValueError) as error:
+            raise InputError(f"{path} is damaged ({error}); delete it") from error
+        return ModelResult(config.facts, evaluations, model)
+
+    def _find_path(self, name: str) -> Path:
+        return self.folder / hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def _refuse_other_identity(self, identity: Mapping[str, Any]) -> None:
+        names = {*identity, *self.identity}
+        different = sorted(name for name in names if identity.get(name) != self.identity.get(name))
+        if different:
+            raise InputError(
+                f"{self.folder} holds results with other {', '.join(different)}, which cannot be compared; give the "
+                "same data and settings, begin anew (--anew), or name another folder (--work)"
+            )
+
+
+def compute_value_digest(value: Any) -> str:
+    """Return 16 hex digits that tell apart values made of arrays, lists, dicts, dataclasses and scalars.
+
+    Examples
+    --------
+    >>> (
+    ...     compute_value_digest([np.arange(3), "a"]) == compute_value_digest([np.arange(3), "a"]),
+    ...     compute_value_digest(["ab"]) == compute_value_digest(["a", "b"]),
+    ... )
+    (True, False)
+    """
+    digest = hashlib.sha256()
+    _update_digest(digest, value)
+    return digest.hexdigest()[:16]
+
+
+def _update_digest(digest: Any, value: Any) -> None:
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        digest.update(f"{value.dtype}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif value is None or isinstance(value, str | bytes | int | float | np.generic):
+        digest.update(f"{type(value).__name__}{value!r},".encode("utf-8", "surrogatepass"))
+    elif isinstance(value, Mapping):
+        _update_digest(digest, [*value.items()])
+    elif hasattr(value, "tocsr"):
+        matrix = value.tocsr()
+        _update_digest(digest, [matrix.shape, matrix.indptr, matrix.indices, matrix.data])
+    elif hasattr(value, "__dict__"):
+        _update_digest(digest, vars(value))
+    else:
+        items = list(value)
+        digest.update(f"[{len(items)}".encode())
+        for item in items:
+            _update_digest(digest, item)
+
+
+def _round_trip(value: Any) -> Any:
+    """Return a value as it comes back from a file."""
+    return json.loads(json.dumps(to_json_value(value), default=str))
+
+
+def _split_evaluation(evaluation: Evaluation) -> tuple[EvaluationFacts, dict[str, Any]]:
+    tied_at_cut, coverage = (
+        [evaluation.tied_at_cut[k] for k in evaluation.ks],
+        [evaluation.coverage[k] for k in evaluation.ks],
+    )
+    facts = EvaluationFacts(
+        list(evaluation.ks),
+        evaluation.n_labels,
+        evaluation.n_skipped,
+        tied_at_cut,
+        evaluation.tied_positives,
+        coverage,
+        evaluation.ceilings,
+        evaluation.labels.k,
+    )
+    labels = {name: getattr(evaluation.labels, name) for name in ("support", "recall", "reciprocal_rank")}
+    return facts, {
+        "rows": evaluation.rows,
+        **labels,
+        **{f"row {name}": values for name, values in evaluation.per_row.items()},
+    }
+
+
+def _restore_evaluation(facts: EvaluationFacts, arrays: Mapping[str, Any]) -> Evaluation:
+    labels = LabelFigures(facts.k, *(np.array(arrays[name]) for name in ("support", "recall", "reciprocal_rank")))
+    per_row = {name.removeprefix("row "): np.array(array) for name, array in arrays.items() if name.startswith("row ")}
+    return Evaluation(
+        ks=tuple(facts.ks),
+        n_labels=facts.n_labels,
+        rows=np.array(arrays["rows"]),
+        n_skipped=facts.n_skipped,
+        per_row=per_row,
+        tied_at_cut=_index_by_k(facts.ks, facts.tied_at_cut),
+        tied_positives=facts.tied_positives,
+        coverage=_index_by_k(facts.ks, facts.coverage),
+        ceilings=facts.ceilings,
+        labels=labels,
+    )
+
+
+def _index_by_k(ks: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
+    return dict(zip(ks, values, strict=True))

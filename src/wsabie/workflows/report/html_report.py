@@ -1,0 +1,117 @@
+"""A self-contained HTML file about one comparison, readable on a phone, in light and dark, offline."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from wsabie.core.errors import InputError
+from wsabie.features.images.image_decoder import UnreadableItemError
+from wsabie.storage.atomic_files import write_text
+from wsabie.workflows.charts.html_markup import join_markup
+from wsabie.workflows.charts.html_page import PageSection, render_page
+from wsabie.workflows.report import about_section, image_section, label_section, model_section, training_section
+from wsabie.workflows.report.image_examples import render_thumbnail
+from wsabie.workflows.report.report_input import EncodedImage, HeatMap, ReportExample, ReportInput
+
+PICTURE_BYTES = 2_000_000
+"""Bytes of all images in a report, which keeps the file below 3 MB."""
+
+_MAX_IMAGE_BYTES = 48_000
+
+
+def write_report(path: str | Path, report: ReportInput) -> int:
+    """Write the report, atomically.
+
+    Parameters
+    ----------
+    path : path
+    report : ReportInput
+        Large images are shrunk. If all of them together still exceed `PICTURE_BYTES`, the last examples are left out,
+        and the report says so.
+
+    Returns
+    -------
+    int
+        Bytes of the file.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written, the main model is not in the comparison, or an image cannot be shown.
+    """
+    html = render_report(report)
+    write_text(path, html)
+    return len(html.encode())
+
+
+def render_report(report: ReportInput) -> str:
+    """Return the report as HTML."""
+    report = _fit_images(replace(report, main=_find_main(report)))
+    optional_sections = [
+        image_section.render_examples_section(report),
+        label_section.render_neighbours_section(report),
+        image_section.render_heat_map_section(report),
+        model_section.render_models_section(report),
+        label_section.render_frequency_section(report),
+        training_section.render_training_section(report),
+        about_section.render_data_section(report),
+        about_section.render_provenance_section(report),
+    ]
+    sections: Sequence[PageSection] = [section for section in optional_sections if section is not None]
+    footer = join_markup("Made by wsabie. This file is complete in itself: it loads nothing and sends nothing.")
+    return render_page(report.title, about_section.render_header(report), sections, footer)
+
+
+def _find_main(report: ReportInput) -> str:
+    """Return the name of the entry that the report is about."""
+    comparison = report.comparison
+    if report.main in [entry.name for entry in comparison.entries]:
+        return report.main
+    if report.main or comparison.main is None:
+        reasons = [
+            f": {omission.reason}" for omission in comparison.skipped if omission.name == report.main or not report.main
+        ]
+        problem = f"the report is about {report.main!r}, which took no part" if report.main else "no model took part"
+        raise InputError(f"{problem} in the comparison{reasons[0] if reasons else '; compare it too'}")
+    return comparison.main.name
+
+
+def _fit_images(report: ReportInput) -> ReportInput:
+    """Shrink images, and keep as many examples as the file has room for."""
+    examples: list[ReportExample] = []
+    room = PICTURE_BYTES
+    for example in report.examples:
+        small_example = replace(
+            example,
+            picture=shrink_report_image(example.picture),
+            heat_maps=[
+                HeatMap(heat_map.label, shrink_report_image(heat_map.picture), heat_map.score)
+                for heat_map in example.heat_maps
+            ],
+        )
+        room -= sum(
+            len(image.content)
+            for image in (small_example.picture, *(heat_map.picture for heat_map in small_example.heat_maps))
+        )
+        if room < 0:
+            break
+        examples.append(small_example)
+    left_out = len(report.examples) - len(examples)
+    note = report.examples_note + (f" {left_out} more were left out to keep this file small." if left_out else "")
+    return replace(report, examples=examples, examples_note=note)
+
+
+def shrink_report_image(image: EncodedImage) -> EncodedImage:
+    """Shrink an image that is larger than a report needs.
+
+    Raises
+    ------
+    InputError
+        It must be shrunk and cannot be read.
+    """
+    if len(image.content) <= _MAX_IMAGE_BYTES:
+        return image
+    try:
+        return render_thumbnail(image.content)
+    except UnreadableItemError as error:
+        raise InputError(f"a picture for the report cannot be read ({error.reason}); leave it out") from error

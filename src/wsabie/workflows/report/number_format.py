@@ -1,0 +1,118 @@
+"""Numbers and metrics in words that need no prior reading."""
+
+import math
+from collections.abc import Sequence
+
+EXPLANATIONS = {
+    "MAP": "mean average precision: 1 when every true label stands before every other label",
+    "AUC": "how often a true label stands before another label; 0.5 is chance",
+    "MRR": "1 / place of the first true label, on average",
+}
+
+
+def explain_metric(metric: str) -> str:
+    """Explain a metric in words.
+
+    Examples
+    --------
+    >>> explain_metric("p@10")
+    'share of the first 10 suggestions that are right'
+    """
+    kind, _, k = metric.partition("@")
+    if kind == "p" and k == "1":
+        return "share of first suggestions that are right"
+    if kind == "p":
+        return f"share of the first {k} suggestions that are right"
+    if kind == "psib":
+        return f"share of the first {k} suggestions that are right or siblings of a right one"
+    if kind == "recall":
+        return f"share of the true labels that are among the first {k} suggestions"
+    return EXPLANATIONS.get(metric, metric)
+
+
+def format_metric(value: float, digits: int = 3) -> str:
+    """Format a metric, with a real minus; a dash if it is not defined."""
+    return "–" if not math.isfinite(value) else f"{value:.{digits}f}".replace("-", "−")
+
+
+def format_difference(value: float, digits: int = 3) -> str:
+    """Format a difference with its sign (a real minus)."""
+    return format_metric(value, digits) if not math.isfinite(value) else f"{value:+.{digits}f}".replace("-", "−")
+
+
+def format_duration(seconds: float) -> str:
+    """Format seconds in everyday units.
+
+    Examples
+    --------
+    >>> format_duration(0.004), format_duration(7.25), format_duration(137), format_duration(7350)
+    ('< 0.1 s', '7.2 s', '2 min 17 s', '2 h 2 min')
+    """
+    if seconds < 0.05:
+        return "< 0.1 s"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, seconds_left = divmod(round(seconds), 60)
+    return f"{minutes} min {seconds_left} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def format_milliseconds(value: float) -> str:
+    """Format a short time.
+
+    Examples
+    --------
+    >>> format_milliseconds(0.482), format_milliseconds(0.001)
+    ('0.48 ms', '< 0.01 ms')
+    """
+    return "< 0.01 ms" if value < 0.005 else f"{value:.2f} ms"
+
+
+def format_bytes(n_bytes: float) -> str:
+    """Format bytes in units of 1,000.
+
+    Examples
+    --------
+    >>> format_bytes(640), format_bytes(87_600), format_bytes(10_150_000)
+    ('640 B', '87.6 kB', '10.2 MB')
+    """
+    for unit, words in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if n_bytes >= unit:
+            return f"{n_bytes / unit:.1f} {words}"
+    return f"{n_bytes:.0f} B"
+
+
+def format_range(low: int, high: int) -> str:
+    """Format a range of whole numbers.
+
+    Examples
+    --------
+    >>> format_range(1, 1), format_range(4, 7)
+    ('1', '4–7')
+    """
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
+
+
+def format_bands(lows: Sequence[int], highs: Sequence[int]) -> list[str]:
+    """Format adjoining ranges, short enough to stand below bars.
+
+    Examples
+    --------
+    >>> format_bands([1, 2, 4, 16, 1024], [1, 3, 15, 1023, 4000])
+    ['1', '2–3', '4–15', '16+', '1k+']
+    """
+    names = []
+    for low, high in zip(lows, highs, strict=True):
+        from_low = f"{low // 1000}k+" if low >= 1000 else f"{low}+"
+        names.append(format_range(low, high) if high < 16 else from_low)
+    return names
+
+
+def singularise(things: str) -> str:
+    """Return the singular of the plain plurals that reports use.
+
+    Examples
+    --------
+    >>> singularise("pictures")
+    'picture'
+    """
+    return things.removesuffix("s")

@@ -1,0 +1,374 @@
+"""Search spaces: for every kind of model its parameters with the values they may take, as data.
+
+A further kind of model is one more `TunableModel` in `KINDS`, under a name of `wsabie.models.estimator_specs`.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wsabie.core.errors import InputError
+from wsabie.core.validation import require
+from wsabie.models.base import auto_defaults
+from wsabie.models.base.auto_defaults import TrainingShape
+from wsabie.models.estimator_specs import build_estimator, list_parameters
+from wsabie.vocabulary.label_names import find_closest_names
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ChoiceParameter:
+    """A parameter that takes one of some values."""
+
+    values: tuple[Any, ...]
+
+    def holds(self, value: Any) -> bool:
+        """Return True for one of the values."""
+        return value in self.values
+
+    def as_dict(self) -> Any:
+        """Return the value that JSON and TOML write."""
+        return list(self.values)
+
+
+@dataclass(frozen=True)
+class RangeParameter:
+    """A parameter that takes any number from `low` to `high`.
+
+    Attributes
+    ----------
+    low, high : float
+    log : bool
+        Sample evenly on a logarithmic scale.
+    relative : bool
+        The numbers are multiples of the value that the default takes for these data.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    relative: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Return True for a number within the range."""
+        return isinstance(value, (int, float)) and self.low <= value <= self.high
+
+    def as_dict(self) -> Any:
+        """Return the value that JSON and TOML write."""
+        return {"low": self.low, "high": self.high, "log": self.log, "relative": self.relative}
+
+
+SearchSpace = dict[str, ChoiceParameter | RangeParameter]
+
+
+@dataclass(frozen=True)
+class TunableModel:
+    """A kind of model that can be tuned.
+
+    Attributes
+    ----------
+    name : str
+    build : callable
+        Makes an unfitted estimator from parameters by name. Tuning calls its `check_parameters` and its
+        `fit(X, Y, label_names=)`, with validation, metric and on_epoch as far as `fit` takes them.
+    space : mapping of str to ChoiceParameter or RangeParameter
+        Tuned parameters unless the user changes them, in the order of tables and axes.
+    auto : callable
+        (shape, parameters) -> the numbers that defaults such as "auto" mean for these data, by parameter.
+    integers : frozenset of str
+        Integer parameters.
+    untuned : frozenset of str
+        Parameters that make no better model: they have options of their own.
+    stepwise : bool
+        `fit` reports a figure after every epoch; otherwise the model is evaluated after `fit`.
+    validated : bool
+        `fit` needs validation rows.
+    """
+
+    name: str
+    build: Callable[..., Any]
+    space: Mapping[str, ChoiceParameter | RangeParameter]
+    auto: Callable[[TrainingShape, Mapping[str, Any]], Mapping[str, float]]
+    integers: frozenset[str] = frozenset()
+    untuned: frozenset[str] = frozenset({"seed", "threads", "deterministic", "linear__deterministic"})
+    stepwise: bool = True
+    validated: bool = False
+
+    def defaults(self) -> dict[str, Any]:
+        """Return every parameter with its default."""
+        if self.name in KINDS:
+            return list_parameters(self.name)
+        parameters: dict[str, Any] = self.build().get_params()
+        return parameters
+
+
+@dataclass(frozen=True)
+class ParameterSpace:
+    """Fixed and tuned parameters of one kind of model.
+
+    Attributes
+    ----------
+    kind : TunableModel
+    fixed : dict
+        Parameters that every trial has.
+    space : dict of str to ChoiceParameter or RangeParameter
+    """
+
+    kind: TunableModel
+    fixed: Values
+    space: SearchSpace
+
+    def parameters(self, values_: Mapping[str, Any], shape: TrainingShape) -> Values:
+        """Return the parameters of an estimator: multiples of a default become numbers.
+
+        Examples
+        --------
+        >>> shape = TrainingShape(n_rows=100, n_pairs=100, n_labels=10)
+        >>> build_search_space({"dim": 50}).parameters({"learning_rate": 2.0, "epochs": 0.5}, shape)
+        {'dim': 50, 'learning_rate': 0.06, 'epochs': 15}
+        """
+        parameters = {**self.fixed, **values_}
+        auto = self.kind.auto(shape, {**self.kind.defaults(), **parameters})
+        for name, value in values_.items():
+            dimension = self.space[name]
+            if isinstance(dimension, RangeParameter):
+                number = value * auto[name] if dimension.relative else value
+                integer = max(1, round(number)) if dimension.relative else round(number)
+                parameters[name] = integer if name in self.kind.integers else float(f"{number:.4g}")
+        return parameters
+
+    def resolved(self, parameters: Mapping[str, Any], shape: TrainingShape) -> Values:
+        """Return the values of all parameters of the space, with numbers instead of "auto"."""
+        values = {**self.kind.defaults(), **parameters}
+        auto = self.kind.auto(shape, values)
+        return {
+            name: auto[name] if values[name] in ("auto", None) and name in auto else values[name] for name in self.space
+        }
+
+    def start(self, shape: TrainingShape) -> Values | None:
+        """Return the place of the defaults in the space; None when they lie outside."""
+        place = self.resolved(self.fixed, shape)
+        for name, dimension in self.space.items():
+            if isinstance(dimension, RangeParameter) and dimension.relative:
+                place[name] = 1.0
+            elif isinstance(dimension, ChoiceParameter) and not dimension.holds(place[name]):
+                place[name] = self.kind.defaults()[name]  # "auto" may be one of the choices
+        return place if all(dimension.holds(place[name]) for name, dimension in self.space.items()) else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON values; two searches are the same if these are equal."""
+        space = {name: dimension.as_dict() for name, dimension in self.space.items()}
+        return {"kind": self.kind.name, "fixed": self.fixed, "space": space}
+
+
+def build_search_space(changes: Mapping[str, Any] | None = None, kind: str = "wsabie") -> ParameterSpace:
+    """Build the search space of a kind of model with the user's changes.
+
+    Parameters
+    ----------
+    changes : mapping or None
+        By parameter: a value, which fixes it; a list of choices; or a table {low, high, log, relative} of a range.
+        "none" is None.
+    kind : str
+        A key of `KINDS`.
+
+    Raises
+    ------
+    InputError
+        An unknown parameter, or values that it cannot take.
+
+    Examples
+    --------
+    >>> search = build_search_space({"dim": 50, "margin": {"low": 0.5, "high": 2.0}})
+    >>> search.fixed, search.space["margin"], "dim" in search.space
+    ({'dim': 50}, RangeParameter(low=0.5, high=2.0, log=False, relative=False), False)
+    """
+    if kind not in KINDS:
+        raise InputError(f"there is no kind of model called {kind!r} to tune; choose from {', '.join(KINDS)}")
+    return build_model_search_space(KINDS[kind], changes)
+
+
+def build_model_search_space(model: TunableModel, changes: Mapping[str, Any] | None = None) -> ParameterSpace:
+    """Build the search space of a kind of model that has no name in `KINDS`."""
+    tunable = [name for name in model.defaults() if name not in model.untuned]
+    fixed: Values = {}
+    space: SearchSpace = dict(model.space)
+    for name, change in (changes or {}).items():
+        _refuse_unknown(name, tunable, model)
+        default = space.pop(name, None)
+        if isinstance(change, list):
+            require(len(change) > 0, f"the list of values of {name} is empty; name at least one")
+            space[name] = ChoiceParameter(tuple(_parse_value(value) for value in change))
+        elif isinstance(change, Mapping) and not set(change) <= {"V", "W"}:
+            space[name] = _parse_range(name, change, default, model)
+        else:
+            fixed[name] = _parse_value(change)
+    order = [*model.space, *(name for name in space if name not in model.space)]
+    search = ParameterSpace(model, fixed, {name: space[name] for name in order if name in space})
+    _refuse_unusable(search)
+    return search
+
+
+def _parse_value(value: Any) -> Any:
+    return None if value == "none" else value
+
+
+def _parse_range(
+    name: str, change: Mapping[str, Any], default: ChoiceParameter | RangeParameter | None, kind: TunableModel
+) -> RangeParameter:
+    hint = f"the space of {name} is {dict(change)!r}; write {{low = ..., high = ..., log = true or false"
+    relative = name in kind.auto(TrainingShape(1, 1, 1), kind.defaults())
+    hint += ", relative = true or false}" if relative else "}"
+    allowed = {"low", "high", "log"} | ({"relative"} if relative else set())
+    require({"low", "high"} <= set(change) <= allowed, hint)
+    require(all(isinstance(change.get(flag, False), bool) for flag in ("log", "relative")), hint)
+    log = bool(change.get("log", isinstance(default, RangeParameter) and default.log))
+    for end in ("low", "high"):
+        is_number = isinstance(change[end], (int, float)) and not isinstance(change[end], bool)
+        require(is_number and math.isfinite(change[end]), hint)
+    low, high = float(change["low"]), float(change["high"])
+    require(low < high, f"the space of {name} runs from {low:g} to {high:g}; give a low end below the high one")
+    require(low > 0 or not log, f"the space of {name} is logarithmic from {low:g} on; begin above 0, or leave log out")
+    return RangeParameter(low, high, log, bool(change.get("relative", False)))
+
+
+def _refuse_unknown(name: str, tunable: list[str], kind: TunableModel) -> None:
+    if name in kind.untuned:
+        raise InputError(f"{name} is an option of its own and not tuned; give it on the command line")
+    if name not in tunable:
+        matches = find_closest_names(name, tunable, n=1)
+        hint = f"did you mean {matches[0]}?" if matches else f"the parameters are {', '.join(sorted(tunable))}"
+        raise InputError(f"there is no parameter {name} to tune; {hint}")
+
+
+def _refuse_unusable(search: ParameterSpace) -> None:
+    """Refuse a space with a value, or an end of a range, that the estimator does not take."""
+    shape = TrainingShape(1000, 1000, 100)
+    settings: list[Values] = [{}]
+    for name, dimension in search.space.items():
+        ends = dimension.values if isinstance(dimension, ChoiceParameter) else (dimension.low, dimension.high)
+        settings += [{name: end} for end in ends]
+    for place in settings:
+        search.kind.build(**search.parameters(place, shape)).check_parameters()
+
+
+def _resolve_embedding_defaults(shape: TrainingShape, parameters: Mapping[str, Any]) -> Values:
+    return {
+        "learning_rate": auto_defaults.default_learning_rate(shape, parameters["positives"]),
+        "epochs": auto_defaults.default_epochs(shape),
+        "max_norm": auto_defaults.MAX_NORM,
+        "init_scale": float(parameters["dim"]) ** -0.5,
+    }
+
+
+def _resolve_linear_defaults(shape: TrainingShape, parameters: Mapping[str, Any]) -> Values:
+    rate = auto_defaults.default_linear_rate(shape, parameters["positives"], parameters["loss"])
+    return {"learning_rate": rate, "epochs": auto_defaults.default_linear_epochs(shape)}
+
+
+def _resolve_full_rank_defaults(shape: TrainingShape, parameters: Mapping[str, Any]) -> Values:
+    rate = _resolve_linear_defaults(shape, parameters)["learning_rate"]
+    return {**_resolve_embedding_defaults(shape, parameters), "linear__learning_rate": rate}
+
+
+def _resolve_no_defaults(shape: TrainingShape, parameters: Mapping[str, Any]) -> Values:
+    return {}
+
+
+def _make_kind(name: str, space: SearchSpace, auto: Callable[..., Mapping[str, float]], **options: Any) -> TunableModel:
+    def build(**parameters: Any) -> Any:
+        run = {key: parameters.pop(key) for key in ("seed", "threads") if key in parameters}
+        return build_estimator(name, parameters, **run)
+
+    return TunableModel(name, build, space, auto, frozenset({"dim", "epochs", "max_trials", "patience"}), **options)
+
+
+_RATE = RangeParameter(0.2, 4.0, log=True, relative=True)
+_EPOCHS = RangeParameter(0.5, 2.0, log=True, relative=True)
+_DIM = ChoiceParameter((50, 100, 150, 200))
+_MARGIN = RangeParameter(0.3, 1.5)
+_SCALING = ChoiceParameter(("auto", "tfidf"))
+_POSITIVES = ChoiceParameter(("mean", "pairs"))
+_RANK_WEIGHTS = ChoiceParameter(("precision", "top1", "mean_rank"))
+_L2 = ChoiceParameter((0.0, 0.001, 0.01, 0.1))
+_PAPER_RATE = RangeParameter(0.002, 0.2, log=True)
+_EMBEDDING_SPACE: SearchSpace = {
+    "learning_rate": _RATE,
+    "epochs": _EPOCHS,
+    "dim": _DIM,
+    "max_norm": RangeParameter(1.0, 3.0),
+    "margin": _MARGIN,
+    "rank_weight": _RANK_WEIGHTS,
+    "positives": _POSITIVES,
+    "max_trials": ChoiceParameter((100, 300, "auto")),
+    "similarity": ChoiceParameter(("dot", "cosine", "euclidean")),
+    "rows": _SCALING,
+    "init_scale": RangeParameter(0.3, 3.0, log=True, relative=True),
+    "label_bias": ChoiceParameter((False, True)),
+}
+_RANK_PARAMETERS = ("rank_weight", "max_trials")
+"""Parameters that an AUC loss lacks, since it has no ranks."""
+_LINEAR_SPACE: SearchSpace = {
+    "learning_rate": _RATE,
+    "epochs": _EPOCHS,
+    "margin": _MARGIN,
+    "rank_weight": _RANK_WEIGHTS,
+    "positives": _POSITIVES,
+    "l2": _L2,
+    "rows": _SCALING,
+    "label_bias": ChoiceParameter((False, True)),
+}
+
+
+def _without_ranks(space: SearchSpace) -> SearchSpace:
+    return {name: dimension for name, dimension in space.items() if name not in _RANK_PARAMETERS}
+
+
+KINDS: Mapping[str, TunableModel] = {
+    "wsabie": _make_kind("wsabie", _EMBEDDING_SPACE, _resolve_embedding_defaults),
+    "wsabie-auc": _make_kind("wsabie-auc", _without_ranks(_EMBEDDING_SPACE), _resolve_embedding_defaults),
+    "linear-warp": _make_kind("linear-warp", _LINEAR_SPACE, _resolve_linear_defaults),
+    "pamir": _make_kind("pamir", _without_ranks(_LINEAR_SPACE), _resolve_linear_defaults),
+    "full-rank": _make_kind(
+        "full-rank",
+        {
+            "learning_rate": _RATE,
+            "linear__learning_rate": _RATE,
+            "epochs": _EPOCHS,
+            "dim": _DIM,
+            "margin": _MARGIN,
+            "rank_weight": _RANK_WEIGHTS,
+            "positives": _POSITIVES,
+            "rows": _SCALING,
+        },
+        _resolve_full_rank_defaults,
+        stepwise=False,
+        validated=True,
+    ),
+    "vse-ens": _make_kind(
+        "vse-ens",
+        {
+            "learning_rate": _PAPER_RATE,
+            "epochs": _EPOCHS,
+            "dim": _DIM,
+            "l2": _L2,
+            "rank_scale": RangeParameter(0.001, 1.0, log=True),
+            "rows": _SCALING,
+        },
+        _resolve_embedding_defaults,
+    ),
+    "opt-auc": _make_kind(
+        "opt-auc",
+        {"learning_rate": _PAPER_RATE, "epochs": _EPOCHS, "dim": _DIM, "l2": _L2, "rows": _SCALING},
+        _resolve_embedding_defaults,
+    ),
+    "one-vs-rest": _make_kind(
+        "one-vs-rest",
+        {"C": RangeParameter(0.1, 10.0, log=True), "rows": _SCALING},
+        _resolve_no_defaults,
+        stepwise=False,
+    ),
+}
+"""Every kind of model that can be tuned, by its name."""

@@ -1,0 +1,130 @@
+"""Plan and result of a search: the trials, the test figures, the verdict."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from wsabie.core.json_conversion import to_json_value
+from wsabie.evaluation.bootstrap import Interval, PairedDifference
+from wsabie.io.alignment import AlignedTable
+from wsabie.models.base.auto_defaults import TrainingShape
+from wsabie.workflows.tune.search_spaces import ParameterSpace
+from wsabie.workflows.tune.trial_journal import Trial
+
+METRICS = ("MAP", "p@1", "p@10")
+"""Metrics that can be tuned for; the test rows report all of them."""
+
+
+@dataclass(frozen=True)
+class TuningPlan:
+    """Settings of a search.
+
+    Attributes
+    ----------
+    search : ParameterSpace
+    metric : str
+        Of the validation rows; chooses the epoch, too.
+    trials : int or None
+        In all, those of earlier runs included; None has no limit.
+    minutes : float or None
+        For all trials, those of earlier runs included.
+    halving : bool
+        Stop trials that fall behind (`RUNGS`), like successive halving (Li et al. 2020, ASHA).
+    all_rows : bool
+        Train the saved model on the validation rows too, for as many epochs as were best.
+    allow_overlap : bool
+        Accept test rows that are training rows too.
+    together : int
+        Trials that are proposed at once, from earlier ones; their results do not depend on where they run.
+    """
+
+    search: ParameterSpace
+    metric: str = "MAP"
+    trials: int | None = 30
+    minutes: float | None = None
+    halving: bool = True
+    all_rows: bool = False
+    allow_overlap: bool = False
+    together: int = 1
+
+
+@dataclass(frozen=True)
+class TestFigures:
+    """Test figures by metric: the tuned model, the defaults, and tuned minus defaults on the same rows.
+
+    The last two are empty if training with the defaults failed.
+    """
+
+    tuned: dict[str, Interval]
+    defaults: dict[str, Interval]
+    difference: dict[str, PairedDifference]
+    rows: int
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """The result of a search.
+
+    Attributes
+    ----------
+    plan : TuningPlan
+    shape : TrainingShape
+        Of the training rows: the sizes that defaults depend on.
+    trials : list of Trial
+    best : Trial
+    facts : dict
+        Of the data, as saved with the model.
+    tested : TestFigures or None
+    unknown : AlignedTable or None
+        The test data in the model's features and labels.
+    """
+
+    plan: TuningPlan
+    shape: TrainingShape
+    trials: list[Trial]
+    best: Trial
+    facts: dict[str, Any]
+    tested: TestFigures | None
+    unknown: AlignedTable | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON (schema 1)."""
+        values = {
+            "schema": 1,
+            "metric": self.plan.metric,
+            "verdict": self.verdict(),
+            "best": self.best.number,
+            "search": self.plan.search.as_dict(),
+            "trials": [{**asdict(trial), "figure": trial.figure, "best_epoch": trial.epoch} for trial in self.trials],
+            "data": self.facts,
+            "test": None if self.tested is None else _as_dict(self.tested),
+        }
+        as_json: dict[str, Any] = to_json_value(values)
+        return as_json
+
+    def verdict(self) -> str:
+        """Return a sentence that says if tuning improved on the defaults."""
+        if self.best.number == 0:
+            return f"the defaults were the best of {len(self.trials)} trials"
+        metric, first = self.plan.metric, self.trials[0].figure
+        default_figure = "training failed" if first is None else f"{first:.4f}"
+        summary = f"validation {metric} {self.best.figure:.4f}, the defaults' {default_figure}"
+        if self.tested is None or not self.tested.defaults:
+            return f"{summary}; the best of many is too good by chance, and only test rows tell whether it holds"
+        tuned, default = self.tested.tuned[metric].mean, self.tested.defaults[metric].mean
+        gap = self.tested.difference[metric]
+        outcome = "tuning was worth it" if gap.low > 0 else "the test rows show no difference"
+        outcome = "tuning did harm" if gap.high < 0 else outcome
+        return (
+            f"{outcome}: test {metric} {tuned:.4f}, the defaults' {default:.4f}, {gap.mean:+.4f} "
+            f"(95 % interval {gap.low:+.4f} to {gap.high:+.4f})"
+        )
+
+
+def _as_dict(tested: TestFigures) -> dict[str, Any]:
+    sides: dict[str, dict[str, Any]] = {
+        "tuned": tested.tuned,
+        "defaults": tested.defaults,
+        "difference": tested.difference,
+    }
+    intervals = {side: {name: value._asdict() for name, value in figures.items()} for side, figures in sides.items()}
+    return {"rows": tested.rows, **intervals}

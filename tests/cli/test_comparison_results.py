@@ -1,0 +1,179 @@
+"""`wsabie compare` that is stopped: what is finished is shown and kept, and --resume makes the table of one run."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.workflows.compare import comparison_run
+from wsabie.workflows.compare.result_store import ResultStore
+from wsabie.workflows.spaces import method_comparison
+
+Cli = Callable[..., Any]
+MODELS = ("--models", "popularity,nearest,wsabie", "--threads", 1)
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, in which finished models are kept."""
+    place = tmp_path / "here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    return place
+
+
+def fail_with(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return fail
+
+
+def without_seconds(found: Any) -> Any:
+    """A table without what the clock says."""
+    if isinstance(found, dict):
+        return {k: without_seconds(v) for k, v in found.items() if "seconds" not in k and k != "predict_ms_per_row"}
+    return [without_seconds(one) for one in found] if isinstance(found, list) else found
+
+
+def stop_at(cli: Cli, monkeypatch: pytest.MonkeyPatch, model: type, *words: object, error: Any = None) -> Any:
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "fit", fail_with(error or KeyboardInterrupt()))
+        return cli("compare", *words)
+
+
+def test_resume_makes_the_table_of_a_run_that_nobody_stopped(
+    cli: Cli, rows: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = cli("compare", rows, *MODELS, "--json").json
+    assert list(place.iterdir()) == []
+    stopped = stop_at(cli, monkeypatch, Wsabie, rows, *MODELS, "--json")
+    assert stopped.code == 130
+    assert [one["name"] for one in stopped.json["models"]] == ["popularity", "nearest"]
+    (folder,) = (place / "wsabie-compare").iterdir()
+    assert f"2 finished results are kept in {folder.relative_to(place)}; go on with: wsabie compare" in stopped.err
+    refused = cli("compare", rows, *MODELS, "--json")
+    assert (refused.code, "give --resume to go on from them, or --anew to begin anew" in refused.err) == (1, True)
+    monkeypatch.setattr(NearestNeighbours, "fit", fail_with(AssertionError()))
+    resumed = cli("compare", rows, *MODELS, "--json", "--resume")
+    assert without_seconds(resumed.json) == without_seconds(whole)
+    assert list(place.iterdir()) == []
+
+
+def test_ctrl_c_shows_the_table_so_far_and_the_command_that_goes_on(
+    cli: Cli, rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = stop_at(cli, monkeypatch, Wsabie, rows, *MODELS)
+    assert "most frequent labels: p@1" in stopped.err
+    assert "k nearest neighbours" in stopped.out
+    line = stopped.err.strip().splitlines()[-1].partition("go on with: wsabie ")[2]
+    assert cli(*line.split()).code == 0
+    nothing = stop_at(cli, monkeypatch, Wsabie, rows, "--models", "wsabie", "--threads", 1)
+    assert (nothing.code, "stopped before anything was finished" in nothing.err) == (130, True)
+
+
+@pytest.mark.parametrize("error", [MemoryError("no room"), OSError(28, "No space left on device", "x")])
+def test_an_error_keeps_finished_models(
+    cli: Cli, rows: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    failed = stop_at(cli, monkeypatch, Wsabie, rows, *MODELS, error=error)
+    assert (failed.code, "2 finished results are kept in" in failed.err) == (1, True)
+    resumed = cli("compare", rows, *MODELS, "--resume", "--anew")
+    assert (resumed.code, "leave one of them out" in resumed.err) == (1, True)
+    assert cli("compare", rows, *MODELS, "--resume").code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (("--seed", 1), "seed, test rows, train rows, valid rows"),
+        (("--min-rows", 2), "min_rows"),
+        (("--by", "row"), None),
+    ],
+)
+def test_results_of_other_settings_are_not_mixed(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[object, ...], what: str | None
+) -> None:
+    work = ("--work", tmp_path / "work")
+    assert stop_at(cli, monkeypatch, Wsabie, rows, *MODELS, *work).code == 130
+    other = cli("compare", rows, *MODELS, *work, *change, "--resume")
+    if what is None:  # the same split, by another name
+        assert other.code == 0
+        return
+    assert other.code == 1
+    assert f"holds results with other {what}" in other.err.replace("parameters, ", "")
+    assert stop_at(cli, monkeypatch, Wsabie, rows, *MODELS).code == 130
+    other = cli("compare", rows, *MODELS, *change, "--resume")
+    assert (other.code, "finished models of the same data with other settings" in other.err) == (1, True)
+
+
+def test_results_of_other_data_or_versions_are_not_mixed(cli: Cli, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stop_at(cli, monkeypatch, Wsabie, rows, *MODELS).code == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(comparison_run, "collect_versions", lambda: {"wsabie": "9"})
+        other = cli("compare", rows, *MODELS, "--resume")
+    assert (other.code, "holds results with other versions" in other.err) == (1, True)
+    rows.write_text(rows.read_text().replace("90 9 3\n0 ", "90 9 3\n1 ", 1))
+    other = cli("compare", rows, *MODELS, "--resume")
+    assert (other.code, "rows, which cannot be compared" in other.err) == (1, True)
+    assert cli("compare", rows, *MODELS, "--anew").code == 0
+
+
+def test_a_damaged_result_is_refused(cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = tmp_path / "work"
+    assert stop_at(cli, monkeypatch, Wsabie, rows, *MODELS, "--work", work).code == 130
+    for file in work.rglob("config.json"):
+        file.write_bytes(file.read_bytes()[:-40])
+    other = cli("compare", rows, *MODELS, "--work", work, "--resume")
+    assert (other.code, "is damaged" in other.err) == (1, True)
+
+
+def test_a_report_has_the_models_of_a_stopped_run(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (rows, "--models", "wsabie,nearest", "--threads", 1, "--report", tmp_path / "report.html")
+    assert stop_at(cli, monkeypatch, NearestNeighbours, *words).code == 130
+    monkeypatch.setattr(Wsabie, "fit", fail_with(AssertionError()))
+    assert cli("compare", *words, "--resume").code == 0
+    assert "epoch" in (tmp_path / "report.html").read_text()
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing_and_stops_nothing(cli: Cli, rows: Path, place: Path) -> None:
+    (place / "wsabie-compare").write_text("a file")
+    ran = cli("compare", rows, "--models", "popularity")
+    assert (ran.code, "finished models are not kept, for" in ran.err) == (0, True)
+
+
+def test_relations_go_on_with_what_is_finished(
+    cli: Cli, lists: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("compare", lists / "lists.toml", "--models", "popularity,wsabie", "--json")
+    whole = cli(*words).json
+    finished, add = [], ResultStore.add
+
+    def stop_after_one(self: ResultStore, name: str, result: Any) -> None:
+        if finished:
+            raise KeyboardInterrupt
+        add(self, name, result)
+        finished.append(name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ResultStore, "add", stop_after_one)
+        stopped = cli(*words)
+    assert stopped.code == 130, stopped.err
+    assert json.loads(finished[0])[0] == "all"
+    assert stopped.json["relations"].keys() == whole["relations"].keys()
+    with monkeypatch.context() as patch:
+        patch.setattr(method_comparison, "collect_versions", lambda: {"wsabie": "9"})
+        other = cli(*words, "--resume")
+    assert (other.code, "holds results with other versions" in other.err) == (1, True)
+    other = cli(*words, "--resume", "--seed", 3)
+    assert (other.code, "with other settings" in other.err) == (1, True)
+    resumed = cli(*words, "--resume")
+    assert resumed.code == 0, resumed.err
+    assert without_seconds(resumed.json) == without_seconds(whole)
+    assert list(place.iterdir()) == []

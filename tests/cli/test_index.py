@@ -1,0 +1,206 @@
+"""An index through the commands: made, shown, used, stale, damaged, without faiss."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from wsabie.samples import get_sample_path
+from wsabie.storage.model_folder import open_model_folder
+
+pytest.importorskip("faiss", reason="faiss is not installed")
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def emoji(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few hundred emoji with all their labels, some thousands."""
+    file = tmp_path_factory.mktemp("emoji") / "emoji.parquet"
+    pq.write_table(pq.read_table(get_sample_path("emoji")).slice(0, 300), file)
+    return file
+
+
+@pytest.fixture
+def model(cli: Cli, emoji: Path, tmp_path: Path) -> Path:
+    """Of these; trained once."""
+    kept = emoji.with_name("model")
+    if not kept.exists():
+        train(cli, emoji, kept)
+    shutil.copytree(kept, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def train(cli: Cli, emoji: Path, model: Path, seed: int = 0) -> None:
+    done = cli("train", emoji, "--model", model, "--dim", 16, "--epochs", 3, "--describe", "colour", "--seed", seed)
+    assert done.code == 0, done.err
+
+
+def test_an_index_is_made_shown_and_used(cli: Cli, emoji: Path, model: Path) -> None:
+    exact = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
+    made = cli("index", model, "--queries", emoji, "--recall", 0.9, "--json")
+    assert made.code == 0, made.err
+    told = made.json
+    assert told["kind"] == "ivf"
+    assert told["measured_on"] == "150 of 300 rows"
+    assert told["recall@10"] > 0.8
+    assert [one["effort"] for one in told["curve"]][:4] == [1, 2, 3, 4]
+    about = cli("info", model, "--json").json
+    assert about["index"]["recall@10"] == told["recall@10"]
+    assert "recall@10" in cli("info", model).out
+    found = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
+    assert cli("annotate", model, emoji, "-k", 5, "--exact", "--json").json["results"] == exact
+    both = [
+        len({name for name, _ in a["labels"]} & {name for name, _ in b["labels"]})
+        for a, b in zip(found, exact, strict=True)
+    ]
+    assert sum(both) > 0.8 * 5 * len(exact)
+    known = {(one["id"], name): score for one in exact for name, score in one["labels"]}
+    shared = [(one["id"], n, s) for one in found for n, s in one["labels"] if (one["id"], n) in known]
+    assert all(known[place, name] == score for place, name, score in shared)
+    shown = cli("index", model, "--kind", "hnsw")
+    assert "was asked for" in shown.out
+    assert cli("info", model, "--json").json["index"]["kind"] == "hnsw"
+
+
+def test_codes_of_bytes_answer_exactly_and_need_no_faiss(
+    cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    told = cli("index", model, "--kind", "int8", "--queries", emoji, "--json").json
+    assert (told["kind"], told["recall@10"], len(told["curve"])) == ("int8", 1, 1)
+    assert told["measured_on"] == "300 rows"
+    assert cli("annotate", model, emoji, "-k", 5, "--json").json["results"] == exact
+    assert cli("info", model, "--json").json["index"]["kind"] == "int8"
+    shown = cli("index", model, "--kind", "int8").out
+    assert "the same answer as of an exact search" in shown
+    assert "labels scored" in shown
+    train(cli, emoji, model, seed=1)
+    done = cli("annotate", model, emoji, "--json")
+    assert done.err.count("was made of other labels than the model has, so labels are searched exactly") == 1
+
+
+def test_a_label_tree_is_made_kept_and_used(
+    cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    told = cli("index", model, "--kind", "tree", "--queries", emoji, "--recall", 0.6, "--json").json
+    assert told["kind"] == "tree"
+    assert told["measured_on"] == "150 of 300 rows"
+    assert told["recall@10"] > 0.5
+    assert cli("info", model, "--json").json["index"] == {
+        key: value for key, value in told.items() if key not in ("schema", "model", "asked", "curve")
+    }
+    found = cli("annotate", model, emoji, "-k", 5, "--json")
+    assert "exactly" not in found.err
+    assert cli("annotate", model, emoji, "-k", 5, "--exact", "--json").json["results"] == exact
+    assert sum(a["labels"][0] == b["labels"][0] for a, b in zip(found.json["results"], exact, strict=True)) > 150
+
+
+def test_an_index_follows_the_labels(cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renamed labels are where they were; merged and learnt ones are not, and the index is made anew."""
+    names = [name for name, _ in cli("annotate", model, emoji, "-k", 3, "--json").json["results"][0]["labels"]]
+    assert cli("index", model, "--kind", "int8").code == 0
+    renamed = cli("edit", model, "rename", names[0], "another name")
+    assert (renamed.code, "made anew" in renamed.err) == (0, False)
+    merged = cli("edit", model, "merge", "another name", names[1])
+    assert "the index of its labels (int8) was made anew: recall@10 1.000" in merged.err
+    learnt = cli("update", model, emoji, "--forget", "--epochs", 1)
+    assert (learnt.code, learnt.err.count("was made anew")) == (0, 1), learnt.err
+    found = cli("annotate", model, emoji, "-k", 5, "--json")
+    assert "searched exactly" not in found.err
+    assert found.json["results"] == cli("annotate", model, emoji, "-k", 5, "--exact", "--json").json["results"]
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    shutil.rmtree(model / "index")
+    assert "made anew" not in cli("edit", model, "remove", names[2]).err
+
+
+def test_an_index_is_made_anew_for_the_recall_that_was_asked_for(cli: Cli, emoji: Path, model: Path) -> None:
+    names = [name for name, _ in cli("annotate", model, emoji, "-k", 3, "--json").json["results"][0]["labels"]]
+    assert cli("index", model, "--kind", "tree", "--recall", 0.3).code == 0
+    assert "was made anew" in cli("edit", model, "merge", *names[:2]).err
+    assert open_model_folder(model / "index").config["wanted"] == 0.3
+
+
+def test_an_index_of_other_labels_is_passed_by(cli: Cli, emoji: Path, model: Path) -> None:
+    assert cli("index", model).code == 0
+    train(cli, emoji, model, seed=1)
+    done = cli("annotate", model, emoji, "--json")
+    assert done.code == 0
+    assert done.err.count("was made of other labels than the model has, so labels are searched exactly") == 1
+    assert "wsabie index" in done.err
+    assert "index" not in cli("info", model, "--json").json
+
+
+@pytest.mark.parametrize("damage", ["cut", "other", "gone", "config"])
+def test_a_damaged_index_is_passed_by(cli: Cli, emoji: Path, model: Path, damage: str) -> None:
+    exact = cli("annotate", model, emoji, "--json").json["results"]
+    assert cli("index", model).code == 0
+    (tensor,) = (model / "index" / "tensors").iterdir()
+    content = tensor.read_bytes()
+    if damage == "cut":
+        tensor.write_bytes(content[: len(content) // 2])
+    elif damage == "other":
+        tensor.write_bytes(content[:-100] + bytes(100))
+    elif damage == "gone":
+        tensor.unlink()
+    else:
+        (model / "index" / "config.json").write_text("{")
+    done = cli("annotate", model, emoji, "--json")
+    assert done.code == 0
+    assert done.json["results"] == exact
+    assert done.err.count("labels are searched exactly") == 1
+    assert cli("index", model).code == 0
+    assert "exactly" not in cli("info", model).err
+
+
+def test_without_faiss(cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cli("index", model).code == 0
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    done = cli("index", model)
+    assert done.code == 1
+    assert "pip install 'wsabie[ann]'" in done.err
+    assert "Traceback" not in done.err
+    done = cli("annotate", model, emoji, "--json")
+    assert done.code == 0
+    assert "labels are searched exactly" in done.err
+
+
+def test_what_needs_no_index_needs_no_faiss(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is to install a package in order to hear that it was in vain; nor are data read before."""
+    assert cli("train", rows, "--model", tmp_path / "small", "--dim", 4).code == 0
+    assert cli("train", rows, "--model", tmp_path / "popularity", "--kind", "popularity").code == 0
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    for name, sentence in (("small", "no gain for 3 labels, but from 1,000 on"), ("popularity", "only models whose")):
+        done = cli("index", tmp_path / name, "--queries", tmp_path / "none")
+        assert (done.code, done.err.count("\n")) == (1, 1)
+        assert sentence in done.err
+        assert "faiss" not in done.err
+
+
+def test_bad_input(cli: Cli, model: Path, rows: Path, tmp_path: Path) -> None:
+    assert cli("index", model, "--recall", 2).code == 2
+    assert cli("index", model, "--kind", "lsh").code == 2
+    for words in (
+        (tmp_path / "none",),
+        (model, "--queries", rows),
+        (model, "--queries", tmp_path / "none"),
+    ):
+        done = cli("index", *words)
+        assert done.code == 1
+        assert "Traceback" not in done.err
+    assert not (model / "index").exists()
+    small = tmp_path / "small"
+    assert cli("train", rows, "--model", small, "--dim", 4).code == 0
+    assert "search them exactly" in cli("index", small).err
+    other = tmp_path / "popularity"
+    assert cli("train", rows, "--model", other, "--kind", "popularity").code == 0
+    assert "only models whose labels are points" in cli("index", other).err

@@ -1,0 +1,48 @@
+"""The JSON documents hold what the documentation says, no more and no less."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Cli = Callable[..., Any]
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
+
+
+def documented(command: str) -> set[str]:
+    """Keys of the table under "JSON": what stands in backticks outside of brackets, and before a semicolon."""
+    section = PAGE.read_text(encoding="utf-8").partition("## JSON\n")[2].partition("\n## ")[0]
+    rows = [line.split("|") for line in section.splitlines() if line.startswith("|")]
+    (text,) = [keys.partition("; `demo`")[0] for _, names, keys, _ in rows if f"`{command}`" in names]
+    while "(" in text:
+        text = re.sub(r"\([^()]*\)", "", text)
+    return set(re.findall(r"`([a-z_]+)`", text))
+
+
+def test_documents_have_the_documented_keys(cli: Cli, rows: Path, pictures: Path, model: Path, tmp_path: Path) -> None:
+    """Fingerprints of pictures and the history are there where there are pictures and where it is asked for."""
+    ours, features = tmp_path / "m", tmp_path / "f.parquet"
+    commands = [
+        ("train", rows, "--model", ours, "--epochs", 2, "--threads", 1),
+        ("evaluate", ours, rows, "--allow-overlap"),
+        ("annotate", ours, rows),
+        ("neighbours", ours, "1"),
+        ("compare", rows, "--models", "wsabie,popularity", "--threads", 1),
+        ("split", rows, "--out", tmp_path / "parts", "--by", "row"),
+        ("features", "images", pictures, "--out", features, "--terms", 32, "--size", 32, "--threads", 1),
+        ("info", model, "--epochs"),
+    ]
+    kernel = {"kernel_error", "explained", "landmarks_error", "landmarks_explained", "judged_rows", "held_out"}
+    absent = {
+        "train": {"source_fingerprint", "describe"},
+        "evaluate": {"siblings"},
+        "annotate": {"marks", "no_tag_fits", "rows", "out"},
+        "neighbours": {"marks"},
+        "features": {"kpca", "map", "components", "landmarks", "bytes", *kernel},
+        "info": {"tuning", "members", "blend", "crop", "normalise", "output", "rate"},
+    }
+    for words in commands:
+        found = cli(*words, "--json").json
+        assert found.pop("schema") == 1
+        assert set(found) == documented(words[0]) - absent.get(words[0], set()), words[0]
+    assert "history" not in cli("info", model, "--json").json

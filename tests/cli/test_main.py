@@ -1,0 +1,289 @@
+"""The program itself: help, version, start-up, Ctrl-C, standard output that fails or cannot show a letter."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wsabie
+from wsabie.cli.terminal.error_messages import explain_error
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0" / "estimator"
+COMMANDS = ("train", "evaluate", "annotate", "neighbours", "compare", "features", "split", "demo", "info")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (MemoryError(), "there is not enough memory; use fewer rows"),
+        (MemoryError("8 GiB"), "there is not enough memory (8 GiB); use fewer rows"),
+    ],
+)
+def test_too_little_memory_is_explained(error: MemoryError, sentence: str) -> None:
+    assert explain_error(error).startswith(sentence)
+
+
+def test_help_lists_every_command(cli: Callable[..., Any]) -> None:
+    said = cli("--help")
+    assert said.code == 0
+    assert all(command in said.out for command in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "train",
+            "evaluate",
+            "annotate",
+            "features",
+            "edit",
+            "neighbours",
+            "search",
+            "compare",
+            "labels",
+            "serve",
+        ),
+        *("collection add", "collection search", "collection labels", "collection tag", "collection models"),
+    ],
+)
+def test_help_says_what_is_wanted_in_no_types_of_python(cli: Callable[..., Any], command: str) -> None:
+    said = cli(*command.split(), "--help")
+    assert said.code == 0
+    assert "<list[" not in said.out
+
+
+def test_a_folder_that_was_removed_is_told(
+    cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    ran = cli("train", "rows.txt", "--model", "m")
+    assert (ran.code, "Traceback" in ran.err, len(ran.err.splitlines())) == (1, False, 1), ran.err
+
+
+def test_version(cli: Callable[..., Any]) -> None:
+    assert cli("--version").out.strip() == wsabie.__version__
+
+
+def test_a_word_that_looks_like_an_option_is_told_how_to_be_given(cli: Callable[..., Any], tmp_path: Path) -> None:
+    ran = cli("collection", "search", tmp_path, "-dog cat")
+    assert (ran.code, "a word that begins with - is given behind --" in ran.err) == (2, True)
+    ran = cli("collection", "search", tmp_path, "--", "-dog cat")
+    assert (ran.code, "is not a collection yet" in ran.err) == (1, True)
+    assert "behind --" not in cli("collection", "search", tmp_path, "x", "-k").err
+    for word, told in (("-kite", "behind a label: search photos 'bird -kite'"), ("-kite bird", "-- '-kite bird'")):
+        ran = cli("collection", "search", tmp_path, word)
+        assert (ran.code, told in " ".join(ran.err.split())) == (2, True), ran.err
+    assert "behind" not in cli("collection", "search", tmp_path, "x", "-k", "ite").err
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['wsabie', '--help']\n"
+        "from wsabie.cli.main import app\n"
+        "try: app()\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('numba', 'sklearn', 'scipy', 'pyarrow', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def heed_ctrl_c() -> None:
+    """In the child: a shell's background jobs, and what they start, are made to ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_ctrl_c_before_the_command_is_imported_leaves_no_traceback() -> None:
+    code = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, *rest):
+        if name == "wsabie.cli.main":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from wsabie.__main__ import run
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
+    """Interrupted in the middle of training; a traceback or a half model would be a loss."""
+    rows = tmp_path / "rows.txt"
+    lines = [f"{i % 50} {i % 97}:1 {97 + i % 89}:1" for i in range(20000)]
+    rows.write_text("20000 200 50\n" + "\n".join(lines) + "\n")
+    words = [sys.executable, "-m", "wsabie", "train", rows, "--model", tmp_path / "m", "--epochs", "100000"]
+    words += ["--hold-out", "0"]  # nothing stops it early
+    process = subprocess.Popen([*map(str, words)], stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c)
+    try:
+        checkpoint = tmp_path / "m.training" / "checkpoint" / "config.json"
+        deadline = time.monotonic() + 120
+        while not checkpoint.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    kept = tmp_path / "m.training"
+    assert f"stopped; finished epochs are kept in {kept}; go on with: wsabie train --resume " in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "said"),
+    [
+        (
+            "data.features.run_features",
+            ("features", "images", "x", "--out", "y"),
+            "the same command again goes on from it",
+        ),
+        (
+            "data.kernel_pca.run_kernel_pca",
+            ("features", "kpca", "x", "--out", "y"),
+            "unfinished work of this command is not kept",
+        ),
+        ("workflows.compare.run_compare", ("compare", "x"), "unfinished work of this command is not kept"),
+    ],
+)
+def test_ctrl_c_says_what_is_left_of_the_work(
+    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, command: str, words: tuple[str, ...], said: str
+) -> None:
+    def stopped(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"wsabie.cli.{command}", stopped)
+    ran = cli(*words)
+    assert ran.code == 130
+    assert said in ran.err
+    assert "--resume" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("collection", "scan"), "and the same command again goes on from it"),
+        (("collection", "train"), "the model in use stays"),
+        (("collection", "map"), "unfinished work of this command is not kept"),
+        (("serve",), "what it had acknowledged is kept"),
+    ],
+)
+def test_ctrl_c_says_what_is_left_of_a_collection(
+    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    def stopped(what: Any, **_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wsabie.collection.folder.collection.open_collection", stopped)
+    monkeypatch.setattr("wsabie.collection.folder.collection.is_collection", lambda _: True)
+    monkeypatch.setattr("wsabie.server.launcher.open_socket", stopped)
+    ran = cli(*words, tmp_path)
+    assert (ran.code, said in ran.err) == (130, True), ran.err
+
+
+@pytest.mark.parametrize(
+    "words", [("train", "", "--model", "q"), ("annotate", "m", ""), ("train", "x", "--model", ""), ("info", "--model=")]
+)
+def test_an_empty_argument_is_no_current_folder(cli: Callable[..., Any], words: tuple[str, ...]) -> None:
+    ran = cli(*words)
+    assert ran.code == 2
+    assert ran.err.startswith("wsabie: an argument of `wsabie ")
+    assert "is empty, perhaps a variable that is not set" in ran.err
+
+
+# ---- standard output
+
+
+def run_into(stdout: int, *words: object, **environment: str) -> tuple[int, str]:
+    """Exit code and standard error of a program whose results go to a file descriptor."""
+    done = subprocess.run(
+        [sys.executable, "-m", "wsabie", *map(str, words)],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [("info", GOLDEN), ("info", GOLDEN, "--json"), ("--version",)])
+def test_results_that_cannot_be_written_are_told_in_one_sentence(words: tuple[object, ...], unbuffered: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        code, err = run_into(full.fileno(), *words, PYTHONUNBUFFERED=unbuffered)
+    assert code == 1
+    said = "cannot write the results: No space left on device; free some space, or send standard output elsewhere"
+    assert err == f"wsabie: {said}\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_behind_standard_error_ends_no_work(
+    cli: Callable[..., Any], rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        ran = cli("train", rows, "--model", tmp_path / "m", "--epochs", 1, "--threads", 1)
+    assert (ran.code, "3 labels" in ran.out) == (0, True)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [("info", GOLDEN), ("info", GOLDEN, "--json")])
+def test_a_reader_that_leaves_early_is_no_error_to_tell(words: tuple[object, ...], unbuffered: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert run_into(writer, *words, PYTHONUNBUFFERED=unbuffered) == (1, "")
+    finally:
+        os.close(writer)
+
+
+def test_an_error_of_a_file_names_the_file(cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: Any) -> None:
+        raise OSError(28, "No space left on device", "some file")
+
+    monkeypatch.setattr("wsabie.cli.models.model_queries.run_info", fails)
+    ran = cli("info", "m")
+    assert (ran.code, ran.err) == (
+        1,
+        "wsabie: cannot write some file: No space left on device; free some space and try again\n",
+    )
+
+
+def test_labels_beyond_the_letters_of_the_terminal(
+    cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text").write_text("__label__Größe apple pear\n__label__milk milk\n" * 10, encoding="utf-8")
+    model = tmp_path / "m"
+    asked = ("train", tmp_path / "text", "--model", model, "--epochs", 1, "--threads", 1, "--hold-out", 0)
+    assert cli(*asked).code == 0
+    for words, said in (
+        (("annotate", model, tmp_path / "text"), "Gr\\xf6\\xdfe"),
+        (("neighbours", model, "milk"), "Gr\\xf6\\xdfe"),
+        (("neighbours", model, "milk", "--json"), "Gr\\u00f6\\u00dfe"),
+    ):
+        shown = io.BytesIO()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
+            ran = cli(*words)
+            text = shown.getvalue().decode()
+        assert ran.code == 0, ran.err
+        assert said in text
+        if "--json" in words:
+            assert json.loads(text)["neighbours"][0][0] == "Größe"

@@ -1,0 +1,125 @@
+"""`wsabie tune`, as a user runs it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsabie.cli.workflows.tune import read_changes
+from wsabie.core.errors import InputError
+
+pytest.importorskip("optuna")
+Cli = Callable[..., Any]
+QUICK = ("--threads", 1, "--fix", "epochs=3", "--fix", "dim=[4, 8]", "--fix", "similarity=dot")
+
+
+def test_tune_evaluate_annotate_and_go_on(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ran = cli("tune", rows, "--out", out, "--trials", 2, *QUICK)
+    assert ran.code == 0, ran.err
+    assert "the best 2 of 2 trials, by MAP on the validation rows" in ran.out
+    assert "the same in all of these" in ran.err
+    names = {"model", "trials.jsonl", "trials.csv", "tuning.html", "parallel.svg"}
+    assert {path.name for path in out.iterdir()} == names
+    assert cli("annotate", out / "model", rows, "-k", 1).code == 0
+    assert cli("evaluate", out / "model", rows).code == 1  # these are its training rows
+    again = cli("tune", rows, "--out", out, "--trials", 3, *QUICK, "--json")
+    assert again.code == 0, again.err
+    assert [trial["number"] for trial in again.json["trials"]] == [0, 1, 2]
+    keys = {"schema", "model", "metric", "verdict", "best", "search", "trials", "data", "test"}
+    assert set(again.json) == keys
+    assert json.loads((out / "trials.jsonl").read_text().splitlines()[0])["seed"] == 0
+
+
+def test_other_data_in_the_folder_are_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    assert cli("tune", rows, "--out", tmp_path / "out", "--trials", 1, *QUICK).code == 0
+    other = tmp_path / "other.txt"
+    other.write_text(rows.read_text().replace("0 0:1", "1 0:1", 1))
+    ran = cli("tune", other, "--out", tmp_path / "out", "--trials", 1, *QUICK)
+    assert ran.code == 1
+    assert "holds trials with other data" in ran.err
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    ran = cli("tune", rows, "--out", tmp_path / "mine", "--trials", 1, *QUICK)
+    assert ran.code == 1
+    assert "notes.txt" in ran.err
+
+
+def test_info_tells_the_map_whatever_chose_the_epoch(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    assert cli("tune", rows, "--out", tmp_path / "out", "--trials", 1, "--metric", "p@1", *QUICK).code == 0
+    told = cli("info", tmp_path / "out" / "model", "--epochs", "--json").json
+    best = max(told["history"], key=lambda stats: stats["validation"])
+    assert told["validation_map"] == best["validation_metrics"]["MAP"]
+    assert told["tuning"]["figure"] == best["validation"]
+    assert "metric p@1, trials 1" in cli("info", tmp_path / "out" / "model").out
+
+
+def test_pictures_are_described_once(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    words = ("tune", pictures, "--out", tmp_path / "out", "--terms", 50, "--hold-out", 0.2, *QUICK)
+    first = cli(*words, "--trials", 2)
+    assert first.code == 0, first.err
+    described = (tmp_path / "out" / "model.training" / "features.parquet").stat().st_mtime_ns
+    assert cli(*words, "--trials", 3).code == 0
+    assert (tmp_path / "out" / "model.training" / "features.parquet").stat().st_mtime_ns == described
+    picture = next(pictures.glob("*.webp"))
+    assert cli("annotate", tmp_path / "out" / "model", picture, "-k", 2).code == 0
+
+
+def test_pictures_are_described_in_any_way(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    words = ("--describe", "colour,hog", "--components", 20, "--hold-out", 0.2, "--trials", 2, *QUICK)
+    ran = cli("tune", pictures, "--out", tmp_path / "out", *words)
+    assert ran.code == 0, ran.err
+    assert "colour" in cli("info", tmp_path / "out" / "model").out
+    assert cli("annotate", tmp_path / "out" / "model", next(pictures.glob("*.webp")), "-k", 2).code == 0
+
+
+def test_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+    folder = data_dir / "corel5k_mulan"
+    train, test = folder / "Corel5k-train-sparse.arff", folder / "Corel5k-test-sparse.arff"
+    fixed = ("--fix", "epochs=6", "--fix", "similarity=dot", "--fix", "dim=32")
+    ran = cli("tune", train, "--out", tmp_path, "--test", test, "--trials", 4, *fixed, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["test"]["rows"] == 500
+    judged = cli("evaluate", tmp_path / "model", test, "--json")
+    assert judged.json["metrics"]["MAP"] == pytest.approx(ran.json["test"]["tuned"]["MAP"]["mean"])
+    assert judged.json["metrics"]["MAP"] > 0.25
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--fix", "dimm=3"), "did you mean dim?"),
+        (("--fix", "dim"), "--fix 'dim' is not NAME=VALUE"),
+        (("--fix", "dim="), "is not NAME=VALUE"),
+        (("--fix", "threads=3"), "threads is an option of its own"),
+        (("--metric", "p@10"), "with 3 labels p@10 is the same for every model"),
+        (("--terms", "50"), "--terms says how pictures, sounds or documents are described"),
+    ],
+)
+def test_bad_input_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    ran = cli("tune", rows, "--out", tmp_path / "out", "--trials", 1, *words)
+    assert ran.code == 1
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+    assert not (tmp_path / "out" / "model").exists()
+
+
+def test_the_space_from_a_file_and_from_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "space.toml"
+    file.write_text(
+        'loss = "auc"\nrank_weight = [1.0, 0.5]\n[space]\ndim = [50, 100]\nmargin = {low = 0.5, high = 2}\n'
+    )
+    found = read_changes(file, ["dim=64", "rows=none", "max_norm={low = 1, high = 2}"])
+    assert found == {
+        "loss": "auc",
+        "rank_weight": [[1.0, 0.5]],
+        "dim": 64,
+        "margin": {"low": 0.5, "high": 2},
+        "rows": "none",
+        "max_norm": {"low": 1, "high": 2},
+    }
+    file.write_text("space = 3\n")
+    with pytest.raises(InputError, match="space is no table"):
+        read_changes(file, [])

@@ -1,0 +1,464 @@
+"""Backups of a catalogue: when they are made, that they are whole, and how one is put back."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sqlalchemy import func, insert, select
+
+from full_disk import disk as disk
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read, begin_write, open_database, read_version, upgrade_schema
+from wsabie.collection.db.journal import begin_entry, read_history
+from wsabie.collection.folder import backups
+from wsabie.collection.folder.backups import (
+    back_up,
+    check_backup,
+    format_dump_command,
+    format_load_command,
+    list_backups,
+)
+from wsabie.collection.folder.collection import Collection, check_database, create_collection, open_collection
+from wsabie.collection.folder.connection import suggest_recovery
+from wsabie.collection.folder.restoration import accept_catalogue, restore_backup
+from wsabie.collection.labels import label_store
+from wsabie.core.errors import BusyError, InputError
+from wsabie.storage.atomic_files import DiskFullError
+
+CHANGING = {"open", "write", "replace", "rename", "unlink", "fsync", "execute", "backup", "commit", "close"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A collection with two labels, one entry each."""
+    folder = tmp_path / "photos"
+    with create_collection(folder) as collection:
+        add_label(collection, "sea")
+        add_label(collection, "land")
+    return folder
+
+
+@pytest.fixture
+def today(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+    """A clock that stands, at the time in this list."""
+    clock = [datetime(2026, 5, 1, 12, tzinfo=UTC)]
+    moment = SimpleNamespace(now=lambda _: clock[0], strptime=datetime.strptime, fromtimestamp=datetime.fromtimestamp)
+    monkeypatch.setattr(backups, "datetime", moment)
+    return clock
+
+
+def add_label(collection: Collection, name: str) -> None:
+    with begin_entry(collection.engine, "eve", "labels") as change:
+        label_store.ensure_labels(change, [name])
+
+
+def names_in(folder: Path) -> list[str]:
+    with open_collection(folder, read_only=True) as collection, begin_read(collection.engine) as connection:
+        return sorted(connection.execute(select(tables.labels.c.name)).scalars())
+
+
+def empty(folder: Path) -> None:
+    for path in (folder / ".wsabie").glob("catalogue.db-*"):
+        path.unlink()
+    (folder / ".wsabie/catalogue.db").write_bytes(b"")
+
+
+def spoil(path: Path) -> None:
+    """Overwrite the page of an index that no opening reads."""
+    with sqlite3.connect(path) as file:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'ix_labels_parent_id'"
+        page, size = file.execute(query).fetchone()[0], file.execute("PRAGMA page_size").fetchone()[0]
+    file.close()
+    content = bytearray(path.read_bytes())
+    content[(page - 1) * size : page * size] = bytes(size)
+    path.write_bytes(content)
+
+
+def test_a_backup_is_one_state_while_others_write(folder: Path) -> None:
+    ended, written = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with open_collection(folder) as other:
+            for number in range(10**6):
+                if ended.is_set():
+                    return
+                with begin_entry(other.engine, "eve", "labels") as change:
+                    label_store.ensure_labels(change, [f"one {number}", f"two {number}"])
+                written.set()
+
+    with open_collection(folder) as collection:
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            assert written.wait(60)
+            made = [back_up(collection.engine, collection.place, "asked") for _ in range(3)]
+        finally:
+            ended.set()
+            thread.join()
+    for backup in made:
+        with sqlite3.connect(backup.path) as copy:
+            names = {row[0] for row in copy.execute("SELECT name FROM labels")}
+            assert {f"two{name[3:]}" for name in names if name.startswith("one")} <= names
+            assert copy.execute("SELECT max(id) FROM journal").fetchone()[0] == backup.journal
+        copy.close()
+    assert [backup.journal for backup in list_backups(folder / ".wsabie")][:3] == [b.journal for b in reversed(made)]
+    assert {path.suffix for path in (folder / ".wsabie/backups").iterdir()} == {".db"}
+
+
+def test_one_a_day_where_something_changed_and_the_last_seven_stay(folder: Path, today: list[datetime]) -> None:
+    for day in range(1, 13):
+        today[0] = datetime(2026, 5, day, 12, tzinfo=UTC)
+        for _ in range(2):
+            with open_collection(folder) as collection:
+                if day not in (5, 6):
+                    add_label(collection, f"label {day}")
+    kept = [backup.at[8:10] for backup in list_backups(folder / ".wsabie")]
+    assert kept == ["12", "11", "10", "09", "08", "07", "05"]
+    with open_collection(folder, read_only=True):
+        today[0] = datetime(2026, 5, 20, tzinfo=UTC)
+    assert len(list_backups(folder / ".wsabie")) == 7  # who only looks makes none
+
+
+def test_one_of_a_clock_that_ran_ahead_hinders_no_other(folder: Path, today: list[datetime]) -> None:
+    for year in (2099, 2026):
+        today[0] = datetime(year, 5, 1, tzinfo=UTC)
+        with open_collection(folder) as collection:
+            add_label(collection, f"label {year}")
+    assert [backup.at[:4] for backup in list_backups(folder / ".wsabie")] == ["2099", "2026"]
+
+
+def test_processes_that_begin_at_once_make_one(folder: Path) -> None:
+    program = "import sys; from pathlib import Path; from wsabie.collection.folder.collection import open_collection; "
+    program += "open_collection(Path(sys.argv[1])).close()"
+    started = [subprocess.Popen([sys.executable, "-c", program, str(folder)]) for _ in range(3)]
+    assert [process.wait(60) for process in started] == [0, 0, 0]
+    assert [backup.reason for backup in list_backups(folder / ".wsabie")] == ["daily"]
+
+
+def test_a_full_disk_hinders_the_daily_one_and_no_command(
+    disk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with create_collection(disk / "photos") as collection:
+        add_label(collection, "sea")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100_000))
+    with open_collection(disk / "photos") as collection:
+        add_label(collection, "land")
+    assert "no backup of today: the disk of" in caplog.text
+    assert list_backups(disk / "photos/.wsabie") == []
+
+
+def test_a_damaged_catalogue_makes_no_backup(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    spoil(folder / ".wsabie/catalogue.db")
+    with open_collection(folder) as collection:
+        assert "no backup of today: " in caplog.text
+        with pytest.raises(InputError, match="is damaged, and no backup is made of it"):
+            back_up(collection.engine, collection.place, "asked")
+    assert list((folder / ".wsabie/backups").iterdir()) == []
+
+
+def test_one_is_kept_before_tables_change(tmp_path: Path) -> None:
+    place = tmp_path / ".wsabie"
+    place.mkdir()
+    engine = open_database(place / "catalogue.db", "rwc")
+    upgrade_schema(engine, "0006")
+    with begin_write(engine) as connection:
+        connection.execute(insert(tables.roots).values(path="."))
+    engine.dispose()
+    (place / "collection.json").write_text('{"schema": 1, "database": null}')
+    with open_collection(tmp_path, read_only=True) as collection:
+        assert collection.read_only
+    (backup,) = list_backups(place)
+    assert backup.reason == "migration"
+    assert restore_backup(tmp_path, backup.path, by="eve").replaced is not None  # and its tables are brought up again
+    with open_collection(tmp_path) as collection:
+        check_database(collection)
+
+
+def test_old_tables_of_another_catalogue_stay_until_they_are_accepted(folder: Path, tmp_path: Path) -> None:
+    place = folder / ".wsabie"
+    empty(folder)
+    engine = open_database(place / "catalogue.db", "rwc")
+    upgrade_schema(engine, "0006")
+    for read_only in (True, False):
+        with pytest.raises(InputError, match="is another catalogue than the one that was there"):
+            open_collection(folder, read_only=read_only)
+    assert read_version(engine) == "0006"
+    engine.dispose()
+    assert list_backups(place) == []
+    accept_catalogue(folder, by="eve")
+    assert [backup.reason for backup in list_backups(place)] == ["migration"]
+    assert names_in(folder) == []
+
+
+def test_an_emptied_catalogue_is_refused_and_restored(folder: Path) -> None:
+    with open_collection(folder) as collection:
+        back_up(collection.engine, collection.place, "asked")
+        add_label(collection, "sky")
+    empty(folder)
+    for read_only in (False, True):
+        with pytest.raises(InputError, match=r"was emptied.*restore the backup of 20.*wsabie collection restore"):
+            open_collection(folder, read_only=read_only)
+    assert (folder / ".wsabie/catalogue.db").read_bytes() == b""
+    done = restore_backup(folder, by="eve")
+    assert (done.journal, done.lost, done.replaced) == (2, 1, None)
+    assert names_in(folder) == ["land", "sea"]
+    with open_collection(folder) as collection:
+        check_database(collection)
+        assert read_history(collection.engine, 1)[0].id == 4  # no number is given twice
+        assert read_history(collection.engine, 1)[0].action == "restore"
+
+
+def test_an_older_catalogue_is_refused_until_it_is_accepted(folder: Path, tmp_path: Path) -> None:
+    older = (folder / ".wsabie/catalogue.db").read_bytes()
+    with open_collection(folder) as collection:
+        add_label(collection, "sky")
+    newer = (folder / ".wsabie/catalogue.db").read_bytes()
+    (folder / ".wsabie/catalogue.db").write_bytes(older)
+    for read_only in (False, True):
+        with pytest.raises(InputError, match=r"ends at entry 2 of its journal, .* had 3; .*restore .* --accept"):
+            open_collection(folder, read_only=read_only)
+    assert accept_catalogue(folder, by="eve").lost == 1
+    assert names_in(folder) == ["land", "sea"]
+    with open_collection(folder) as collection:
+        add_label(collection, "sky")
+        assert read_history(collection.engine, 1)[0].id == 5
+    (folder / ".wsabie/catalogue.db").write_bytes(newer)
+    with pytest.raises(InputError, match="ends at entry 3"):
+        open_collection(folder)
+
+
+def test_a_second_restore_takes_what_the_first_one_restored(folder: Path) -> None:
+    with open_collection(folder) as collection:
+        chosen = back_up(collection.engine, collection.place, "asked").path
+        add_label(collection, "wrong")
+    assert restore_backup(folder, chosen, by="eve").replaced is not None  # which holds "wrong"
+    empty(folder)
+    restore_backup(folder, by="eve")
+    assert names_in(folder) == ["land", "sea"]
+
+
+def test_opening_records_what_a_killed_process_wrote(folder: Path) -> None:
+    older, config = (folder / ".wsabie/catalogue.db").read_bytes(), folder / ".wsabie/collection.json"
+    collection = open_collection(folder)
+    add_label(collection, "sky")
+    collection.engine.dispose()  # and no close
+    assert json.loads(config.read_text())["journal"] == 2
+    other = open_collection(folder)
+    assert json.loads(config.read_text())["journal"] == 3
+    other.engine.dispose()
+    (folder / ".wsabie/catalogue.db").write_bytes(older)
+    with pytest.raises(InputError, match="ends at entry 2"):
+        open_collection(folder, read_only=True)
+
+
+def test_no_catalogue_is_made_where_one_was_lost_with_its_description(folder: Path) -> None:
+    with open_collection(folder) as collection:
+        back_up(collection.engine, collection.place, "asked")
+    empty(folder)
+    (folder / ".wsabie/collection.json").unlink()
+    with pytest.raises(InputError, match=r"was a collection.* wsabie collection restore "):
+        create_collection(folder)
+    (folder / ".wsabie/catalogue.db-wal").write_bytes(b"changes" * 1000)
+    assert str(restore_backup(folder, by="eve").replaced).endswith("-wal")
+    assert names_in(folder) == ["land", "sea"]
+
+
+def test_the_way_back_of_postgresql_is_a_dump(folder: Path) -> None:
+    config = folder / ".wsabie/collection.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"database": "postgresql://eve@host/photos"}))
+    assert suggest_recovery(folder).startswith("restore a dump")
+
+
+def test_another_catalogue_is_refused(folder: Path, tmp_path: Path) -> None:
+    with create_collection(tmp_path / "other") as other:
+        for name in ("a", "b", "c", "d"):
+            add_label(other, name)
+        backup = back_up(other.engine, other.place, "asked").path
+    shutil.copy(tmp_path / "other/.wsabie/catalogue.db", folder / ".wsabie/catalogue.db")
+    with pytest.raises(InputError, match="is another catalogue than the one that was there"):
+        open_collection(folder)
+    with pytest.raises(InputError, match="is a backup of another collection"):
+        restore_backup(folder, backup, by="eve")
+    restore_backup(folder, backup, by="eve", accept=True)
+    assert names_in(folder) == ["a", "b", "c", "d"]
+
+
+def test_a_newer_catalogue_and_a_file_without_an_identity_are_accepted(folder: Path) -> None:
+    config = folder / ".wsabie/collection.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"journal": 1}))
+    open_collection(folder).close()
+    assert json.loads(config.read_text())["journal"] == 2
+    config.write_text('{"schema": 1, "database": null}')
+    open_collection(folder, read_only=True).close()
+    assert json.loads(config.read_text()) == {"schema": 1, "database": None}
+    open_collection(folder).close()
+    assert json.loads(config.read_text())["journal"] == 2
+    assert json.loads(config.read_text())["catalogue"]
+
+
+def test_who_closes_late_lowers_no_number(folder: Path) -> None:
+    first = open_collection(folder)
+    with open_collection(folder) as second:
+        add_label(second, "sky")
+    first.close()
+    assert json.loads((folder / ".wsabie/collection.json").read_text())["journal"] == 3
+
+
+def test_nothing_is_restored_while_somebody_may_write(folder: Path) -> None:
+    with open_collection(folder) as collection:
+        backup = back_up(collection.engine, collection.place, "asked")
+        with pytest.raises(BusyError, match=r"has .* open; stop it"):
+            restore_backup(folder, backup.path, by="eve")
+    restore_backup(folder, Path(backup.path.name), by="eve")  # by its name too
+
+
+def test_what_is_replaced_is_kept_also_where_it_is_damaged(folder: Path) -> None:
+    with open_collection(folder) as collection:
+        back_up(collection.engine, collection.place, "asked")
+        add_label(collection, "sky")
+    done = restore_backup(folder, by="eve")
+    assert done.replaced is not None
+    assert names_in(folder) == ["land", "sea"]
+    restore_backup(folder, Path(done.replaced), by="eve")
+    assert names_in(folder) == ["land", "sea", "sky"]
+    (folder / ".wsabie/catalogue.db").write_bytes(b"no database" * 100)
+    done = restore_backup(folder, by="eve")
+    assert done.replaced is not None
+    assert Path(done.replaced).read_bytes() == b"no database" * 100
+    assert names_in(folder) == ["land", "sea", "sky"]  # as after the second restore
+    assert [(backup.reason, backup.journal) for backup in list_backups(folder / ".wsabie")[:2]] == [
+        ("restored", 6),
+        ("replaced", None),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["-wal", "-journal"])
+@pytest.mark.parametrize("content", [b"", None, b"no database" * 100])
+def test_the_log_of_a_lost_catalogue_is_kept(folder: Path, content: bytes | None, kind: str) -> None:
+    with open_collection(folder) as collection:
+        back_up(collection.engine, collection.place, "asked")
+    catalogue, log = (folder / ".wsabie" / name for name in ("catalogue.db", f"catalogue.db{kind}"))
+    catalogue.unlink()
+    if content is not None:
+        catalogue.write_bytes(content)
+    log.write_bytes(b"changes" * 1000)
+    if not content:
+        with pytest.raises(InputError, match="no catalogue to accept"):
+            accept_catalogue(folder, by="eve")
+    done = restore_backup(folder, by="eve")
+    assert done.replaced is not None
+    list_backups(folder / ".wsabie")  # opens them
+    assert Path(done.replaced.removesuffix(kind) + kind).read_bytes() == b"changes" * 1000
+    assert not log.exists()
+    assert names_in(folder) == ["land", "sea"]
+
+
+def test_a_damaged_backup_is_left_out(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with open_collection(folder) as collection:
+        good = back_up(collection.engine, collection.place, "asked").path
+        add_label(collection, "sky")
+        bad = back_up(collection.engine, collection.place, "asked").path
+    spoil(bad)
+    with pytest.raises(InputError, match="cannot be restored"):
+        restore_backup(folder, bad, by="eve")
+    empty(folder)
+    assert restore_backup(folder, by="eve").source == str(good)
+    assert f"{bad} is left out" in caplog.text
+    with pytest.raises(InputError, match=r"there is no backup .*; those of this collection are: .*-asked\.db"):
+        restore_backup(folder, tmp_path / "nowhere.db", by="eve")
+
+
+def test_a_restore_that_is_killed_leaves_the_old_or_the_new_one(folder: Path) -> None:
+    """The process ends at every eleventh of its calls that may change a file."""
+    with open_collection(folder) as collection:
+        backup = back_up(collection.engine, collection.place, "asked").path
+        add_label(collection, "sky")
+    step, code, names = 0, -1, [""]
+    while code:
+        step += 11
+        child = os.fork()
+        if child == 0:
+            sys.setprofile(killer(step))
+            restore_backup(folder, backup, by="eve")
+            os._exit(0)
+        code = os.waitpid(child, 0)[1]
+        names = names_in(folder)
+        assert names in (["land", "sea", "sky"], ["land", "sea"])
+    assert step > 100
+    assert names == ["land", "sea"]
+    with open_collection(folder) as collection:
+        check_database(collection)
+
+
+def killer(left: int) -> Callable[..., None]:
+    """End this process with the call of a function that may change a file, the first or a later one."""
+
+    def count(_: object, event: str, called: Any) -> None:
+        nonlocal left
+        left -= event == "c_call" and called.__name__ in CHANGING
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return count
+
+
+def test_the_draft_of_a_backup_that_was_killed_is_removed_by_the_next(folder: Path) -> None:
+    place = folder / ".wsabie" / backups.FOLDER
+    place.mkdir(exist_ok=True)
+    (place / ".20260501T120000.000000Z-asked.db.0000000000000000.tmp").write_bytes(b"half")
+    with open_collection(folder) as collection:
+        made = back_up(collection.engine, collection.place, "asked")
+    assert set(place.iterdir()) == {backup.path for backup in list_backups(collection.place)} >= {made.path}
+
+
+def test_of_postgresql_the_commands_are_told_without_a_password() -> None:
+    address = "postgresql://eve:secret@db.example.org:5433/my%20photos?sslmode=require&password=secret"
+    plain = "postgresql://eve@db.example.org:5433/my photos?sslmode=require"
+    assert format_dump_command(address, "a b.dump") == f"pg_dump --format=custom '--file=a b.dump' '--dbname={plain}'"
+    assert format_load_command(address, "x") == (
+        f"pg_restore --clean --if-exists --no-owner --single-transaction '--dbname={plain}' x"
+    )
+
+
+def test_a_backup_needs_no_file_beside_it(folder: Path) -> None:
+    with open_collection(folder) as collection:
+        backup = back_up(collection.engine, collection.place, "asked").path
+    assert backup.read_bytes()[18:20] == b"\1\1"
+    assert check_backup(backup, "").journal == 2
+    assert [path.name for path in backup.parent.glob(".*")] == []
+
+
+def test_a_backup_of_a_full_disk_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with open_collection(folder) as collection:
+        monkeypatch.setattr(backups, "copy_file", full)
+        with pytest.raises(DiskFullError, match="the disk is full"):
+            back_up(collection.engine, collection.place, "asked")
+
+
+def test_the_number_of_rows_is_that_of_the_journal(collection: Collection) -> None:
+    """In both databases: who accepts a catalogue numbers on."""
+    add_label(collection, "sea")
+    collection.close()
+    config = collection.place / "collection.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"journal": 50}))
+    with pytest.raises(InputError, match="ends at entry 1 of its journal"):
+        open_collection(collection.folder)
+    accept_catalogue(collection.folder, by="eve")
+    with open_collection(collection.folder) as again:
+        add_label(again, "land")
+        with begin_read(again.engine) as connection:
+            assert connection.execute(select(func.max(tables.journal.c.id))).scalar() == 52

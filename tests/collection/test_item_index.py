@@ -1,0 +1,206 @@
+"""Approximate indices of a collection's items: made, used, kept up with what comes and goes, damaged."""
+
+import logging
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from sqlalchemy import insert, update
+
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_write
+from wsabie.collection.folder.collection import Collection, create_collection
+from wsabie.collection.registry import item_embeddings, item_index
+from wsabie.collection.registry.item_embeddings import (
+    ItemEmbeddings,
+    find_nearest_items,
+    load_search_index,
+    save_item_embeddings,
+)
+from wsabie.collection.registry.item_index import (
+    SENSIBLE,
+    index_items,
+    load_item_index,
+    read_index_status,
+    renew_indices,
+)
+from wsabie.core.errors import InputError
+from wsabie.search.approximate_index import ApproximateIndex
+from wsabie.search.faiss_codes import FaissCodes
+
+pytest.importorskip("faiss", reason="faiss is not installed")
+
+N, DIM = 2000, 8
+
+
+def some(first: int, n: int, seed: int = 0) -> ItemEmbeddings:
+    table = np.random.default_rng(seed).normal(size=(n, DIM)).astype(np.float32)
+    numbers = np.arange(first, first + n)
+    return ItemEmbeddings(numbers, numbers.astype(np.uint64) + np.uint64(seed), table)
+
+
+@pytest.fixture
+def filled(tmp_path: Path, database: str | None, monkeypatch: pytest.MonkeyPatch) -> Any:
+    with create_collection(tmp_path / "collection", database) as collection:
+        rows = [
+            {"id": i, "root_id": 1, "path": str(i), "folder": "", "hash": f"{i:032x}", "state": "present", "added": ""}
+            for i in range(1, 2 * N + 1)
+        ]
+        model = {"id": 1, "folder": "m", "made": "", "how": "full", "learnt_to": 0, "in_use": True, "removed": False}
+        with begin_write(collection.engine) as connection:
+            connection.execute(insert(tables.items), rows)
+            connection.execute(insert(tables.models), [model | {"facts": {}, "figures": {}}])
+        save_item_embeddings(collection.models / "m", some(1, N))
+
+        class Opened:
+            path = collection.models / "m"
+
+        monkeypatch.setattr(item_embeddings, "load_model_in_use", lambda _: Opened)
+        yield collection
+
+
+def exactly(collection: Collection, query: Any, similarity: Any, **options: Any) -> list[item_embeddings.ItemNeighbour]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(item_embeddings, "load_item_index", lambda _, __, exact: exact)
+        return find_nearest_items(collection, query, similarity=similarity, **options)
+
+
+def used(collection: Collection, similarity: str = "cosine") -> Any:
+    model = collection.models / "m"
+    seen, dot, cosine = load_search_index(model)
+    return load_item_index(model, seen, dot if similarity == "dot" else cosine)
+
+
+def looking_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = ApproximateIndex.from_parts.__func__  # type: ignore[attr-defined]
+
+    def opened(cls: Any, parts: Any, exact: Any, places: Any = None) -> Any:
+        index = before(cls, parts, exact, places)
+        index.effort, index.shortlist = 10**6, 5
+        return index
+
+    monkeypatch.setattr(ApproximateIndex, "from_parts", classmethod(opened))
+
+
+def test_whether_an_index_is_proposed(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = filled.models / "m"
+    assert read_index_status(model, SENSIBLE - 1) == ("few", None, None, None)
+    assert read_index_status(model, SENSIBLE).state == "none"
+    index_items(filled)
+    assert read_index_status(model, N).state == "ready"
+    for config in model.glob("points/index-*/config.json"):
+        config.write_text("{}")
+    assert read_index_status(model, SENSIBLE).state == "none"
+    monkeypatch.setattr(item_index, "find_spec", lambda _: None)
+    assert read_index_status(model, SENSIBLE).state == "not installed"
+
+
+def test_items_are_found_by_the_index(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not isinstance(used(filled), ApproximateIndex)
+    made = index_items(filled, recall=0.9)
+    assert [one.similarity for one in made] == ["dot", "cosine"]
+    assert all(one.facts["recall@10"] > 0.75 for one in made)
+    stands = read_index_status(filled.models / "m", N)
+    assert (stands.state, stands.recall) == ("ready", min(one.facts["recall@10"] for one in made))
+    assert stands.milliseconds == max(one.facts["milliseconds"] for one in made)
+    looking_everywhere(monkeypatch)
+    few = {"only": [25, 26, 27]}  # these alone are not looked for by codes
+    for gone in (0, 20):  # the first ones, so that all others have other places than when the index was made
+        save_item_embeddings(filled.models / "m", ItemEmbeddings(*(part[gone:] for part in some(1, N))))
+        assert isinstance(used(filled), ApproximateIndex)
+        for similarity in ("dot", "cosine"):
+            for query in some(1, 5, seed=8).points:
+                for options in ({}, {"only": range(1, 1500)}, {"exclude": range(100, 150)}, few):
+                    expected = exactly(filled, query, similarity, k=4, **options)
+                    with mock.patch.object(
+                        FaissCodes, "search", autospec=True, side_effect=FaissCodes.search
+                    ) as looked:
+                        found = find_nearest_items(filled, query, similarity=similarity, k=4, **options)  # type: ignore[arg-type]
+                    assert found == expected
+                    assert looked.called == (options is not few)
+
+
+def test_items_that_came_changed_or_went(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a new index: their new points count, and their old ones do not."""
+    index_items(filled)
+    looking_everywhere(monkeypatch)
+    model = filled.models / "m"
+    save_item_embeddings(model, some(1, N).merge(some(50, 30, seed=3)).merge(some(N + 1, 40, seed=4)))
+    with begin_write(filled.engine) as connection:
+        connection.execute(update(tables.items).where(tables.items.c.id.in_(range(200, 220))).values(state="missing"))
+    assert isinstance(used(filled), ApproximateIndex)
+    for query in (*some(50, 30, seed=3).points[:5], *some(N + 1, 40, seed=4).points[:5], *some(1, N).points[198:203]):
+        found = find_nearest_items(filled, query)
+        assert found == exactly(filled, query, "cosine")
+        assert not {near.item for near in found} & set(range(200, 220))
+
+
+def test_it_is_made_anew_when_much_has_changed(filled: Collection) -> None:
+    model = filled.models / "m"
+    assert renew_indices(filled, model) == []
+    assert not list(model.glob("points/index-*"))  # nobody asked for one
+    index_items(filled)
+    assert renew_indices(filled, model) == []
+    save_item_embeddings(model, some(1, N).merge(some(N + 1, 30, seed=4)))
+    assert renew_indices(filled, model) == []
+    save_item_embeddings(model, some(1, N).merge(some(N + 1, 90, seed=4)))
+    assert [one.similarity for one in renew_indices(filled, model)] == ["dot", "cosine"]
+    assert len(used(filled)._tail) == 0
+    other = filled.models / "other"
+    save_item_embeddings(other, some(1, N, seed=5))
+    assert len(renew_indices(filled, other)) == 2  # a new model gets what the one before had
+
+
+def test_half_of_an_index_is_none(filled: Collection) -> None:
+    """Its making was stopped between the similarities."""
+    index_items(filled)
+    shutil.rmtree(filled.models / "m" / "points" / "index-cosine")
+    assert read_index_status(filled.models / "m", SENSIBLE).state == "none"
+    assert [one.similarity for one in renew_indices(filled, filled.models / "m")] == ["dot", "cosine"]
+    assert read_index_status(filled.models / "m", SENSIBLE).state == "ready"
+
+
+def test_many_that_ask_at_once_wait_for_one(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    index_items(filled)
+    made, opened, model = [], item_index._open, filled.models / "m"
+
+    def slow(*given: Any) -> Any:
+        made.append(given)
+        time.sleep(0.1)
+        return opened(*given)
+
+    monkeypatch.setattr(item_index, "_open", slow)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: used(filled), range(8)))
+    assert len(made) == 1
+    assert len({id(one) for one in found}) == 1
+    save_item_embeddings(model, some(1, N))  # another table of the same content
+    assert used(filled) is not found[0]
+
+
+def test_few_items_have_no_index(filled: Collection) -> None:
+    save_item_embeddings(filled.models / "m", some(1, 50))
+    with pytest.raises(InputError, match="search them exactly"):
+        index_items(filled)
+
+
+@pytest.mark.parametrize("what", ["codes", "config"])
+def test_a_damaged_index_is_passed_by(filled: Collection, what: str, caplog: pytest.LogCaptureFixture) -> None:
+    index_items(filled)
+    folder = filled.models / "m" / "points" / "index-cosine"
+    if what == "config":
+        (folder / "config.json").write_text("{}")
+    else:
+        for file in (folder / "tensors").iterdir():
+            file.write_bytes(file.read_bytes()[:-9] + b"123456789")
+    with caplog.at_level(logging.WARNING, "wsabie"):
+        query = some(1, 1, seed=8).points[0]
+        assert find_nearest_items(filled, query) == exactly(filled, query, "cosine")
+    assert "searched exactly" in caplog.text
+    assert len(renew_indices(filled, filled.models / "m")) == 2
+    assert isinstance(used(filled), ApproximateIndex)

@@ -1,0 +1,315 @@
+"""The map of a collection: projections, labels among their items, what becomes stale, colours, the command."""
+
+import csv
+import json
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import update
+from typer.testing import CliRunner
+
+from databases import copied
+from pictured import KINDS, add_item, sample, tag, with_pictures
+from wsabie.cli.main import app
+from wsabie.collection.annotations.decisions import Decision, write_decisions
+from wsabie.collection.db import tables
+from wsabie.collection.db.cache import FileCache
+from wsabie.collection.db.database import begin_write
+from wsabie.collection.db.journal import begin_entry, undo_entry
+from wsabie.collection.folder.collection import Collection, create_collection, open_collection
+from wsabie.collection.items.item_pages import ItemFilter, read_item_page
+from wsabie.collection.labels import label_edits, label_store
+from wsabie.collection.learning.suggestions import apply_model
+from wsabie.collection.learning.training import train_model
+from wsabie.collection.maps import item_map, label_overlay, projection
+from wsabie.collection.registry.item_embeddings import load_item_embeddings, load_model_in_use, save_item_embeddings
+from wsabie.core.errors import InputError, UnknownLabelError
+
+
+@pytest.fixture(scope="module")
+def original(database_of_module: str | None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """80 drawings of four kinds, two thirds of them tagged, and a model of them."""
+    with create_collection(tmp_path_factory.mktemp("original") / "photos", database_of_module) as collection:
+        there = with_pictures(collection, sample(KINDS, each=20))
+        tag(collection, {item: [row["kind"], *row["labels"][:2]] for item, row in there.items() if item % 3})
+        train_model(collection, by="eve", describe="colour,hog", dim=16, threads=1)
+        return collection.folder
+
+
+@pytest.fixture
+def learnt(original: Path, tmp_path: Path) -> Iterator[Collection]:
+    """A copy of it for one test."""
+    with copied(original, tmp_path / "photos") as folder, open_collection(folder) as collection:
+        yield collection
+
+
+@pytest.fixture
+def by_umap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """UMAP's place is taken by what is quick: where it begins."""
+    monkeypatch.setattr(item_map, "compute_umap", lambda points, start: 2 * start)
+
+
+def test_principal_components_are_those_of_scikit_learn() -> None:
+    from sklearn.decomposition import PCA
+
+    rng = np.random.default_rng(0)
+    points = (rng.normal(size=(20_000, 30)) * np.linspace(3, 1, 30) + rng.normal(size=30)).astype(np.float32)
+    unit = points / np.linalg.norm(points, axis=1, keepdims=True)
+    theirs = PCA(n_components=2, svd_solver="full").fit(unit.astype(np.float64))
+    ours = projection.compute_principal_components(points)
+    np.testing.assert_allclose(ours.directions.T, theirs.components_, atol=2e-4)  # signs and all
+    np.testing.assert_allclose(ours.places(points), theirs.transform(unit), atol=2e-4)
+    assert ours.share == pytest.approx(theirs.explained_variance_ratio_.sum(), rel=1e-4)
+
+
+def test_the_same_points_give_the_same_bits_whatever_the_length() -> None:
+    points = np.random.default_rng(0).normal(size=(20_000, 20)).astype(np.float32)
+    once, again = (
+        projection.compute_principal_components(points),
+        projection.compute_principal_components(points.copy()),
+    )
+    assert (once.places(points) == again.places(points)).all()
+    longer = projection.compute_principal_components(points * 8)  # only directions count
+    assert (once.directions == longer.directions).all()
+    for few in (points[:0], points[:1], points[:5, :1]):
+        assert np.isfinite(projection.compute_principal_components(few).places(few)).all()
+
+
+def test_items_of_a_kind_lie_together_and_labels_among_theirs(learnt: Collection) -> None:
+    drawn = item_map.build_map(learnt)
+    assert (drawn.method, len(drawn.items), drawn.placed) == ("pca", 80, 0)
+    assert 0.1 < drawn.share < 1  # type: ignore[operator]
+    assert item_map.build_map(learnt) is drawn
+    at = label_overlay.place_labels(learnt, drawn)
+    assert {one.name for one in at} >= set(KINDS)
+    assert [one.accepted for one in at] == sorted((one.accepted for one in at), reverse=True)
+    figure = label_overlay.measure_map_quality(learnt, drawn)
+    assert figure.labels >= 4
+    assert figure.share > 1.5 * figure.chance
+    assert len(label_overlay.place_labels(learnt, drawn, 3)) == 3
+
+
+def test_only_items_that_are_present_are_on_the_map(learnt: Collection) -> None:
+    before = item_map.build_map(learnt)
+    with begin_write(learnt.engine) as connection:
+        connection.execute(update(tables.items).where(tables.items.c.id == 7).values(state="missing"))
+    after = item_map.build_map(learnt)
+    assert 7 in before.items
+    assert after.version != before.version
+    assert after.items.tolist() == [n for n in before.items.tolist() if n != 7]
+    assert {(one.x, one.y) for one in label_overlay.place_labels(learnt, after)} <= {
+        tuple(p) for p in after.places.tolist()
+    }
+
+
+def test_other_items_missing_are_another_map_where_their_numbers_sum_up_alike(learnt: Collection) -> None:
+    versions, c = [], tables.items.c
+    for gone in ((), (1, 4), (2, 3), (1, 5, 6), (2, 3, 7)):  # of the last two the squares sum up alike, too
+        with begin_write(learnt.engine) as connection:
+            connection.execute(update(tables.items).values(state="present"))
+            connection.execute(update(tables.items).where(c.id.in_(gone)).values(state="missing"))
+        drawn = item_map.build_map(learnt)
+        assert set(range(1, 81)) - set(drawn.items.tolist()) == set(gone)
+        versions.append(drawn.version)
+    assert len(set(versions)) == 5
+
+
+def test_points_that_are_saved_while_a_map_is_drawn(learnt: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = load_model_in_use(learnt)
+    points, read = load_item_embeddings(opened.path, opened.model.dim), item_map.load_search_index
+    fewer = points._replace(items=points.items[:40], marks=points.marks[:40], points=points.points[40:])
+
+    def then_saved(model: Path) -> Any:
+        found = read(model)
+        monkeypatch.setattr(item_map, "load_search_index", read)
+        save_item_embeddings(model, fewer)
+        return found
+
+    monkeypatch.setattr(item_map, "load_search_index", then_saved)
+    drawn = item_map.build_map(learnt)
+    assert len(drawn.items) == len(drawn.places) == 40
+    assert (drawn.places == projection.compute_principal_components(fewer.points).places(fewer.points)).all()
+    assert item_map.build_map(learnt) is drawn
+
+
+def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(learnt: Collection) -> None:
+    def at() -> dict[str, tuple[float, float]]:
+        return {one.name: (one.x, one.y) for one in label_overlay.place_labels(learnt, drawn)}
+
+    drawn = item_map.build_map(learnt)
+    before = at()
+    number = {one.name: one.id for one in label_overlay.place_labels(learnt, drawn)}
+    label_edits.merge_labels(learnt, [number["food"]], number["animals"], by="eve")
+    merged = at()
+    assert "food" not in merged
+    maps_of_now = label_overlay._bests
+    label_overlay._bests = type(maps_of_now)(2)  # what a service that has just begun says
+    try:
+        assert merged == at()
+    finally:
+        label_overlay._bests = maps_of_now
+    undo_entry(learnt.engine, by="eve")
+    assert at() == before
+    train_model(learnt, by="eve", describe="colour", dim=8, full=True, threads=1)
+    label_overlay._bests = type(maps_of_now)(2)
+    assert item_map.build_map(learnt).model == 2
+    assert at() == before  # another model is in use by now
+
+
+def test_an_item_counts_once_whatever_its_regions(learnt: Collection) -> None:
+    drawn = item_map.build_map(learnt)
+    before = {one.name: one.accepted for one in label_overlay.place_labels(learnt, drawn)}
+    with begin_entry(learnt.engine, "eve", "tag", "tagged") as change:
+        food = label_store.ensure_labels(change, ["food"])["food"]
+        write_decisions(change, [Decision(1, food, "accepted", region) for region in ("0,0,9,9", "9,9,9,9")])
+    after = {one.name: one.accepted for one in label_overlay.place_labels(learnt, drawn)}
+    assert after == before
+
+
+def test_many_who_ask_at_once_are_given_what_is_theirs() -> None:
+    few, asked = FileCache[str](2), [str(n % 5) for n in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda key: few.get(key, lambda: f"of {key}"), asked)) == [f"of {key}" for key in asked]
+
+
+def test_a_umap_is_kept_and_new_items_go_beside_their_like(learnt: Collection, by_umap: None) -> None:
+    with pytest.raises(InputError, match="no UMAP of the model in use yet; run: wsabie collection map"):
+        item_map.build_map(learnt, "umap")
+    assert item_map.list_projections(learnt)[1].state in ("none", "not installed")
+    made = item_map.compute_projection(learnt)
+    assert (made.state, made.placed) == ("ready", 0)
+    drawn = item_map.build_map(learnt, "umap")
+    np.testing.assert_allclose(drawn.places, 2 * item_map.build_map(learnt).places, atol=1e-5)
+    copy = learnt.folder / "copy.webp"
+    shutil.copyfile(learnt.folder / "0005.webp", copy)
+    new = add_item(learnt, copy)
+    apply_model(learnt, by="eve", threads=1)
+    state = item_map.list_projections(learnt)[1]
+    assert (state.state, state.placed) == ("stale", 1)
+    later = item_map.build_map(learnt, "umap")
+    assert (len(later.items), later.placed) == (81, 1)
+    assert (later.places[:80] == drawn.places).all()  # what was there stays
+    opened = load_model_in_use(learnt)
+    own = load_item_embeddings(opened.path, opened.model.dim)
+    unit = own.points / np.linalg.norm(own.points, axis=1, keepdims=True)
+    nearest = np.argsort(-(unit[:80] @ unit[80]), kind="stable")[:3]
+    assert new == 81
+    np.testing.assert_allclose(later.places[80], np.median(later.places[nearest], axis=0), atol=1e-5)
+    assert item_map.compute_projection(learnt).state == "ready"
+
+
+def test_a_umap_of_another_model_or_a_damaged_one_does_not_count(learnt: Collection, by_umap: None) -> None:
+    item_map.compute_projection(learnt)
+    kept = load_model_in_use(learnt).path / "map"
+    for file in (kept / "tensors").iterdir():
+        file.write_bytes(b"x")
+    assert item_map.list_projections(learnt)[1].state != "ready"
+    with pytest.raises(InputError, match="no UMAP"):
+        item_map.build_map(learnt, "umap")
+    item_map.compute_projection(learnt)
+    assert item_map.list_projections(learnt)[1].state == "ready"
+    train_model(learnt, by="eve", describe="colour", dim=8, full=True, threads=1)
+    assert item_map.list_projections(learnt)[1].state != "ready"
+    assert item_map.build_map(learnt).model == 2
+
+
+def test_umap_itself_on_drawings(learnt: Collection) -> None:
+    pytest.importorskip("umap", reason="umap-learn is not installed: pip install 'wsabie[map]'")
+    assert item_map.compute_projection(learnt).state == "ready"
+    drawn = item_map.build_map(learnt, "umap")
+    assert np.isfinite(drawn.places).all()
+    figure = label_overlay.measure_map_quality(learnt, drawn)
+    assert figure.share > 1.5 * figure.chance
+    item_map.compute_projection(learnt)
+    assert (item_map.build_map(learnt, "umap").places == drawn.places).all()
+
+
+def test_without_umap_one_sentence_says_what_to_install(learnt: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projection, "has_umap", lambda: False)
+    monkeypatch.setattr(item_map, "has_umap", lambda: False)
+    assert item_map.list_projections(learnt)[1].state == "not installed"
+    with pytest.raises(InputError, match=r"pip install 'wsabie\[map\]'"):
+        item_map.compute_projection(learnt)
+    monkeypatch.setattr(projection, "has_umap", lambda: True)
+    with pytest.raises(InputError, match="UMAP needs 10 items and there are 3"):
+        projection.compute_umap(np.ones((3, 2), np.float32), np.zeros((3, 2), np.float32))
+
+
+def test_colours_tell_what_is_decided_and_what_is_suggested(learnt: Collection) -> None:
+    tag(learnt, {3: ["food"]}, "rejected")
+    found = label_overlay.colour_items(learnt, "food")
+    assert (np.diff(found.items) > 0).all()
+    codes = dict(zip(found.items.tolist(), found.codes.tolist(), strict=True))
+    accepted = {one.id for one in read_item_page(learnt, ItemFilter(label="food")).items}
+    assert {n for n, code in codes.items() if code == label_overlay.ACCEPTED} == accepted
+    assert codes[3] == label_overlay.REJECTED
+    suggested = read_item_page(learnt, ItemFilter(label="food", label_state="suggested")).items
+    assert suggested
+    for one in suggested:
+        assert (codes[one.id] - 3) / 252 == pytest.approx(one.probability, abs=0.003)
+    with pytest.raises(UnknownLabelError):
+        label_overlay.colour_items(learnt, "no such label")
+
+
+def test_nothing_to_draw(collection: Collection) -> None:
+    with pytest.raises(InputError, match="has no model yet"):
+        item_map.build_map(collection)
+
+
+def test_a_model_that_has_seen_nothing(learnt: Collection) -> None:
+    opened = load_model_in_use(learnt)
+    points = load_item_embeddings(opened.path, opened.model.dim)
+    with pytest.raises(InputError, match="no projection 'tsne'; choose one of pca, umap"):
+        item_map.build_map(learnt, "tsne")
+    save_item_embeddings(
+        opened.path, points._replace(items=points.items[:0], marks=points.marks[:0], points=points.points[:0])
+    )
+    drawn = item_map.build_map(learnt)
+    assert len(drawn.items) == 0
+    assert label_overlay.place_labels(learnt, drawn) == []
+    shutil.rmtree(opened.path / "points")
+    with pytest.raises(InputError, match="has seen no items yet"):
+        item_map.build_map(learnt)
+
+
+def test_items_by_their_numbers(learnt: Collection) -> None:
+    found = read_item_page(learnt, ItemFilter(numbers=(5, 3, 9999, 3)))
+    assert [one.id for one in found.items] == [3, 5]
+    assert found.total == 2
+    assert [one.id for one in read_item_page(learnt, ItemFilter(numbers=(3, 4, 5), label="food")).items] == [4, 5]
+    for wrong in ((0,), (2**63,), tuple(range(1, 1002))):
+        with pytest.raises(InputError, match="up to 1,000 numbers"):
+            read_item_page(learnt, ItemFilter(numbers=wrong))
+
+
+def test_the_command(tmp_path: Path, database: str | None, by_umap: None) -> None:
+    with create_collection(tmp_path / "drawings", database) as collection:
+        there = with_pictures(collection, sample(KINDS, each=20))
+        tag(collection, {item: [row["kind"]] for item, row in there.items() if item % 3})
+    run = CliRunner()
+    folder = str(tmp_path / "drawings")
+    none = run.invoke(app, ["collection", "map", folder])
+    assert (none.exit_code, "has no model yet" in str(none.exception)) == (1, True)
+    assert run.invoke(app, ["collection", "train", folder, "--describe", "colour", "--dim", "8"]).exit_code == 0
+    told = run.invoke(app, ["collection", "map", folder])
+    assert told.exit_code == 0, told.stderr
+    assert "80 items and 4 labels" in told.stdout
+    out = tmp_path / "places.csv"
+    told = run.invoke(app, ["collection", "map", folder, "--umap", "--out", str(out), "--json"])
+    assert told.exit_code == 0, told.stderr
+    found = json.loads(told.stdout)
+    assert (found["method"], found["items"], found["labels"]) == ("umap", 80, 4)
+    assert found["projections"][1]["state"] == "ready"
+    rows = list(csv.DictReader(out.open(encoding="utf-8")))
+    assert [row["kind"] for row in rows] == ["item"] * 80 + ["label"] * 4
+    assert rows[0]["name"] == "0000.webp"
+    assert {row["name"] for row in rows[80:]} == set(KINDS)
+    assert all(np.isfinite([float(row["x"]), float(row["y"])]).all() for row in rows)
+    (tmp_path / "mine.csv").write_text("a,b")
+    refused = run.invoke(app, ["collection", "map", folder, "--out", str(tmp_path / "mine.csv")])
+    assert (refused.exit_code, "would be lost" in str(refused.exception)) == (1, True)

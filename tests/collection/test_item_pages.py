@@ -1,0 +1,324 @@
+"""Pages of items: every filter in every order against what Python makes of the same rows; cursors; hostile input."""
+
+import base64
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import event, insert, select, update
+
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.journal import begin_entry, format_current_time
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.items import item_pages
+from wsabie.collection.items.filters import FilterQuery, build_clauses
+from wsabie.collection.items.item_pages import ItemFilter, ItemPage, read_item_page
+from wsabie.collection.items.sorting import SORTS
+from wsabie.collection.labels import label_store
+from wsabie.collection.overview.facets import FolderFacet, LabelFacet, read_facets, read_item_details
+from wsabie.collection.registry.model_registry import load_model
+from wsabie.collection.registry.thresholds import Threshold
+from wsabie.core.errors import InputError, UnknownLabelError
+
+N = 120
+COMMON = 0.5
+"""From which probability on the model is right often enough."""
+
+
+class _Judged:
+    """A model in use of which no more than its threshold is wanted."""
+
+    def threshold(self, precision: float) -> Threshold:
+        return Threshold(precision, COMMON, {})
+
+
+@pytest.fixture
+def filled(collection: Collection) -> Collection:
+    """Items with everything that a filter can ask for."""
+    draw = random.Random(3)  # noqa: S311 - test data
+    with begin_entry(collection.engine, "eve", "labels") as change:
+        sea, sky = label_store.ensure_labels(change, ["sea", "sky"]).values()
+        label_store.add_synonyms(change, sea, {"Meer": "de"})
+    rows, decided, suggested, seen = [], [], [], []
+    for i in range(1, N + 1):
+        folder = draw.choice(["", "a", "a/b", "a0", "Möwe"])
+        name = f"{draw.choice(['IMG', 'pic', '100%', 'x_y'])} {i % 37}-{i}.jpg"
+        taken = draw.choice([None, f"20{10 + i % 5}-0{1 + i % 9}-05T10:00:00"])
+        rows.append(
+            {
+                "id": i,
+                "root_id": 1,
+                "path": f"{folder}/{name}".lstrip("/"),
+                "folder": folder,
+                "taken": taken,
+                "state": draw.choice(["present"] * 6 + ["missing", "unreadable"]),
+                "added": format_current_time(),
+            }
+        )
+        for label in (sea, sky):
+            for region in draw.choice([[], [], [""], ["box=1,2,3,4", ""]]):
+                state = draw.choice(["accepted", "rejected"])
+                decided.append({"item_id": i, "label_id": label, "region": region, "state": state, "by": "x",
+                                "origin": "person", "at": format_current_time()})  # fmt: skip
+            if draw.random() < 0.6:
+                p = draw.choice([0.25, 0.5, draw.random()])
+                suggested.append({"model_id": 1, "item_id": i, "label_id": label, "score": p, "probability": p})
+        if draw.random() < 0.7:
+            p = draw.choice([0.5, draw.random()])
+            surest = draw.choice([None, 0.0, 0.9, draw.random()])
+            seen.append({"model_id": 1, "item_id": i, "best": p, "doubt": min(p, 1 - p), "surest": surest})
+    model = {"id": 1, "folder": "m", "made": format_current_time(), "how": "full", "learnt_to": 0, "in_use": True}
+    with begin_write(collection.engine) as connection:
+        connection.execute(insert(tables.items), rows)
+        connection.execute(insert(tables.models), [model | {"facts": {}, "figures": {}}])
+        for table, values in ((tables.annotations, decided), (tables.suggestions, suggested), (tables.views, seen)):
+            connection.execute(insert(table), values)
+    return collection
+
+
+def everything(collection: Collection, sort: str, **asked: Any) -> list[int]:
+    """Numbers of items over all pages of 23."""
+    found: list[int] = []
+    cursor = None
+    while True:
+        got = read_item_page(
+            collection, ItemFilter(**asked), sort=sort.lstrip("-"), descending=sort[0] == "-", cursor=cursor, limit=7
+        )
+        found += [item.id for item in got.items]
+        assert got.total is None or cursor is None
+        cursor = got.next_cursor
+        if cursor is None:
+            return found
+
+
+class Rows:
+    """All rows, as Python holds them."""
+
+    def __init__(self, collection: Collection) -> None:
+        a, s, v = tables.annotations.c, tables.suggestions.c, tables.views.c
+        with begin_read(collection.engine) as connection:
+            self.items = connection.execute(select(tables.items)).all()
+            names = {n: name for name, n in label_store.find_labels(connection, ["sea", "sky"]).items()}
+            decided = connection.execute(select(a.item_id, a.label_id, a.state, a.region)).all()
+            sure = connection.execute(select(s.item_id, s.label_id, s.probability)).all()
+            self.views = {row[0]: row for row in connection.execute(select(v.item_id, v.best, v.doubt, v.surest))}
+        self.decided = {(item, names[label], state) for item, label, state, _ in decided}
+        self.whole = {(item, names[label]) for item, label, _, region in decided if not region}
+        self.sure = {(item, names[label]): p for item, label, p in sure}
+
+
+Passes = Callable[[Any, Rows], bool]
+
+
+def expected(rows: Rows, sort: str, passes: Passes, suggested: bool = False) -> list[int]:
+    """The same, made of all rows; whether the doubt is that of a suggested label."""
+    values: dict[str, Callable[[Any], Any]] = {
+        "path": lambda row: row.path,
+        "taken": lambda row: row.taken,
+        "added": lambda row: row.id,
+        "best": lambda row: getattr(rows.views.get(row.id), "best", None),
+        "doubt": lambda row: getattr(rows.views.get(row.id), "doubt", None),
+        "probability": lambda row: rows.sure[row.id, "sea"],
+    }
+    if suggested:
+        values["doubt"] = lambda row: min(rows.sure[row.id, "sea"], 1 - rows.sure[row.id, "sea"])
+    down, value = sort[0] == "-", values[sort.lstrip("-")]
+    left = [row for row in rows.items if passes(row, rows)]
+    have = sorted((row for row in left if value(row) is not None), key=lambda row: (value(row), row.id), reverse=down)
+    without = sorted((row for row in left if value(row) is None), key=lambda row: row.id, reverse=down)
+    return [row.id for row in have + without]
+
+
+def has(label: str, state: str) -> Passes:
+    return lambda row, rows: (row.id, label, state) in rows.decided
+
+
+def waits(low: float = 0.0, high: float = 1.0) -> Passes:
+    return lambda row, rows: low <= rows.sure.get((row.id, "sea"), -1) <= high and (row.id, "sea") not in rows.whole
+
+
+def present(*others: Passes) -> Passes:
+    return lambda row, rows: row.state == "present" and all(one(row, rows) for one in others)
+
+
+def unfitting(precision: float, common: float) -> Passes:
+    def passes(row: Any, rows: Rows) -> bool:
+        seen = rows.views.get(row.id)
+        if seen is None or has("sea", "accepted")(row, rows) or has("sky", "accepted")(row, rows):
+            return False
+        return bool(seen.best < common if seen.surest is None else seen.surest < precision)
+
+    return passes
+
+
+CASES: list[tuple[dict[str, Any], Passes]] = [
+    ({}, present()),
+    ({"state": "missing"}, lambda row, _: row.state == "missing"),
+    ({"label": "sea"}, present(has("sea", "accepted"))),
+    ({"label": "Meer", "label_state": "rejected"}, present(has("sea", "rejected"))),
+    ({"label": "sea", "label_state": "suggested"}, present(waits())),
+    ({"label": "sea", "label_state": "suggested", "min_probability": 0.25, "max_probability": 0.5},
+     present(waits(0.25, 0.5))),
+    ({"label": "sea", "label_state": "suggested", "folder": "a"},
+     present(waits(), lambda row, _: row.path.startswith("a/"))),
+    ({"label_state": "suggested"}, present(lambda row, rows: any(
+        (row.id, name) in rows.sure and (row.id, name) not in rows.whole for name in ("sea", "sky")))),
+    ({"unlabelled": True},
+     present(lambda row, c: not (has("sea", "accepted")(row, c) or has("sky", "accepted")(row, c)))),
+    ({"no_tag_fits": 0.9}, present(unfitting(0.9, COMMON))),
+    ({"no_tag_fits": 0.9, "label_state": "suggested", "label": "sea"}, present(waits(), unfitting(0.9, COMMON))),
+    ({"no_tag_fits": 0.6, "unlabelled": True, "folder": "a"},
+     present(unfitting(0.6, COMMON), lambda row, _: row.path.startswith("a/"))),
+    ({"folder": "a"}, present(lambda row, _: row.path.startswith("a/"))),
+    ({"folder": "Möwe/"}, present(lambda row, _: row.folder == "Möwe")),
+    ({"root": 1, "words": "img 1"}, present(lambda row, _: "img" in row.path.lower() and "1" in row.path)),
+    ({"words": "0%"}, present(lambda row, _: "0%" in row.path)),
+    ({"words": "X_Y"}, present(lambda row, _: "x_y" in row.path)),
+    ({"words": "zebra"}, lambda row, _: False),
+    ({"root": 2}, lambda row, _: False),
+    ({"taken_from": "2011-05", "taken_to": "2012"},
+     present(lambda row, _: row.taken is not None and "2011-05" <= row.taken < "2013")),
+    ({"label": "sea", "folder": "a", "words": "img", "taken_from": "2011"},
+     present(has("sea", "accepted"), lambda row, _: row.path.startswith("a/") and "IMG" in row.path
+             and (row.taken or "") >= "2011")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("few", [0, 30, 20_000])
+def test_pages_hold_what_passes_in_order(filled: Collection, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever way is taken: along the order (`few` = 0), or from the filter; with and without counting."""
+    monkeypatch.setattr(item_pages, "MAX_SORTED", few)
+    monkeypatch.setattr(item_pages, "MAX_COUNTED", few // 2)
+    monkeypatch.setattr(item_pages, "load_model_in_use", lambda _: _Judged())
+    rows = Rows(filled)
+    for asked, passes in CASES:
+        for number, sort in enumerate(SORTS):
+            if sort == "probability" and (asked.get("label_state") != "suggested" or "label" not in asked):
+                continue
+            way = ("-", "")[(number + len(asked)) % 2] + sort
+            of_label = "label" in asked and asked.get("label_state") == "suggested"
+            for this in (way, "-doubt", "doubt") if of_label else (way,):
+                assert everything(filled, this, **asked) == expected(rows, this, passes, of_label), (asked, this)
+
+
+def test_what_no_tag_fits_is_read_from_an_index(filled: Collection) -> None:
+    if filled.engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL goes through so few rows without one")
+    for common in (None, COMMON):
+        meant = FilterQuery(ItemFilter(no_tag_fits=0.9), None, 1, "sqlite", common)
+        query = build_clauses(meant)[0].numbers
+        assert query is not None
+        asked = str(query.compile(filled.engine, compile_kwargs={"literal_binds": True}))
+        with begin_read(filled.engine) as connection:
+            plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {asked}")]
+        read = [step for step in plan if "views" in step]
+        assert ["model_id=? AND" in step for step in read] == [True, True], plan
+
+
+def test_words_are_looked_for_once(filled: Collection) -> None:
+    asked: list[str] = []
+    event.listen(filled.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    for words, n in (("zebra", 0), ("img 1", None)):
+        asked.clear()
+        found = read_item_page(filled, ItemFilter(words=words), limit=1000)
+        assert found.total == len(found.items) if n is None else found.total == n
+        assert sum("LIKE" in query for query in asked) == 1
+
+
+def test_totals(filled: Collection) -> None:
+    assert read_item_page(filled, limit=1).total == len(everything(filled, "path"))
+    for asked in ({"label": "sea"}, {"words": "zebra"}):
+        assert read_item_page(filled, ItemFilter(**asked), limit=1).total == len(everything(filled, "path", **asked))  # type: ignore[arg-type]
+    assert read_item_page(filled, ItemFilter(unlabelled=True)).total is None
+
+
+def test_what_a_page_tells_of_items(filled: Collection) -> None:
+    shown = read_item_page(filled, ItemFilter(label="sea"), limit=1000).items
+    assert all("sea" in item.labels for item in shown)
+    assert any(item.best is not None for item in shown)
+    whole = read_item_details(filled, shown[0].id)
+    assert whole.item["path"] == shown[0].path
+    assert "sea" in [a.label for a in whole.annotations if a.state == "accepted"]
+    decided = {a.label for a in whole.annotations if not a.region}
+    assert not decided & {s.label for s in whole.suggestions}
+    for number in (0, -1, 2**70):
+        with pytest.raises(InputError, match="there is no item number"):
+            read_item_details(filled, number)
+
+
+def test_facets_count(filled: Collection) -> None:
+    found = read_facets(filled)
+    assert sum(folder.items for folder in found.folders) == read_item_page(filled).total
+    assert FolderFacet(1, "a/b", len(everything(filled, "path", folder="a/b"))) in found.folders
+    sea = next(label for label in found.labels if label.label == "sea")
+    with begin_read(filled.engine) as connection:
+        a = tables.annotations.c
+        states = list(connection.execute(select(a.state).where(a.label_id == sea.id)).scalars())
+    waiting = expected(Rows(filled), "path", waits())
+    assert sea == LabelFacet(sea.id, "sea", states.count("accepted"), states.count("rejected"), len(waiting))
+
+
+def text(value: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["", "x", "é", "....",
+     text([]), text({"a": 1}), text(["path", "a"]), text(["path", "a", "b"]),
+     text(["path", [], 1]), text(["path", "\ud800", 1]),
+     text(["path", "a", -1]), text(["path", "a", 2**64]), text(["path", "a", True]), text([1, "a", 1]),
+     text(["path", "a\0b", 1]), text(["path", float("nan"), 1]), text(["-path", "a", 1]), "A" * 30_000,
+     text("[" * 5_000), base64.urlsafe_b64encode(b"[" * 14_000).decode()],
+)  # fmt: skip
+def test_hostile_cursors(filled: Collection, cursor: str) -> None:
+    with pytest.raises(InputError, match=r"no cursor of a page|cursor is of a page sorted by"):
+        read_item_page(filled, cursor=cursor)
+
+
+def test_cursors_of_another_kind_of_value_do_no_harm(filled: Collection) -> None:
+    for sort, value in (("path", 5), ("best", "a"), ("added", "a"), ("taken", 1.5)):
+        with pytest.raises(InputError, match="no cursor of a page"):
+            read_item_page(filled, sort=sort, cursor=text([sort, value, 1]))
+
+
+def test_what_cannot_be_asked(filled: Collection) -> None:
+    bad: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+        ({}, {"limit": 0}, "a page has 1 to 1,000 items"),
+        ({}, {"limit": 10**9}, "a page has 1 to 1,000 items"),
+        ({}, {"sort": "size"}, "items cannot be sorted by 'size'"),
+        ({}, {"sort": "probability"}, "give a label"),
+        ({"label": "sea", "min_probability": 0.5}, {}, "give a label"),
+        ({"taken_from": "yesterday"}, {}, "is no time"),
+        ({"words": "a " * 50}, {}, "too many words"),
+    ]
+    for asked, options, said in bad:
+        with pytest.raises(InputError, match=said):
+            read_item_page(filled, ItemFilter(**asked), **options)
+    with pytest.raises(UnknownLabelError, match="the closest: sea"):
+        read_item_page(filled, ItemFilter(label="seas"))
+
+
+def test_without_a_model_nothing_is_suggested(collection: Collection) -> None:
+    assert read_item_page(collection) == ItemPage((), None, 0)
+    for sort in ("best", "doubt", "probability"):
+        with pytest.raises(InputError, match="the collection has no model yet"):
+            read_item_page(collection, sort=sort)
+
+
+def test_models_that_are_not_in_use_are_told(filled: Collection) -> None:
+    with begin_write(filled.engine) as connection:
+        connection.execute(update(tables.models).values(in_use=False, figures={"items": 1}))
+    with pytest.raises(
+        InputError, match="one model, which is not in use; to use it: wsabie collection models DIR --use 1"
+    ):
+        read_item_page(filled, sort="best")
+    with pytest.raises(InputError, match=f"models {filled.folder} --use 1"):
+        load_model(filled)
+    with begin_write(filled.engine) as connection:
+        connection.execute(update(tables.models).values(removed=True))
+    with pytest.raises(InputError, match="has no model yet; run: wsabie collection train"):
+        load_model(filled)

@@ -1,0 +1,309 @@
+"""Models side by side on items that none of them has learnt from, models that do worse, and the way back."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import event, select
+
+from pictured import KINDS, sample, tag, with_pictures
+from wsabie.collection.annotations.decisions import find_model_in_use
+from wsabie.collection.annotations.training_examples import compute_hash_positions
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
+from wsabie.collection.folder import model_lock
+from wsabie.collection.folder.collection import Collection, create_collection
+from wsabie.collection.labels import label_store
+from wsabie.collection.learning import evaluation
+from wsabie.collection.learning.learning_curve import LearningCurve, Point
+from wsabie.collection.learning.model_comparison import compare_models, serialize_comparison
+from wsabie.collection.learning.retrain_policy import forecast_training
+from wsabie.collection.learning.training import TrainingResult, train_model
+from wsabie.collection.registry import model_lifecycle, model_registry
+from wsabie.collection.registry.model_registry import Rollback
+from wsabie.core.errors import BusyError, InputError
+
+OPTIONS: dict[str, Any] = {"by": "eve", "describe": "colour", "threads": 1, "epochs": 8, "dim": 20}
+Rows = dict[int, dict[str, Any]]
+
+
+def with_tags(collection: Collection) -> tuple[Collection, Rows]:
+    """300 drawings of four kinds, tagged by a list."""
+    there = with_pictures(collection, sample(each=75))
+    tag(collection, {item: [row["kind"]] for item, row in there.items()}, origin="import", by="list")
+    return collection, there
+
+
+@pytest.fixture
+def tagged(collection: Collection) -> tuple[Collection, Rows]:
+    return with_tags(collection)
+
+
+@pytest.fixture(scope="module")
+def two_models(database_of_module: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
+    """The files of the second are gone."""
+    with create_collection(tmp_path_factory.mktemp("two") / "photos", database_of_module) as collection:
+        with_tags(collection)
+        for _ in range(2):
+            train_model(collection, full=True, **OPTIONS | {"epochs": 1})
+        shutil.rmtree(collection.models / model_registry.list_models(collection)[0].folder)
+        yield collection
+
+
+def in_use(collection: Collection) -> int | None:
+    with begin_read(collection.engine) as connection:
+        return find_model_in_use(connection)
+
+
+def places(collection: Collection) -> dict[int, float]:
+    """Where the contents of items lie."""
+    with begin_read(collection.engine) as connection:
+        rows = connection.execute(select(tables.items.c.id, tables.items.c.hash)).all()
+    return dict(zip([row[0] for row in rows], compute_hash_positions([row[1] for row in rows]), strict=True))
+
+
+def misled(collection: Collection, there: Rows, **options: Any) -> TrainingResult:
+    """Tag items wrongly that are learnt from, heavily, and learn it."""
+    lies = [item for item, place in places(collection).items() if place > 0.3][:26]
+    wrong = {item: [KINDS[(KINDS.index(there[item]["kind"]) + 1) % 4]] for item in lies}
+    tag(collection, {item: [there[item]["kind"]] for item in lies}, "rejected")
+    tag(collection, wrong)
+    return train_model(collection, **OPTIONS | {"epochs": 3}, person_weight=1000, **options)
+
+
+def test_a_model_that_does_worse_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> None:
+    collection, there = tagged
+    first = train_model(collection, **OPTIONS)
+    assert (first.used, first.facts["kept_back"]) == (True, "")
+    second = misled(collection, there)
+    assert (second.how, second.used, in_use(collection)) == ("corrections", False, first.model)
+    assert second.figures["difference"]["MAP"]["high"] < 0
+    assert second.facts["kept_back"].startswith("it does worse than model 1 on ")
+    told = read_history(collection.engine)[0]
+    assert (told.action, told.changes) == ("train", 0)
+    assert told.told.startswith("model 2 not put into use, learnt from corrections: it does worse than model 1")
+    assert [one.kept_back != "" for one in model_registry.list_models(collection)] == [True, False]
+    assert model_registry.find_rollback(collection) is None
+    again = train_model(collection, **OPTIONS)  # it would be the same one
+    assert (again.how, again.model) == ("nothing", 1)
+    assert "since model 2 learnt, which did worse than model 1" in again.why
+    assert forecast_training(collection).how == "nothing"
+    assert forecast_training(collection).decisions == 52
+    assert [one.number for one in model_registry.list_models(collection)] == [2, 1]  # no training sweeps it away
+    used = model_registry.use_model(collection, 2, by="eve")
+    assert (used.before, used.unseen) == (1, 0)  # what it suggests is there at once
+    back = model_registry.find_rollback(collection)
+    assert back is not None
+    assert back.model == 1
+    undo_entry(collection.engine, back.entry, by="eve")
+    assert in_use(collection) == 1
+    tag(collection, {1: ["more"]})
+    assert forecast_training(collection).how == "corrections"
+
+
+def test_a_model_that_does_worse_is_used_where_that_is_asked(tagged: tuple[Collection, Rows]) -> None:
+    collection, there = tagged
+    train_model(collection, **OPTIONS)
+    second = misled(collection, there, even_if_worse=True)
+    assert (second.used, in_use(collection)) == (True, 2)
+    assert second.figures["difference"]["MAP"]["high"] < 0
+    compared = compare_models(collection, [1, 2])
+    assert compared.models[1].verdict == "worse"
+    assert compare_models(collection, [2, 1]).models[1].verdict == "better"
+
+
+def test_of_few_items_none_is_called_worse(tagged: tuple[Collection, Rows], monkeypatch: pytest.MonkeyPatch) -> None:
+    collection, there = tagged
+    first = train_model(collection, **OPTIONS)
+    monkeypatch.setattr(evaluation, "FEWEST_JUDGED", first.figures["items"] + 1)
+    second = misled(collection, there)
+    assert second.figures["difference"]["MAP"]["high"] < 0
+    assert (second.used, second.facts["kept_back"]) == (True, "")
+
+
+def test_a_comparison_says_what_the_training_said(tagged: tuple[Collection, Rows]) -> None:
+    collection, there = tagged
+    first = train_model(collection, **OPTIONS)
+    tag(collection, {item: ["seen", there[item]["kind"]] for item in list(there)[:15]})
+    second = train_model(collection, **OPTIONS)
+    found = compare_models(collection, [1, 2])
+    one, two = found.models
+    assert (found.items, found.labels) == (second.figures["items"], second.figures["labels"])
+    assert (one.figures, two.figures) == (second.figures["before"], second.figures["now"])
+    assert two.difference is not None
+    assert two.difference["MAP"]._asdict() == second.figures["difference"]["MAP"]
+    assert (one.labels, two.labels) == (first.facts["labels"], second.facts["labels"])
+    assert (one.difference, one.gained, found.told) == (None, (), ())
+    moved = {label.label: label for label in (*two.gained, *two.lost)}
+    if "seen" in moved:  # the first does not know it, so that it comes last there
+        assert moved["seen"].before <= 1 / 4
+    assert all(label.after > label.before for label in two.gained)
+    assert all(label.after < label.before for label in two.lost)
+    back = compare_models(collection, [2, 1]).models[1]
+    assert {m.label: (m.after, m.before) for m in back.lost} == {m.label: (m.before, m.after) for m in two.gained}
+    assert serialize_comparison(found)["models"][1]["difference"]["MAP"]["mean"] == two.difference["MAP"].mean
+
+
+def test_tags_of_today_judge_all_models(tagged: tuple[Collection, Rows]) -> None:
+    collection, _ = tagged
+    train_model(collection, **OPTIONS)
+    train_model(collection, full=True, **OPTIONS)
+    before = compare_models(collection, [1, 2]).models[0].figures
+    with begin_entry(collection.engine, "eve", "merge") as change:
+        found = {name: label_store.find_label(change.connection, name) for name in ("food", "people")}
+        label_store.merge_label(change, found["people"], found["food"])
+    merged = compare_models(collection, [1, 2])
+    assert merged.labels == 3
+    assert merged.models[0].figures["MAP"] > before["MAP"]  # one of two right columns is enough
+    assert merged.models[0].figures == merged.models[1].figures
+
+
+def test_what_one_of_them_has_learnt_from_judges_none(tagged: tuple[Collection, Rows]) -> None:
+    """Where tags are taken away, more contents are held out: the older model knows some of these."""
+    collection, there = tagged
+    train_model(collection, **OPTIONS)
+    where = places(collection)
+    low = [item for item, place in where.items() if place <= 0.15]
+    tag(collection, {item: [there[item]["kind"]] for item in low[2:]}, None)
+    second = train_model(collection, full=True, **OPTIONS)
+    assert second.facts["held_to"] > 0.15
+    found = compare_models(collection, [1, 2])
+    assert found.items == second.figures["items"] == 2  # and not 5, of which the first one knows 3
+    assert found.told == (
+        "not counted: 3 of the items that are held out now, as one of the models has learnt from them",
+    )
+    tag(collection, {item: [there[item]["kind"]] for item in low[:2]}, None)
+    third = train_model(collection, full=True, **OPTIONS)
+    assert third.figures["before"] is None or third.figures["items"] < 5
+    with pytest.raises(InputError, match="no item with a tag was held out from all of these models"):
+        compare_models(collection, [1, 3])
+
+
+def test_a_correction_would_choose_by_what_it_knows(tagged: tuple[Collection, Rows]) -> None:
+    collection, there = tagged
+    train_model(collection, **OPTIONS)
+    low = [item for item, place in places(collection).items() if place <= 0.15]
+    tag(collection, {item: [there[item]["kind"]] for item in low[2:]}, None)
+    tag(collection, {item: ["few"] for item in list(there)[:3]})
+    learnt = train_model(collection, **OPTIONS)
+    assert (learnt.how, learnt.why) == ("full", "too few tags are left on the items that model 1 never learnt from")
+
+
+def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Rows]) -> None:
+    collection, _ = tagged
+    train_model(collection, **OPTIONS)
+    second = train_model(collection, **OPTIONS | {"describe": "hog", "even_if_worse": True})
+    assert second.figures["before"] is not None  # each by its own rows
+    found = compare_models(collection, [1, 2])
+    assert found.told == ("items are described in different ways: model 1 by colour, model 2 by hog",)
+    assert [one.describe for one in found.models] == ["colour", "hog"]
+    for rows in collection.features.glob("*/*.parquet"):
+        rows.unlink()
+    with model_lock.lock_models(collection), pytest.raises(BusyError):
+        compare_models(collection, [1, 2])
+    assert compare_models(collection, [1, 2]) == found  # described again
+    with model_lock.lock_models(collection):
+        assert compare_models(collection, [1, 2]) == found
+    gone = next(item for item, place in places(collection).items() if place <= 0.15)
+    for rows in collection.features.glob("*/*.parquet"):
+        rows.unlink()
+    (collection.folder / f"{gone - 1:04d}.webp").unlink()
+    less = compare_models(collection, [1, 2])
+    assert less.items == found.items - 1
+    assert less.told[1] == "not counted: 1 of the held-out items, as they cannot be read or are not what was scanned"
+    for rows in collection.features.glob("*/*.parquet"):
+        rows.unlink()
+    for picture in collection.folder.glob("*.webp"):
+        os.utime(picture, (1, 1))
+    with pytest.raises(InputError, match="held-out items can be read as it was scanned; run: wsabie collection scan "):
+        compare_models(collection, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "why"),
+    [
+        ([], "models to compare: none; give two to 8 different ones"),
+        ([1], "models to compare: 1; give two"),
+        ([1, 1], "models to compare: 1, 1; give two"),
+        (list(range(1, 10)), "give two to 8"),
+        ([1, 7], "there is no model 7"),
+        ([1, -1], "there is no model -1"),
+        ([1, 2], "model 2 cannot be used"),
+    ],
+)
+def test_what_cannot_be_compared(two_models: Collection, numbers: list[int], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        compare_models(two_models, numbers)
+
+
+def test_the_way_back_is_a_stack(tagged: tuple[Collection, Rows]) -> None:
+    collection, _ = tagged
+    for _ in range(3):
+        train_model(collection, full=True, **OPTIONS | {"epochs": 1})
+    model_registry.use_model(collection, 1, by="eve")
+    seen = []
+    while (back := model_registry.find_rollback(collection)) is not None:
+        undo_entry(collection.engine, back.entry, by="adam")
+        assert in_use(collection) == back.model
+        seen.append(back.model)
+    assert seen == [3, 2, 1]
+    model_registry.use_model(collection, 3, by="eve")
+    assert model_lifecycle.remove_old_models(collection, 1, by="eve") == [2, 1]
+    assert model_registry.find_rollback(collection) is None  # nobody goes back to a model that is no more
+    assert model_registry.list_removed_models(collection) == [2, 1]
+    with pytest.raises(InputError, match="there is no model 2"):
+        model_registry.read_model(collection, 2)
+
+
+def test_a_first_model_has_no_way_back_and_all_is_new(tagged: tuple[Collection, Rows]) -> None:
+    collection, _ = tagged
+    assert forecast_training(collection) == (300, "full", "there is no model in use yet")
+    train_model(collection, **OPTIONS)
+    assert model_registry.find_rollback(collection) is None
+    out, most = collection.engine.pool.checkedout, []  # type: ignore[attr-defined]
+    event.listen(collection.engine, "checkout", lambda *_: most.append(out()))
+    assert forecast_training(collection)[:2] == (0, "nothing")
+    assert max(most) == 1  # who holds one connection never waits for another
+    tag(collection, {1: ["x"], 2: ["x"]})
+    assert forecast_training(collection) == (2, "corrections", "2 items were decided about since model 1 learnt")
+    train_model(collection, **OPTIONS)
+    assert isinstance(model_registry.find_rollback(collection), Rollback)
+
+
+def test_every_epoch_is_told_and_kept(tagged: tuple[Collection, Rows]) -> None:
+    collection, _ = tagged
+    told: list[Point] = []
+    first = train_model(collection, **OPTIONS, watch=told.append)
+    assert first.facts["curve"] == told
+    assert [point["epoch"] for point in told] == list(range(1, 9))
+    best = max(told, key=lambda point: point["MAP"])
+    assert (first.facts["best_epoch"], first.figures["now"]["MAP"]) == (
+        best["epoch"],
+        pytest.approx(best["MAP"], abs=1e-5),
+    )
+    tag(collection, {item: ["more"] for item in range(1, 10)})
+    told.clear()
+    second = train_model(collection, **OPTIONS | {"epochs": 3}, watch=told.append)
+    assert (second.how, [point["epoch"] for point in told]) == ("corrections", [1, 2, 3])
+    assert model_registry.read_model(collection, 2).facts["curve"] == told
+
+
+def test_a_curve_keeps_its_ends_and_a_bounded_number() -> None:
+    curve = LearningCurve()
+    assert curve.points == []
+    for epoch in range(1, 5001):
+        curve.add({"epoch": epoch})
+        assert curve.points[0]["epoch"] == 1
+        assert curve.points[-1]["epoch"] == epoch
+        assert len(curve.points) <= 200
+    steps = {b["epoch"] - a["epoch"] for a, b in zip(curve.points[:-2], curve.points[1:-1], strict=True)}
+    assert len(steps) == 1  # evenly
+
+
+@pytest.mark.parametrize("epochs", [0, -1, 10_001])
+def test_epochs_that_cannot_be(collection: Collection, epochs: int) -> None:
+    with pytest.raises(InputError, match=f"{epochs} epochs cannot be; give a number from 1 to 10,000"):
+        train_model(collection, by="eve", epochs=epochs)

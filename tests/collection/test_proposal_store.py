@@ -1,0 +1,119 @@
+"""Proposals that are kept: they stay true while labels are merged, renamed and kept apart; on SQLite and PostgreSQL."""
+
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert, update
+from tests.collection.test_proposal_search import kept_apart, merged, scenes, shown, tagged
+
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_write
+from wsabie.collection.db.journal import format_current_time, undo_entry
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.labels import label_edits
+from wsabie.collection.merge_proposals.proposal_store import ProposalStatus, read_proposals, refresh_proposals
+from wsabie.core.errors import InputError
+
+CLEAR = {"Old town": [1], "old-town": [2, 3], "café": [4, 5], "cafe": [], "Tree": [6, 7], "tree": [8], "TREE": []}
+
+ALL = [("Tree", ["tree", "TREE"]), ("café", ["cafe"]), ("old-town", ["Old town"])]
+
+
+def now_shown(found: ProposalStatus) -> list[tuple[str, list[str]]]:
+    return sorted((p.into.name, [label.name for label in p.labels]) for p in found.proposals)
+
+
+def test_before_anybody_looked_there_is_nothing(collection: Collection) -> None:
+    tagged(collection, CLEAR)
+    assert read_proposals(collection) == ProposalStatus(None, 0, False, [])
+
+
+def test_what_is_kept_is_what_was_found(collection: Collection) -> None:
+    languages = {"Möwe": "de", "seagull": "en"}
+    twice = [*range(1, 41, 2), *range(101, 105)]
+    tagged(collection, scenes(Möwe=twice, seagull=twice, **CLEAR), languages)
+    found = refresh_proposals(collection, keep="en")
+    kept = read_proposals(collection)
+    assert kept.proposals == found.proposals
+    assert (kept.kept.found, kept.kept.labels, kept.since) == (found.found, found.labels, 0)  # type: ignore[union-attr]
+    assert ("seagull", ["Möwe"]) in now_shown(kept)
+
+
+def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
+    tagged(collection, CLEAR)
+    refresh_proposals(collection)
+    assert now_shown(read_proposals(collection)) == [
+        ("Tree", ["tree", "TREE"]),
+        ("café", ["cafe"]),
+        ("old-town", ["Old town"]),
+    ]
+    merged(collection, ["Old town"], "old-town")
+    kept_apart(collection, ["café", "cafe"])
+    label_edits.rename_label(collection, "TREE", "Baum", "eve")
+    found = read_proposals(collection)
+    assert now_shown(found) == [("Tree", ["tree", "Baum"])]
+    assert found.since == 3
+    assert {reason.other for reason in found.proposals[0].why} == {"tree", "TREE"}  # as they were called then
+    merged(collection, ["tree"], "Tree")
+    assert now_shown(read_proposals(collection)) == [("Tree", ["Baum"])]
+    for _ in range(4):
+        undo_entry(collection.engine, by="eve")
+    assert now_shown(read_proposals(collection)) == [
+        ("Tree", ["tree", "TREE"]),
+        ("café", ["cafe"]),
+        ("old-town", ["Old town"]),
+    ]
+
+
+def test_what_was_asked_once_is_asked_again(collection: Collection, tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("n02084071\tdog, hound\nn02121620\tcat\n")
+    tagged(collection, {"dog": [1, 2], "hound": [3], "cat": [4]})
+    assert shown(refresh_proposals(collection, knowledge=[words])) == [("dog", ["hound"])]
+    assert shown(refresh_proposals(collection)) == [("dog", ["hound"])]
+    words.unlink()
+    assert "words.txt" in refresh_proposals(collection).not_asked["knowledge"]
+    assert read_proposals(collection).proposals == []
+    with pytest.raises(InputError, match=r"words\.txt"):
+        refresh_proposals(collection, knowledge=[words])
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", "7", '{"schema": 2}', '{"schema": 1}', '{"schema": 1, "links": [[1]]}', "\udcff"]
+)
+def test_a_damaged_file_is_as_none(collection: Collection, content: str) -> None:
+    tagged(collection, CLEAR)
+    refresh_proposals(collection)
+    (collection.place / "proposals.json").write_bytes(content.encode("utf-8", "surrogateescape"))
+    assert read_proposals(collection).kept is None
+    assert len(refresh_proposals(collection).proposals) == 3
+
+
+def test_links_to_labels_that_are_gone_are_left_out(collection: Collection) -> None:
+    tagged(collection, CLEAR)
+    refresh_proposals(collection)
+    path = collection.place / "proposals.json"
+    told = json.loads(path.read_text())
+    told["links"] = [[999, other, reason] for _, other, reason in told["links"]]
+    path.write_text(json.dumps(told))
+    assert read_proposals(collection).proposals == []
+
+
+def test_a_score_is_a_share(collection: Collection) -> None:
+    with pytest.raises(InputError, match="from 0 to 1"):
+        refresh_proposals(collection, least=7)
+
+
+def test_of_a_model_that_came_since_is_told_and_of_none_nothing(collection: Collection) -> None:
+    tagged(collection, CLEAR)
+    assert refresh_proposals(collection).not_asked["model"] == "none was in use"
+    row = {"id": 1, "folder": "m", "made": format_current_time(), "how": "full", "learnt_to": 0, "removed": False}
+    with begin_write(collection.engine) as connection:
+        connection.execute(insert(tables.models).values(**row, in_use=True, facts={}, figures={}))
+    assert read_proposals(collection).other_model
+    refresh_proposals(collection)
+    assert not read_proposals(collection).other_model
+    with begin_write(collection.engine) as connection:
+        connection.execute(update(tables.models).values(in_use=False))
+    assert not read_proposals(collection).other_model

@@ -1,0 +1,79 @@
+"""What is read from a whole catalogue is read once, however many ask for it."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from types import SimpleNamespace
+
+import numpy as np
+from sqlalchemy import Connection, insert
+from tests.collection.test_proposal_search import merged, tagged
+
+from wsabie.collection.db.cache import CatalogueCache
+from wsabie.collection.db.database import begin_read, begin_snapshot, begin_write
+from wsabie.collection.db.journal import begin_entry, format_current_time, read_last_entry
+from wsabie.collection.db.tables import journal, labels
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.labels import label_store
+from wsabie.collection.registry import model_registry
+
+THREADS = 4
+
+
+def test_threads_that_ask_at_once_read_once(collection: Collection) -> None:
+    with begin_entry(collection.engine, "eve", "labels", "made sea") as change:
+        change.add(labels, [{"name": "sea", "language": "", "wordnet": ""}])
+    reads, all_here = [], Barrier(THREADS)
+
+    def read(connection: Connection) -> int:
+        reads.append(connection)
+        time.sleep(0.2)
+        return len(reads)
+
+    known = CatalogueCache(read)
+
+    def ask(_: int) -> int:
+        with begin_read(collection.engine) as connection:
+            all_here.wait()
+            return known(connection)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert list(pool.map(ask, range(THREADS))) == [1] * THREADS
+
+
+def test_functions_called_within_one_state_see_it_and_others_what_is_new(collection: Collection) -> None:
+    def seen() -> tuple[int, int]:
+        with begin_read(collection.engine) as connection:
+            return len(label_store.read_label_names(connection)), read_last_entry(connection)
+
+    with begin_snapshot(collection.engine) as connection:
+        before = seen()
+        with begin_entry(collection.engine, "eve", "labels", "made sea") as change:
+            change.add(labels, [{"name": "sea", "language": "", "wordnet": ""}])
+        assert seen() == before == (len(label_store.read_label_names(connection)), read_last_entry(connection))
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(seen).result()[0] == before[0] + 1
+    assert seen()[0] == before[0] + 1
+    assert seen()[1] > before[1]
+
+
+def test_a_writer_sees_its_own_last_entry(collection: Collection) -> None:
+    with begin_write(collection.engine) as connection:
+        before = read_last_entry(connection)
+        connection.execute(insert(journal).values(at=format_current_time(), by="eve", action="labels", told=""))
+        assert read_last_entry(connection) > before
+
+
+def test_no_thread_finds_the_labels_of_a_model_gone(collection: Collection) -> None:
+    numbers = tagged(collection, {str(n): [] for n in range(200)})
+    annotator = SimpleNamespace(facts={"label_ids": list(numbers.values())})
+    opened = model_registry.LoadedModel(1, collection.place, annotator, None)  # type: ignore[arg-type]
+    with begin_read(collection.engine) as before:
+        model_registry.read_last_entry(before)  # this one goes on seeing what was
+        merged(collection, ["1"], "2")
+        with begin_read(collection.engine) as after, ThreadPoolExecutor(2) as pool:
+
+            def often(connection: Connection) -> list[int]:
+                return [np.unique(opened.labels_now(connection)).size for _ in range(300)]
+
+            assert [set(found) for found in pool.map(often, [before, after])] == [{200}, {199}]

@@ -1,0 +1,112 @@
+"""Search by words: labels, other names, what files know of words; each on both databases."""
+
+import pytest
+from PIL import Image
+
+from wsabie.collection.annotations.item_tagging import tag_items
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.labels.label_edits import rename_label, set_label_parent
+from wsabie.collection.labels.label_enrichment import enrich_labels
+from wsabie.collection.scan.scanner import scan_collection
+from wsabie.collection.search.query_parsing import LabelKnowledge
+from wsabie.collection.search.text_search import SearchResult, search_items
+from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
+
+TAGS = {"a": "car;red", "b": "bicycle", "c": "wheel;red", "d": "ship", "e": "car;ship", "f": "light wheel"}
+
+
+@pytest.fixture
+def tagged(collection: Collection) -> Collection:
+    """Six pictures with tags of vehicles."""
+    lines = ["file_name,labels"]
+    for number, (name, tags) in enumerate(TAGS.items()):
+        Image.new("RGB", (8, 8), (40 * number, 0, 0)).save(collection.folder / f"{name}.png")
+        lines.append(f"{name}.png,{tags}")
+    (collection.folder / "metadata.csv").write_text("\n".join(lines))
+    scan_collection(collection, by="eve")
+    return collection
+
+
+@pytest.fixture
+def meanings() -> LabelKnowledge:
+    known = KnowledgeGraph()
+    for kind in ("car", "bicycle"):
+        known.relate("is-a", kind, "wheeled vehicle")
+    known.add("car", ["car", "motorcar"])
+    known.relate("part-of", "wheel", "car")
+    return LabelKnowledge(known, "kinds")
+
+
+def told(answer: SearchResult) -> list[tuple[str, str]]:
+    """Files of each group with its reason."""
+    letters = dict(enumerate(sorted(TAGS), 1))
+    return [(group.why, "".join(sorted(letters[hit.item] for hit in group.hits))) for group in answer.groups]
+
+
+def test_an_item_is_to_fit_all_words_but_any_label_of_a_word(tagged: Collection, meanings: LabelKnowledge) -> None:
+    assert told(search_items(tagged, "car"))[0] == ("tagged 'car'", "ae")
+    assert told(search_items(tagged, "car red"))[0] == ("tagged 'car' and 'red'", "a")
+    assert told(search_items(tagged, "car -ship"))[0] == ("tagged 'car'", "a")
+    found = search_items(tagged, "Wheeled Vehicle", meanings=meanings)
+    assert found.meaning.said == ["'Wheeled Vehicle' is no label, but there are 2 below it: car, bicycle"]
+    assert told(found) == [
+        ("tagged 'Wheeled Vehicle'", "abe"),
+        ("kinds: part of car", "c"),
+    ]
+    assert {hit.item: hit.label for hit in found.groups[0].hits} == {1: "car", 2: "bicycle", 5: "car"}
+
+
+def test_what_is_not_wanted_can_be_a_word_that_stands_above_labels(
+    tagged: Collection, meanings: LabelKnowledge
+) -> None:
+    found = search_items(tagged, 'ship -"wheeled vehicle"', meanings=meanings)
+    assert told(found)[0] == ("tagged 'ship'", "d")
+    assert sorted(found.meaning.unwanted.values()) == ["bicycle", "car"]
+
+
+def test_more_words_together_come_before_fewer(tagged: Collection, meanings: LabelKnowledge) -> None:
+    assert told(search_items(tagged, "light wheel", meanings=meanings))[0] == ("tagged 'light wheel'", "f")
+    known = meanings.knowledge
+    known.relate("is-a", "ship", "red car")  # known as two words, of which each is a label
+    assert search_items(tagged, "red car", meanings=LabelKnowledge(known, "k")).meaning.wanted.popitem()[1] == "ship"
+    assert told(search_items(tagged, '"red" car', meanings=LabelKnowledge(known, "k")))[0][1] == "a"
+
+
+def test_labels_that_differ_in_case_alone_are_told_apart(tagged: Collection) -> None:
+    tag_items(tagged, [6], accept=["Car"], by="eve")
+    assert told(search_items(tagged, "Car"))[0] == ("tagged 'Car'", "f")
+    assert told(search_items(tagged, "car"))[0] == ("tagged 'car'", "ae")
+    both = search_items(tagged, "CAR")
+    assert (told(both)[0], both.meaning.said) == (("tagged 'CAR'", "aef"), ["'CAR' is 'car' or 'Car'"])
+
+
+def test_what_is_rejected_is_in_no_group(tagged: Collection) -> None:
+    rename_label(tagged, "light wheel", "limousine", by="eve")
+    set_label_parent(tagged, "limousine", "car", by="eve")
+    assert told(search_items(tagged, "car"))[1] == ("'limousine' is a kind of 'car'", "f")
+    tag_items(tagged, [6], reject=["car"], by="eve")
+    assert len(told(search_items(tagged, "car"))) == 1
+
+
+def test_parts_and_other_names_come_from_what_files_know(tagged: Collection, meanings: LabelKnowledge) -> None:
+    found = search_items(tagged, "motorcar", meanings=meanings)
+    assert found.meaning.said == ["'motorcar' is another name of 'car'"]
+    assert told(found)[:2] == [("tagged 'car'", "ae"), ("kinds: part of car", "c")]
+
+
+def test_a_synset_of_a_label_is_what_it_means(tagged: Collection, meanings: LabelKnowledge) -> None:
+    known = meanings.knowledge
+    known.add("n7", ["barrow"], "a cart")
+    with pytest.raises(UnknownLabelError, match="no label 'barrow'"):
+        search_items(tagged, "barrow", meanings=meanings)
+    enrich_labels(tagged, known, "eve", table={"ship": "n7"})
+    assert told(search_items(tagged, "barrow", meanings=meanings))[0][1] == "de"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"), [("plane", UnknownLabelError), ("", InputError), ("-car", InputError), ("x" * 1001, InputError)]
+)
+def test_what_means_nothing_is_told(tagged: Collection, meanings: LabelKnowledge, text: str, error: type) -> None:
+    with pytest.raises(error):
+        search_items(tagged, text, meanings=meanings)

@@ -1,0 +1,30 @@
+"""Errors are caught by the kind of mistake, and print as one sentence."""
+
+from copy import copy  # as processes hand it on
+
+import pytest
+
+from wsabie.core import errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "also"),
+    [
+        (errors.InputError, ValueError),
+        (errors.DivergenceError, FloatingPointError),
+        (errors.UnknownLabelError, KeyError),
+        (errors.ModelFolderError, Exception),
+    ],
+)
+def test_every_error_is_ours_and_the_languages(kind: type[Exception], also: type[Exception]) -> None:
+    error = kind("there is no label 'x'; did you mean 'y'?")
+    assert isinstance(error, errors.WsabieError)
+    assert isinstance(error, also)
+    assert str(error) == "there is no label 'x'; did you mean 'y'?"
+
+
+def test_a_sentence_for_those_who_ask_a_service_is_kept_between_processes() -> None:
+    error = errors.InputError("there is no model; run: wsabie train", served="there is no model")
+    assert str(error) == "there is no model; run: wsabie train"
+    assert copy(error).served == "there is no model"
+    assert errors.UnknownLabelError("x").served == ""

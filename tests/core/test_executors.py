@@ -1,0 +1,120 @@
+"""Work in this process and in others gives the same, in order, a few items at a time."""
+
+import operator
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from wsabie.core.errors import WsabieError
+from wsabie.core.executors import ProcessExecutor, SerialExecutor, WorkerError
+
+
+def test_results_keep_the_order_of_the_items():
+    for executor in (SerialExecutor(), ProcessExecutor(2), ProcessExecutor(2, local_seconds=0)):
+        assert list(executor.map(abs, range(-9, 0))) == list(range(9, 0, -1))
+        assert list(executor.map_with(operator.add, [7], ([i] for i in range(9)))) == [[7, i] for i in range(9)]
+
+
+@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(2), ProcessExecutor(2, local_seconds=0)])
+def test_only_a_few_items_are_taken_ahead(executor):
+    taken = []
+    results = executor.map(abs, (taken.append(i) or i for i in range(100)))
+    assert next(results) == 0
+    assert len(taken) <= 4
+    if hasattr(results, "close"):
+        results.close()
+
+
+@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(1), ProcessExecutor(1, local_seconds=0)])
+def test_errors_come_out(executor):
+    with pytest.raises(ZeroDivisionError):
+        list(executor.map_with(divmod, 1, [1, 0]))
+
+
+def test_a_worker_has_one_thread_and_a_killed_one_is_told():
+    assert list(ProcessExecutor(1, local_seconds=0).map(os.getenv, ["OMP_NUM_THREADS"])) == ["1"]
+    with pytest.raises(WorkerError, match="killed, perhaps for want of memory; run again with fewer workers"):
+        list(ProcessExecutor(1, local_seconds=0).map(os._exit, [9]))
+    assert issubclass(WorkerError, WsabieError)
+
+
+def test_closing_early_does_not_wait_for_everything():
+    begun = time.monotonic()
+    results = ProcessExecutor(1, local_seconds=0).map(time.sleep, [0.01] + [0.2] * 500)
+    next(results)
+    results.close()
+    assert time.monotonic() - begun < 30
+
+
+SCRIPT = """
+import os, sys, time
+import numpy as np
+from threadpoolctl import threadpool_info
+from wsabie.core.executors import ProcessExecutor
+
+def threads(shared, item):
+    return max(library["num_threads"] for library in threadpool_info())
+
+def wait(shared, item):
+    os.write(1, b"%d\\n" % os.getpid())  # in one piece
+    time.sleep(100)
+
+if __name__ == "__main__":
+    executor = ProcessExecutor(2, local_seconds=float(sys.argv[2]))
+    print(list(executor.map_with(globals()[sys.argv[1]], np.ones(3), range(4))))
+"""
+
+
+def start(folder: Path, job: str, after: float = 0, **environment: str) -> "subprocess.Popen[str]":
+    (folder / "job.py").write_text(SCRIPT)
+    command = [sys.executable, folder / "job.py", job, str(after)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
+
+
+def test_work_begins_here_and_goes_on_in_processes_after_a_while():
+    here = os.getpid()
+    assert set(ProcessExecutor(2, local_seconds=60).map(_process, range(20))) == {here}
+    found = list(ProcessExecutor(2, local_seconds=0.1).map(_process, range(20)))
+    begun = found.count(here)
+    assert begun in (1, 2)
+    assert found[:begun] == [here] * begun
+
+
+def _process(item: int) -> int:
+    time.sleep(0.06)
+    return os.getpid()
+
+
+def test_libraries_that_come_with_the_shared_arrays_have_one_thread_too(tmp_path):
+    """They are loaded before a worker could say so in its environment."""
+    process = start(tmp_path, "threads", OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
+    assert process.communicate(timeout=60)[0] == "[1, 1, 1, 1]\n"
+    here = start(tmp_path, "threads", 60, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
+    assert here.communicate(timeout=60)[0] == "[1, 1, 1, 1]\n", "and so it has where work begins"
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    process = start(tmp_path, "wait")
+    workers = [int(process.stdout.readline()) for _ in range(2)]
+    process.kill()
+    try:
+        rest, _ = process.communicate(timeout=20)  # ends when nobody holds the other end: parent and workers are gone
+        assert (rest, process.returncode) == ("", -signal.SIGKILL)
+    except subprocess.TimeoutExpired:
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        pytest.fail("the workers live on")
+
+
+def test_where_no_process_can_be_started_this_one_does_it_all(monkeypatch, caplog):
+    def refuse(*_, **options):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", refuse)
+    assert list(ProcessExecutor(2, local_seconds=0).map(operator.neg, range(5))) == [0, -1, -2, -3, -4]
+    assert "this process does it all" in caplog.text

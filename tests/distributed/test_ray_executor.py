@@ -1,0 +1,266 @@
+"""Maps on a cluster of two nodes give what this process gives, in order, a few items at a time, whatever is lost."""
+
+import operator
+import os
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wsabie.core.errors import InputError
+from wsabie.core.executors import SerialExecutor, WorkerError
+from wsabie.distributed import ray_cluster as module
+from wsabie.distributed import ray_executor
+from wsabie.distributed.ray_executor import RayExecutor
+from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.extractor_registry import create_extractor
+from wsabie.io.recognition import open_source
+from wsabie.io.records import Item, ItemList
+from wsabie.samples import get_sample_path
+
+ray = pytest.importorskip("ray", reason="ray is needed for work on many machines (extra wsabie[ray])")
+
+
+class Functions:
+    """What workers do; classes travel by value, functions of a test's module would not be found there."""
+
+    @staticmethod
+    def slow(shared: float, item: int) -> tuple[int, str]:
+        time.sleep(shared)
+        return item, ray.get_runtime_context().get_node_id()
+
+    @staticmethod
+    def refuse(item: int) -> int:
+        raise InputError(f"item {item} is bad; leave it out", served="leave it out")
+
+    @staticmethod
+    def text(shared: Path, item: object) -> str:
+        return shared.read_text()
+
+    @staticmethod
+    def end(item: int) -> int:
+        os._exit(9)
+
+    @staticmethod
+    def add(shared: np.ndarray, item: int) -> np.ndarray:
+        shared += item  # as a function may that thinks it has its own
+        shared -= item
+        return shared + item
+
+    @staticmethod
+    def unpacked(shared: list[int], item: int) -> int:
+        return id(shared)
+
+
+ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture(scope="module")
+def pictures() -> ItemList:
+    """160 emoji."""
+    source = open_source(get_sample_path("emoji"))
+    return ItemList(source.path, [item for item, _ in zip(source, range(160), strict=False)])
+
+
+def test_results_keep_the_order_of_the_items(nodes):
+    assert list(nodes.map(abs, range(-99, 0))) == list(range(99, 0, -1))
+    assert list(nodes.map_with(operator.add, [7], ([i] for i in range(9)))) == [[7, i] for i in range(9)]
+    assert list(nodes.map(abs, [])) == []
+
+
+def test_both_nodes_work(nodes):
+    seen = set()
+    results = nodes.map_with(Functions.slow, 0.1, range(200))
+    while len(seen) < 2:  # or the results come to their end
+        seen.add(next(results)[1])
+    results.close()
+
+
+def test_only_a_few_items_are_taken_ahead(nodes):
+    taken = []
+    results = nodes.map(abs, (taken.append(i) or i for i in range(100)))
+    assert next(results) == 0
+    assert len(taken) <= 4
+    results.close()
+    assert len(taken) <= 4
+
+
+def test_errors_come_out_as_they_were_raised(nodes):
+    with pytest.raises(InputError) as found:
+        list(nodes.map(Functions.refuse, [3]))
+    assert type(found.value) is InputError
+    assert (str(found.value), found.value.served) == ("item 3 is bad; leave it out", "leave it out")
+    with pytest.raises(ZeroDivisionError):
+        list(nodes.map_with(divmod, 1, [1, 0]))
+
+
+def test_what_is_shared_is_unpacked_once_and_can_be_written(nodes):
+    shared = np.zeros(100_000)  # an array of this size would be read only
+    found = list(nodes.map_with(Functions.add, shared, range(4)))
+    assert [array[0] for array in found] == [0, 1, 2, 3]
+    found[0][0] = 7.0
+    assert len(set(nodes.map_with(Functions.unpacked, [1], range(40)))) <= 2
+
+
+def named(name: str) -> Any:
+    """A job that was put."""
+    return SimpleNamespace(name=name, hex=lambda: name)
+
+
+def test_jobs_in_turns_are_unpacked_once(monkeypatch):
+    taken: list[str] = []
+    monkeypatch.setattr(ray_executor, "_job_cache", {})
+    monkeypatch.setattr(ray_executor, "disable_blas_threads", lambda: None)
+    monkeypatch.setattr(ray, "get", lambda job: taken.append(job.name) or [job.name])
+    for name in ("describe 1", "rank", "describe 2", "rank", "describe 3", "rank", "describe 3", "describe 1"):
+        assert ray_executor._unpack_job(named(name)) == [name]
+    assert taken == ["describe 1", "rank", "describe 2", "describe 3", "describe 1"]
+    assert len(ray_executor._job_cache) == 2
+
+
+def test_relative_paths_begin_where_this_process_works(nodes, tmp_path, monkeypatch):
+    """Workers stay in the folder of `ray start`."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text(name)
+        monkeypatch.chdir(tmp_path / name)
+        assert set(nodes.map(Path.read_text, [Path("a")] * 20)) == {name}
+        assert set(nodes.map_with(Functions.text, Path("a"), range(20))) == {name}
+
+
+def test_jobs_in_turns_may_be_of_several_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ray_executor, "_job_cache", {})
+    monkeypatch.setattr(ray_executor, "disable_blas_threads", lambda: None)
+    monkeypatch.setattr(ray, "get", lambda job: (Functions.text, Path("a")))
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text(name)
+    turns = ["one", "two", "one"]
+    assert [ray_executor._run_item([named(name), tmp_path / name], 0) for name in turns] == turns
+
+
+@pytest.mark.parametrize("where", ["shared", "item", "within"])
+def test_a_relative_path_is_refused_on_a_node_without_its_folder(where, tmp_path, monkeypatch):
+    gone, there = tmp_path / "gone", tmp_path / "a"
+    there.write_text("here")
+    monkeypatch.setattr(ray_executor, "_job_cache", {})
+    monkeypatch.setattr(ray_executor, "disable_blas_threads", lambda: None)
+    paths = {name: Path("a") if name == where else there for name in ("shared", "item", "within")}
+    monkeypatch.setattr(ray, "get", lambda job: (lambda shared, item: shared.read_text(), paths["shared"]))
+    item = [{"x": Item("i", paths["within"], ())}, paths["item"], np.zeros(9)]
+    with pytest.raises(InputError, match=f"^a begins in the folder {gone}, which the node .* or give absolute paths$"):
+        ray_executor._run_item([named("job"), gone], item)
+
+
+def test_absolute_paths_want_no_folder(tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("here")
+    monkeypatch.setattr(ray_executor, "_job_cache", {})
+    monkeypatch.setattr(ray_executor, "disable_blas_threads", lambda: None)
+    monkeypatch.setattr(ray, "get", lambda job: (Functions.text, tmp_path / "a"))
+    assert [ray_executor._run_item([named("job"), tmp_path / "gone"], tmp_path) for _ in range(2)] == ["here", "here"]
+
+
+def test_a_map_that_is_left_when_the_cluster_has_ended_starts_no_other(monkeypatch):
+    def cancel(_: object) -> None:
+        raise AssertionError("RayExecutor would start a cluster")
+
+    work = SimpleNamespace(remote=lambda job, item: item)
+    ended = {"put": id, "remote": lambda **_: lambda _: work, "get": abs, "cancel": cancel}
+    ended |= {"cluster_resources": lambda: {"CPU": 1}, "is_initialized": lambda: False}
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(**ended))
+    results = object.__new__(RayExecutor).map(abs, range(-9, 0))
+    assert next(results) == 9
+    results.close()
+
+
+def test_workers_compute_on_one_thread(nodes):
+    assert list(nodes.map(os.getenv, ["OPENBLAS_NUM_THREADS"])) == ["1"]
+
+
+def test_an_item_that_kills_its_workers_is_told(nodes, monkeypatch):
+    monkeypatch.setattr("wsabie.distributed.ray_executor.RETRIES", 1)
+    with pytest.raises(WorkerError, match="lost an item 2 times"):
+        list(nodes.map(Functions.end, [0]))
+    assert list(nodes.map(abs, [-1])) == [1]
+
+
+@pytest.mark.parametrize("named", ["terms", "colour", "textons,hog"])
+def test_descriptions_are_those_of_one_process(nodes, pictures, named):
+    given: dict[str, Any] = {"terms": {"n_terms": 300}}.get(named, {})
+    given = given or ({"n_textons": 16} if "textons" in named else {})
+    here, there = (create_extractor(named, **given).fit(pictures, executor=run) for run in (SerialExecutor(), nodes))
+    assert here.fingerprint() == there.fingerprint()
+    same(here, pictures, nodes, augment=1)
+
+
+def same(wanted: FeatureExtractor, pictures: ItemList, run: RayExecutor, augment: int = 0) -> None:
+    bad = ItemList(pictures.path, [*pictures, Item("bad", b"no picture", ("x",))])
+    here = list(wanted.iterate(bad, augment=augment))
+    there = list(wanted.iterate(bad, executor=run, augment=augment))
+    assert [one.id for one in here] == [one.id for one in there]
+    for one, two in zip(here, there, strict=True):
+        np.testing.assert_array_equal(one.indices, two.indices)
+        np.testing.assert_array_equal(one.values, two.values)
+        assert (one.values.dtype, one.indices.dtype) == (two.values.dtype, two.indices.dtype)
+
+
+def test_a_lost_node_changes_nothing(cluster, nodes, pictures):
+    third = cluster.add_node(num_cpus=1)
+    wanted = create_extractor("colour").fit(pictures)
+    here = list(wanted.describe((item,) for item in pictures))
+    results = wanted.describe(((item,) for item in pictures), executor=nodes)
+    there = [next(results) for _ in range(20)]
+    cluster.remove_node(third, allow_graceful=False)
+    there += results
+    assert [batch[0][0].id for batch in there] == [batch[0][0].id for batch in here]
+    for (one,), (two,) in zip(here, there, strict=True):
+        np.testing.assert_array_equal(one[0].values, two[0].values)
+
+
+def test_work_under_way_on_a_lost_node_is_done_elsewhere(cluster, nodes):
+    third = cluster.add_node(num_cpus=1)
+    lost, results, found = third.node_id, nodes.map_with(Functions.slow, 0.3, range(60)), []
+    for item, node in results:
+        found.append((item, node))
+        if node == lost:  # it works; a busy machine takes its time to start a worker there
+            break
+    assert len(found) < 50
+    cluster.remove_node(third, allow_graceful=False)
+    found += results
+    assert [item for item, _ in found] == list(range(60))
+    assert lost not in {node for _, node in found[-6:]}
+
+
+def test_a_node_that_joins_takes_part(cluster, nodes, monkeypatch):
+    monkeypatch.setattr("wsabie.distributed.ray_executor._RECOUNT_SECONDS", 0.2)
+    results = nodes.map_with(Functions.slow, 0.2, range(60))
+    next(results)
+    third = cluster.add_node(num_cpus=1)
+    assert third.node_id in {node for _, node in results}
+    cluster.remove_node(third)
+
+
+def test_a_path_that_a_node_cannot_read_is_refused(nodes, tmp_path):
+    module.check_paths_on_nodes([tmp_path, tmp_path / "will" / "be"])
+    with tmp_path.joinpath("a").open("w") as file:
+        os.dup2(file.fileno(), 901)
+        own = Path("/proc/self/fd/901")  # is there in this process alone
+        with pytest.raises(InputError, match=r"901 cannot be read on the node .*; put it on a file system that all"):
+            module.check_paths_on_nodes([tmp_path, own])
+        os.close(901)
+
+
+def test_other_versions_are_refused(nodes, monkeypatch):
+    monkeypatch.setattr("wsabie.__version__", "0.0.0")
+    with pytest.raises(InputError, match=r"has other software than this process: wsabie .* and here wsabie 0.0.0 on"):
+        module._refuse_other_versions()
+
+
+def test_a_process_works_with_one_cluster(nodes):
+    with pytest.raises(InputError, match="works with the Ray cluster 127"):
+        RayExecutor("local")

@@ -1,0 +1,126 @@
+"""How steps are joined: by hand, and what holds for any of them."""
+
+import numpy as np
+import pytest
+
+from wsabie.distributed import table_deltas
+from wsabie.distributed.table_deltas import DeltaSum, apply_deltas, compute_deltas, copy_tables, count_bytes
+
+
+@pytest.fixture(autouse=True)
+def whole_steps(monkeypatch):
+    """What is said of joined steps holds for all of them."""
+    monkeypatch.setattr(table_deltas, "OUTER", 1.0)
+
+
+def test_of_the_steps_of_several_workers_a_share_is_made(monkeypatch):
+    monkeypatch.setattr(table_deltas, "OUTER", 0.5)
+    assert joined([3, 4], [0, 0]) == [1.5, 2]
+    assert joined([3, 4]) == [3, 4]  # there is no other
+
+
+def given(moved):
+    """A worker's steps in a table."""
+    start = np.zeros(np.shape(moved), np.float32)
+    return compute_deltas({"t": np.array(moved, np.float32)}, {"t": start}, back=True)
+
+
+def joined(*moved, start=None):
+    """The table of one row after these steps."""
+    table = np.zeros((1, len(moved[0])), np.float32) if start is None else np.array([start], np.float32)
+    together = DeltaSum({"t": table})
+    for step in moved:
+        together.add(given([step]))
+    together.join({"t": table})
+    return table[0].tolist()
+
+
+def test_steps_in_one_direction_are_averaged_by_the_updates_behind_them():
+    """3 updates and 1 of the same u: (3 * 3u + 1 * 1u) / (3 + 1)."""
+    assert joined([3, 0], [1, 0]) == [(3 * 3 + 1 * 1) / (3 + 1), 0]
+    assert joined([2, 0], [2, 0], [2, 0]) == [2, 0]
+
+
+def test_steps_of_one_worker_alone_are_whole():
+    assert joined([3, 4], [0, 0]) == [3, 4]
+    assert joined([3, 4], start=[1, 1]) == [4, 5]
+
+
+def test_steps_that_have_nothing_to_do_with_each_other_are_all_kept():
+    assert joined([1, 0, 0], [0, 2, 0], [0, 0, 3]) == [1, 2, 3]
+
+
+def test_steps_against_each_other_cancel():
+    assert joined([1, 0], [-1, 0]) == [0, 0]
+
+
+def test_what_is_between_lies_between():
+    """At 60 degrees: |S|^2 = 3, Q = 2, so that two thirds of the sum are left."""
+    a, b = np.array([1, 0]), np.array([0.5, 3**0.5 / 2])
+    assert joined(a, b) == pytest.approx((a + b) / 1.5, abs=1 / 64)
+
+
+def test_a_table_of_numbers_is_rows_of_one():
+    bias = np.zeros(3, np.float32)
+    together = DeltaSum({"t": bias})
+    together.add(given([1, 0, 2]))
+    together.add(given([0, 0, 2]))
+    together.join({"t": bias})
+    assert bias.tolist() == [1, 0, 2]
+
+
+def test_drift_is_the_distance_from_the_mean():
+    """Two that went 2 and 0 along the first axis from (0, 3): each is 1 from the mean; the table was 3 long."""
+    table = np.array([[0, 3]], np.float32)
+    together = DeltaSum({"t": table})
+    together.add(given([[2, 0]]))
+    together.add(given([[0, 0]]))
+    assert together.join({"t": table}) == pytest.approx(1 / 3)
+    assert table.tolist() == [[2, 3]]
+    assert together.n == 0
+    assert together.join({"t": table}) == 0  # begun anew
+
+
+def test_only_rows_that_moved_travel():
+    few = given([[0, 0], [2, 3], [0, 0], [0, 0]])
+    assert few["t"].rows.tolist() == [1]
+    assert count_bytes(few) == 4 + 4 + 2
+    assert count_bytes({"t": np.zeros((4, 2), np.float32)}) == 32
+
+
+def test_what_is_rounded_off_goes_with_the_next_steps():
+    """0.005 beside 1 is less than half of a 64th: it goes when it has come together."""
+    own, before, shared, known = ({"t": np.zeros((1, 2), np.float32)} for _ in range(4))
+    together, seen = DeltaSum(shared), set()
+    for _ in range(100):
+        own["t"] += np.array([[1, 0.005]], np.float32)
+        together.add(compute_deltas(own, before, back=True))
+        together.join(shared)
+        apply_deltas(own, before, compute_deltas(shared, known, back=False))
+        seen.add(float(before["t"][0, 1]))
+    np.testing.assert_allclose(own["t"], [[100, 0.5]], atol=1e-3)
+    np.testing.assert_allclose(shared["t"], [[100, 0.5]], atol=0.02)
+    assert 1 < len(seen) < 50
+
+
+def test_all_have_the_same_tables_bit_for_bit_and_keep_what_they_have_not_given():
+    rng = np.random.default_rng(0)
+    shared = {"t": rng.standard_normal((20, 5)).astype(np.float32), "u": np.zeros(4, np.float32)}
+    known, workers = copy_tables(shared), [(copy_tables(shared), copy_tables(shared)) for _ in range(3)]
+    together = DeltaSum(shared)
+    for _ in range(10):
+        for own, before in workers:
+            for table in own.values():
+                table += 0.1 * rng.standard_normal(table.shape).astype(np.float32)
+            together.add(compute_deltas(own, before, back=True))
+        together.join(shared)
+        news = compute_deltas(shared, known, back=False)
+        for own, before in workers:
+            apply_deltas(own, before, news)
+            for name in shared:
+                np.testing.assert_array_equal(before[name], known[name])
+                np.testing.assert_allclose(own[name], shared[name], atol=0.02)
+    own, before = workers[0]
+    left = own["t"] - before["t"]
+    apply_deltas(own, before, copy_tables({"t": known["t"] + 1}))
+    np.testing.assert_allclose(own["t"] - before["t"], left, atol=1e-6)

@@ -1,0 +1,104 @@
+"""Hierarchical precision: values worked by hand, the paper's loop written out, ties as the mean over all orders."""
+
+from itertools import combinations, pairwise, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from wsabie.core.errors import InputError
+from wsabie.evaluation.score_evaluation import evaluate_scores
+from wsabie.vocabulary.hierarchy import Hierarchy
+
+KINDS = Hierarchy(
+    [("toad", "amphibian"), ("frog", "amphibian"), ("amphibian", "animal"), ("dog", "animal"), ("oak", "tree")]
+)
+LABELS = ["toad", "frog", "dog", "oak"]
+
+
+def measured(scores, Y, hops, ks, exclude=None):
+    found = evaluate_scores([(0, np.atleast_2d(scores))], Y, ks=ks, hops=hops, exclude=exclude)
+    return [float(found.per_row[f"hp@{k}"][0]) for k in ks], [found.ceilings[f"hp@{k}"] for k in ks]
+
+
+def test_a_row_worked_by_hand():
+    """Toad and frog are two hops apart, toad and dog three; no hop leads to the oak."""
+    hops = KINDS.hops(LABELS)
+    assert hops.around([0], 4).tolist()[:3] == [0, 2, 3]
+    values, highest = measured([0.1, 0.3, 0.2, 0.9], np.array([0]), hops, (1, 2, 3, 4))
+    assert values == pytest.approx([0, 1 / 2, 2 / 3, 3 / 4])
+    assert highest == pytest.approx([1, 1, 1, 3 / 4])
+
+
+def test_a_label_that_the_hierarchy_does_not_know_is_near_to_itself():
+    hops = KINDS.hops([*LABELS, "submarine"])
+    assert hops.known().tolist() == [True] * 4 + [False]
+    values, highest = measured([0.1, 0.3, 0.2, 0.4, 0.9], np.array([4]), hops, (1, 2))
+    assert (values, highest) == ([1, 1 / 2], [1, 1 / 2])
+
+
+def test_rings_are_of_candidates():
+    """Without the frog the ring of the dog is needed for two."""
+    values, _ = measured([0.1, 0.9, 0.8, 0.7], np.array([0]), KINDS.hops(LABELS), (2,), csr_matrix([[0, 1, 0, 0]]))
+    assert values == [1 / 2]
+
+
+def test_rings_are_whole_and_around_all_true_labels():
+    hops = Hierarchy([(name, "animal") for name in "abcd"] + [("z", "stone")]).hops(list("abcdz"))
+    values, highest = measured([0, 0.1, 0.9, 0.8, 0.7], np.array([0]), hops, (2,))
+    assert (values, highest) == ([1], [1])  # c and d, of the set a b c d
+    both, _ = measured([0.1, 0.2, 0.9, 0.3, 0.8], csr_matrix([[1, 0, 0, 0, 1]]), hops, (2,))
+    assert both == [1 / 2]  # a and z are two
+
+
+def test_words_stand_for_all_their_concepts():
+    kinds = Hierarchy([("c1", "bird"), ("c2", "machine"), ("heron", "bird"), ("forklift", "machine")])
+    kinds.also_called("c1", ["crane"])
+    kinds.also_called("c2", ["crane"])
+    assert kinds.hops(["crane", "heron", "forklift"]).around([0], 3).tolist() == [0, 2, 2]
+
+
+def rings(true, k, distance, candidates):
+    """The paper's loop, with an end where nothing more can be reached."""
+    found, hop = set(), 0
+    while len(found) < k and hop <= len(distance):
+        found |= {y for y in candidates if min(distance[t][y] for t in true) == hop}
+        hop += 1
+    return found
+
+
+@st.composite
+def problems(draw):
+    n = draw(st.integers(2, 5))
+    edges = draw(st.lists(st.sampled_from(list(combinations(range(n + 2), 2))), max_size=7))
+    true = draw(st.sets(st.integers(0, n - 1), min_size=1, max_size=2))
+    scores = draw(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=n, max_size=n))
+    return n, edges, sorted(true), np.array(scores), draw(st.integers(1, n))
+
+
+@given(problems())
+def test_is_the_mean_over_all_orders_of_ties(problem):
+    n, edges, true, scores, k = problem
+    distance = np.full((n + 2, n + 2), 99)
+    np.fill_diagonal(distance, 0)
+    for a, b in edges:
+        distance[a, b] = distance[b, a] = 1
+    for via in range(n + 2):
+        distance = np.minimum(distance, distance[:, [via]] + distance[[via]])
+    correct = rings(true, k, distance, range(n))
+    orders = [o for o in permutations(range(n)) if all(scores[a] >= scores[b] for a, b in pairwise(o))]
+    expected = np.mean([len(correct & set(order[:k])) / k for order in orders])
+    Y = np.zeros((1, n), int)
+    Y[0, true] = 1
+    names = [f"thing {i}" for i in range(n + 2)]
+    hops = Hierarchy((names[a], names[b]) for a, b in edges).hops(names[:n])
+    values, highest = measured(scores, csr_matrix(Y), hops, (k,))
+    assert values[0] == pytest.approx(expected, abs=1e-6)
+    assert highest[0] == pytest.approx(min(k, len(correct)) / k)
+
+
+def test_hops_of_other_labels_are_refused():
+    with pytest.raises(InputError, match="hops are between 4 labels but there are 2"):
+        measured([0.1, 0.2], np.array([0]), KINDS.hops(LABELS), (1,))

@@ -1,0 +1,311 @@
+"""Sounds as rows: real speech in several formats, rates and channels, pieces, and what cannot be read."""
+
+import io
+import wave
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.executors import ProcessExecutor
+from wsabie.features.audio import audio_extractor, audio_words
+from wsabie.features.audio.audio_extractor import REASONS, AudioDecoder, EncodedAudio
+from wsabie.features.audio.audio_words import AudioCodebooks, MfccWords, SaiWords
+from wsabie.features.base.codebook import Codebook
+from wsabie.features.extractor_registry import create_extractor, load_extractor
+from wsabie.features.images.image_decoder import UnreadableItemError
+from wsabie.io.records import Item, ItemList
+from wsabie.storage.rejects import Rejects
+
+soundfile = pytest.importorskip("soundfile", reason="soundfile decodes")
+KINDS = (MfccWords, SaiWords)
+
+
+def spoken(data_dir: Path, takes: range = range(4), digits: range = range(3)) -> ItemList:
+    """Spoken digits of two speakers, with the digit and the speaker as labels."""
+    folder = data_dir / "fsdd" / "recordings"
+    names = [(d, who, n) for d in digits for who in ("george", "theo") for n in takes]
+    return ItemList(
+        folder, [Item(f"{d}_{w}_{n}", folder / f"{d}_{w}_{n}.wav", (str(d), w)) for d, w, n in names], "sounds"
+    )
+
+
+def as_wav(samples: Any, rate: int = 8_000) -> bytes:
+    """16 bits, one channel, by Python's own writer."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(rate)
+        out.writeframes((np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes())
+    return file.getvalue()
+
+
+def encoded(samples: Any, rate: int, kind: str) -> bytes:
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format=kind)
+    return file.getvalue()
+
+
+def hum(seconds: float, rate: int = 8_000, seed: int = 0) -> Any:
+    rng, t = np.random.default_rng(seed), np.arange(round(seconds * rate)) / rate
+    return 0.2 * np.sin(2 * np.pi * rng.uniform(100, 1000) * t) + 0.02 * rng.standard_normal(len(t))
+
+
+def hums(n: int = 6) -> ItemList:
+    return ItemList(Path("here"), [Item(f"hum {i}", as_wav(hum(1, seed=i)), ("hum",)) for i in range(n)], "sounds")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_counts_every_part(kind: Any) -> None:
+    source = hums()
+    rows = kind(50).fit(source).transform(source)
+    parts = {MfccWords: 101, SaiWords: 50 * 28}[kind]  # frames; images times boxes
+    assert np.asarray(rows.X.sum(axis=1)).ravel().tolist() == [parts] * 6
+    assert rows.counts
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saved_and_loaded_it_gives_the_same_rows(kind: Any, tmp_path: Path) -> None:
+    source = hums()
+    learnt = kind(60, weighting="tfidf").fit(source)
+    learnt.save(tmp_path / "words")
+    again = load_extractor(tmp_path / "words")
+    assert type(again) is kind
+    assert again.fingerprint() == learnt.fingerprint()
+    assert (again.transform(source).X != learnt.transform(source).X).nnz == 0
+    lengths = np.sqrt(learnt.transform(source).X.power(2).sum(axis=1))
+    assert np.asarray(lengths) == pytest.approx(1)
+
+
+def test_processes_give_the_same_rows() -> None:
+    source = hums(40)
+    alone = create_extractor("mfcc,sai").fit(source)
+    two = ProcessExecutor(2, local_seconds=0)
+    many = create_extractor("mfcc,sai").fit(source, executor=two)
+    rows = many.transform(source, executor=two)
+    assert many.fingerprint() == alone.fingerprint()
+    assert (rows.X != alone.transform(source).X).nnz == 0
+
+
+@pytest.mark.parametrize("ending", ["FLAC", "OGG", "MP3", "AIFF"])
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_formats_sound_alike(ending: str, in_memory: bool, tmp_path: Path) -> None:
+    samples, file = hum(2, 16_000), tmp_path / "a\udcff.sound"  # a name that is no text
+    content = encoded(samples, 16_000, ending)
+    file.write_bytes(content)
+    (found,) = EncodedAudio(content if in_memory else file, 60).pieces(16_000)
+    n = len(samples)
+    if ending in ("FLAC", "AIFF"):
+        assert found == pytest.approx(samples, abs=1e-4)
+    else:
+        assert np.corrcoef(found[:n], samples)[0, 1] > 0.98
+
+
+def test_channels_are_averaged_and_rates_changed() -> None:
+    mono, file = hum(1, 44_100), io.BytesIO()
+    soundfile.write(file, np.stack([mono, np.zeros_like(mono)], axis=1), 44_100, format="WAV", subtype="FLOAT")
+    (found,) = EncodedAudio(file.getvalue(), 60).pieces(22_050)
+    assert len(found) == pytest.approx(22_050, abs=2)
+    t = np.arange(1000, 20_000) / 22_050
+    frequency = np.random.default_rng(0).uniform(100, 1000)
+    expected = 0.1 * np.sin(2 * np.pi * frequency * t)
+    assert np.corrcoef(found[1000:20_000], expected)[0, 1] > 0.98
+    assert found[1000:20_000].std() == pytest.approx(expected.std(), rel=0.1)
+
+
+@pytest.mark.parametrize("rate", [8_000, 11_025])
+def test_pieces_are_the_whole(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = as_wav(hum(3))
+    (whole,) = EncodedAudio(content, 60).pieces(rate)
+    monkeypatch.setattr(audio_extractor, "PIECE_SECONDS", 0.7)
+    monkeypatch.setattr(audio_extractor, "_BLOCK", 1000)
+    pieces = list(EncodedAudio(content, 60).pieces(rate))
+    assert [len(piece) for piece in pieces[:-1]] == [round(0.7 * rate)] * 4
+    assert np.concatenate(pieces) == pytest.approx(whole, abs=1e-5)
+
+
+@pytest.mark.parametrize("rate", [8_000, 11_025])
+def test_what_comes_too_late_is_not_heard(rate: int) -> None:
+    content = as_wav(hum(3))
+    (first,) = EncodedAudio(content, 1.5).pieces(rate)
+    (whole,) = EncodedAudio(content, 60).pieces(rate)
+    assert len(first) == round(1.5 * rate)
+    assert first[:-100] == pytest.approx(whole[: len(first) - 100], abs=1e-4)
+
+
+def test_a_crumb_at_the_end_is_no_piece() -> None:
+    assert [len(piece) for piece in EncodedAudio(as_wav(hum(30.005)), 60).pieces(8_000)] == [240_000]
+
+
+def test_words_are_counted_after_shift_and_scale() -> None:
+    """Of two columns, each with a dictionary: (x - 1) * 2 is 0, 4 and 0, 8."""
+    dictionaries = (Codebook(np.float32([[0], [4]])), Codebook(np.float32([[0], [5], [9]])))
+    words = AudioCodebooks(np.float32([1, 1]), np.float32([2, 2]), dictionaries)
+    assert words.counts(np.float32([[1, 1], [3, 5]])).tolist() == [1, 1, 1, 0, 1]
+
+
+def test_boxes_share_the_words() -> None:
+    assert SaiWords(56).fit(hums()).n_features_ == 56  # 28 boxes at 8,000 samples a second
+    assert SaiWords(2).fit(hums()).n_features_ == 28
+
+
+def test_words_are_learnt_from_the_first_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ItemList(Path("here"), [Item("two", as_wav(np.concatenate([hum(1), hum(1, seed=9)])), ())], "sounds")
+    first = ItemList(Path("here"), [Item("one", as_wav(hum(1)), ())], "sounds")
+    monkeypatch.setattr(audio_words, "_LEARNT_SECONDS", 1.0)
+    one, two = (MfccWords(9).fit(each).words_.dictionaries[0].centres for each in (first, source))
+    assert np.array_equal(one, two)
+
+
+def test_the_rate_is_the_median_of_the_collection() -> None:
+    source = hums(3)
+    other = Item("high", as_wav(hum(1, 44_100), 44_100), ())
+    assert MfccWords(20).fit(source).rate_ == 8_000
+    assert MfccWords(20).fit(ItemList(Path("here"), [other], "sounds")).rate_ == 22_050
+    assert MfccWords(20, rate=16_000).fit(source).rate_ == 16_000
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "empty file"),
+        (b"no sound at all", "not a sound"),
+        (as_wav(hum(1))[:40], "not a sound"),
+        (as_wav(hum(1))[: 44 + 2 * 1_480], "damaged sound"),
+        (as_wav(hum(0.01)), "too short"),
+        (Path("nowhere.wav"), "unreadable file"),
+        (Path(), "unreadable file"),
+    ],
+)
+def test_what_cannot_be_heard_is_listed(content: bytes | Path, reason: str) -> None:
+    source = hums(5)
+    learnt = MfccWords(20).fit(source)
+    rejects = Rejects()
+    rows = learnt.transform(
+        ItemList(Path("here"), [*source.items, Item("bad", content, ())], "sounds"), rejects=rejects
+    )
+    assert len(rows) == 5
+    assert [(where, why) for where, why, _ in rejects.listed] == [("bad", reason)]
+    assert reason in REASONS
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e20])
+def test_samples_that_are_no_numbers_are_refused(value: float) -> None:
+    samples, file = hum(1), io.BytesIO()
+    samples[4000] = value
+    soundfile.write(file, samples, 8_000, format="WAV", subtype="FLOAT")
+    with pytest.raises(UnreadableItemError, match="no finite samples"):
+        list(EncodedAudio(file.getvalue(), 60).pieces(8_000))
+
+
+def test_many_channels_are_refused() -> None:
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros((800, 33)), 8_000, format="WAV")
+    with pytest.raises(UnreadableItemError, match="too many channels"):
+        list(EncodedAudio(file.getvalue(), 60).pieces(8_000))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"rate": None},
+        {"rate": np.array([0])},
+        {"centres": None},
+        {"centres": np.zeros(5, np.float32)},
+        {"sizes": np.array([3])},
+        {"sizes": np.zeros(0, np.int64)},
+        {"scale": np.ones(3, np.float32)},
+        {"idf": np.ones(3, np.float32)},
+    ],
+)
+def test_a_damaged_folder_is_refused(kind: Any, damage: dict[str, Any]) -> None:
+    parts = kind(60).fit(hums()).to_parts()
+    tensors = {name: array for name, array in {**parts.tensors, **damage}.items() if array is not None}
+    with pytest.raises(ModelFolderError):
+        kind.from_parts(replace(parts, tensors=tensors))
+
+
+def test_numbers_of_numpy_are_parameters() -> None:
+    assert MfccWords(np.int64(9), rate=np.int64(8_000)).fit(hums(2)).fingerprint() == (
+        MfccWords(9, rate=8_000).fit(hums(2)).fingerprint()
+    )
+
+
+@pytest.mark.parametrize("max_seconds", [60, 0.5])
+@pytest.mark.parametrize("kind", ["WAV", "WAVEX", "RF64", "W64", "AIFF", "AU", "CAF"])
+def test_a_truncated_sound_is_damaged_however_little_of_it_is_heard(kind: str, max_seconds: float) -> None:
+    content = encoded(hum(2), 8_000, kind)
+    assert sum(map(len, EncodedAudio(content, max_seconds).pieces(8_000))) == min(2, max_seconds) * 8_000
+    with pytest.raises(UnreadableItemError, match="damaged sound"):
+        list(EncodedAudio(content[: int(0.9 * len(content))], max_seconds).pieces(8_000))
+
+
+@pytest.mark.parametrize("end", [44, 44 + 2, 44 + 2 * 1_480])
+def test_how_much_of_a_truncated_wav_is_there_is_told(end: int) -> None:
+    with pytest.raises(UnreadableItemError, match=f"{end - 44:,} bytes of 16,000 are there"):
+        EncodedAudio(as_wav(hum(1))[:end], 60).native_rate()
+
+
+@pytest.mark.parametrize("stated", [0xFFFFFFFF, 0x7FFFF000, 16_000 + 36])
+def test_a_wav_from_a_pipe_or_a_careless_writer_is_whole(stated: int) -> None:
+    """Who writes into a pipe does not know the length; others count a header."""
+    content = as_wav(hum(1))
+    (found,) = EncodedAudio(content[:40] + stated.to_bytes(4, "little") + content[44:], 60).pieces(8_000)
+    assert len(found) == 8_000
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"n_terms": 0}, "n_terms is 0"),
+        ({"weighting": "idf"}, "weighting is 'idf'"),
+        ({"rate": 10}, "rate is 10"),
+        ({"max_seconds": 0}, "max_seconds is 0"),
+    ],
+)
+def test_mistakes_get_one_sentence(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        MfccWords(**options).fit(hums(2))
+
+
+def test_pictures_are_not_listened_to_and_sounds_not_looked_at() -> None:
+    with pytest.raises(InputError, match="mfcc describes sounds and here holds pictures; describe them as terms"):
+        MfccWords().fit(ItemList(Path("here"), []))
+    with pytest.raises(InputError, match="colour describes pictures and here holds sounds; describe them as mfcc"):
+        create_extractor("colour").fit(hums(1))
+    with pytest.raises(InputError, match="names descriptions of pictures and of sounds"):
+        create_extractor("mfcc,colour")
+    with pytest.raises(InputError, match="sounds have no further views"):
+        MfccWords(20).fit(hums(2)).transform(hums(2), augment=1)
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "soxr", None)
+    with pytest.raises(
+        InputError, match=r"sounds need soxr, which is not installed; run: pip install 'wsabie\[audio\]'"
+    ):
+        MfccWords().fit(hums(2))
+
+
+@pytest.mark.parametrize("named", ["mfcc", "sai", "mfcc,sai"])
+def test_digits_and_speakers_are_told_apart(named: str, data_dir: Path) -> None:
+    """By nearest neighbours of takes 0 to 2 for take 3: 3 digits of 2 speakers, of which chance finds a sixth."""
+    source = spoken(data_dir)
+    learnt = create_extractor(named).fit(source)
+    rows = learnt.transform(source)
+    X = rows.X.log1p() if rows.counts else rows.X
+    X = X.multiply(1 / np.sqrt(X.power(2).sum(axis=1))).tocsr()
+    last = np.array([name.endswith("_3") for name in rows.ids])
+    near = np.asarray((X[last] @ X[~last].T).todense().argmax(axis=1)).ravel()
+    Y = rows.Y.toarray()
+    assert (Y[last] == Y[~last][near]).all(axis=1).mean() > 0.8
+
+
+def test_listeners_travel_to_workers() -> None:
+    (heard,) = AudioDecoder(5.0).looks(Item("a", b"x", ()))
+    assert heard == EncodedAudio(b"x", 5.0)

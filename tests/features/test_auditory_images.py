@@ -1,0 +1,119 @@
+"""Stabilised images of sounds whose pitch is known, and the boxes that they are cut into."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.reference.cochlea import filter_samples
+
+from wsabie.core.arrays import Float32
+from wsabie.features.audio.auditory_images import (
+    BOX_FEATURES,
+    COLUMNS,
+    ROWS,
+    AuditoryImageConfig,
+    compute_auditory_images,
+    compute_channel_frequencies,
+    design_filter_cascade,
+    extract_box_features,
+    list_boxes,
+)
+
+RATE = 16_000
+PLAN = AuditoryImageConfig(RATE)
+
+
+def clicks(hertz: float, seconds: float = 0.5) -> Float32:
+    samples = np.zeros(round(seconds * RATE), np.float32)
+    samples[np.arange(0, len(samples), RATE / hertz).astype(int)] = 0.5
+    return samples
+
+
+def harmonics(hertz: float, which: range, seconds: float = 0.5) -> Float32:
+    t = np.arange(round(seconds * RATE)) / RATE
+    return sum(0.1 * np.cos(2 * np.pi * k * hertz * t) for k in which).astype(np.float32)  # type: ignore[union-attr]
+
+
+def last_image(samples: Float32, plan: AuditoryImageConfig = PLAN) -> Float32:
+    *_, last = compute_auditory_images(samples, plan)
+    return np.array(last)
+
+
+def ridge(samples: Float32, low: float = 60.0, high: float = 500.0) -> float:
+    """Hertz of the lag at which all channels together are strongest."""
+    profile = last_image(samples).sum(0)
+    lags = np.arange(int(RATE / high), int(RATE / low))
+    return RATE / float(lags[np.argmax(profile[lags])])
+
+
+@pytest.mark.parametrize("hertz", [80.0, 100.0, 125.0, 160.0, 200.0, 320.0])
+def test_the_ridge_of_clicks_stands_at_their_period(hertz: float) -> None:
+    assert ridge(clicks(hertz), low=hertz / 1.5) == pytest.approx(hertz, rel=0.02)
+
+
+@pytest.mark.parametrize("hertz", [100.0, 150.0, 210.0])
+@pytest.mark.parametrize("which", [range(1, 20), range(3, 20)], ids=["all", "without the fundamental"])
+def test_the_ridge_of_harmonics_stands_at_their_period(hertz: float, which: range) -> None:
+    assert ridge(harmonics(hertz, which), low=hertz / 1.5) == pytest.approx(hertz, rel=0.02)
+
+
+@pytest.mark.parametrize("hertz", [200.0, 440.0, 1000.0, 3000.0])
+def test_a_tone_is_loudest_in_its_channel(hertz: float) -> None:
+    loudest = compute_channel_frequencies(PLAN)[np.argmax(last_image(harmonics(hertz, range(1, 2))).mean(1))]
+    assert loudest == pytest.approx(hertz, rel=0.35)
+
+
+def test_a_channel_answers_most_to_frequencies_near_its_poles() -> None:
+    impulse = np.zeros(2048)
+    impulse[0] = 1
+    response = np.abs(np.fft.rfft(filter_samples(impulse, design_filter_cascade(PLAN)), axis=1))
+    peaks = np.argmax(response, axis=1) * RATE / 2048
+    middle = slice(5, 45)
+    assert peaks[middle] == pytest.approx(compute_channel_frequencies(PLAN)[middle], rel=0.35)
+    assert (np.diff(peaks) <= 0).all()
+
+
+def test_noise_has_no_ridge() -> None:
+    noise = 0.1 * np.random.default_rng(0).standard_normal(2 * RATE).astype(np.float32)
+    flat, peaked = (last_image(sound).sum(0) for sound in (noise, clicks(100, 2)))
+    beyond = slice(40, None)
+    assert flat[beyond].max() / flat[beyond].mean() < 2
+    assert peaked[beyond].max() / peaked[beyond].mean() > 4
+
+
+def test_an_image_every_hop_of_which_the_last_is_filled_up() -> None:
+    found = [image.shape for image in compute_auditory_images(np.ones(1 + 3 * PLAN.hop_samples, np.float32), PLAN)]
+    assert found == [(len(compute_channel_frequencies(PLAN)), PLAN.n_lags)] * 4
+
+
+@given(st.sampled_from([8_000, 11_025, 16_000, 22_050, 44_100]), st.integers(1, 3000), st.integers(0, 2**32 - 1))
+def test_every_sound_has_finite_images(rate: int, n: int, seed: int) -> None:
+    loud = np.random.default_rng(seed).choice(np.array([-1, 0, 1], np.float32), n)
+    for image in compute_auditory_images(loud, AuditoryImageConfig(rate)):
+        assert np.isfinite(image).all()
+        assert (image >= 0).all()
+
+
+@given(st.integers(1, 120), st.integers(0, 5))
+def test_boxes_lie_within_an_image_and_see_all_of_it(n_channels: int, power: int) -> None:
+    n_lags = COLUMNS << power
+    cut = list_boxes(n_channels, n_lags)
+    if n_channels < ROWS:
+        assert cut == ()
+        return
+    seen = np.zeros((n_channels, n_lags), bool)
+    for box in cut:
+        assert box.top + box.height <= n_channels
+        seen[box.top : box.top + box.height, : box.width] = True
+    assert seen.all()
+
+
+def test_boxes_by_hand() -> None:
+    """A box of the size of its description keeps its means; one twice as wide those of pairs of lags."""
+    stack = np.random.default_rng(0).random((2, ROWS, 2 * COLUMNS)).astype(np.float32)
+    found = extract_box_features(stack)
+    assert found.shape == (2, 2, BOX_FEATURES)
+    assert found[0, 0, :COLUMNS] == pytest.approx(stack[0, :, :COLUMNS].mean(0))
+    assert found[0, 0, COLUMNS:] == pytest.approx(stack[0, :, :COLUMNS].mean(1))
+    assert found[1, 1, :COLUMNS] == pytest.approx(stack[1].mean(0).reshape(-1, 2).mean(1))
+    assert found[1, 1, COLUMNS:] == pytest.approx(stack[1].mean(1))

@@ -1,0 +1,68 @@
+"""k-means finds what is there, and a block goes to its nearest centre."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wsabie.core.errors import InputError
+from wsabie.features.base import codebook as module
+from wsabie.features.base.codebook import Codebook, learn_codebook
+
+
+def blobs(n=600, centres=6, spread=0.02, seed=0):
+    draw = np.random.default_rng(seed)
+    means = draw.normal(size=(centres, 5))
+    which = draw.integers(0, centres, n)
+    return (means[which] + spread * draw.normal(size=(n, 5))).astype(np.float32), which
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 30), st.integers(0, 2**32 - 1))
+def test_assigns_the_nearest_centre(n_terms, n, seed):
+    draw = np.random.default_rng(seed)
+    centres, blocks = draw.normal(size=(n_terms, 7)), draw.normal(size=(n, 7))
+    distances = ((blocks[:, None] - centres) ** 2).sum(axis=2)
+    terms = Codebook(centres.astype(np.float32)).assign(blocks.astype(np.float32))
+    assert terms.dtype == np.int32
+    np.testing.assert_allclose(distances[np.arange(n), terms], distances.min(axis=1), rtol=1e-4, atol=1e-5)
+
+
+def test_tiles_do_not_change_the_result(monkeypatch):
+    blocks, _ = blobs()
+    found = learn_codebook(blocks, 50, seed=1)
+    whole = found.assign(blocks)
+    monkeypatch.setattr(module, "_TILE", 50 * 7)
+    np.testing.assert_array_equal(found.assign(blocks), whole)
+
+
+def test_finds_the_blobs():
+    blocks, which = blobs()
+    error = [
+        ((blocks - found.centres[found.assign(blocks)]) ** 2).sum(axis=1).mean()
+        for found in (learn_codebook(blocks, 12, passes=passes) for passes in (1, 2, 8))
+    ]
+    assert error[0] >= error[1] >= error[2]
+    terms = learn_codebook(blocks, 12, passes=8).assign(blocks)
+    for term in np.unique(terms):
+        assert len(np.unique(which[terms == term])) == 1
+
+
+def test_the_seed_decides():
+    blocks, _ = blobs()
+    first, again, other = (learn_codebook(blocks, 20, seed=s).centres for s in (3, 3, 4))
+    assert first.tobytes() == again.tobytes()
+    assert first.tobytes() != other.tobytes()
+
+
+def test_equal_blocks_count_once():
+    blocks, _ = blobs()
+    many = np.concatenate([blocks, np.repeat(blocks[:1], 5000, axis=0)])
+    np.testing.assert_array_equal(learn_codebook(many, 20).centres, learn_codebook(blocks, 20).centres)
+
+
+def test_as_many_terms_as_distinct_blocks():
+    blocks = np.eye(5, dtype=np.float32).repeat(3, axis=0)
+    assert sorted(learn_codebook(blocks, 5).assign(np.eye(5, dtype=np.float32)).tolist()) == list(range(5))
+    with pytest.raises(InputError, match="5 distinct blocks, fewer than the 6 visual terms"):
+        learn_codebook(blocks, 6)

@@ -1,0 +1,93 @@
+"""Several descriptions in one row, and the names by which they are asked for."""
+
+import numpy as np
+import pytest
+
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.features.composite_extractors import ConcatenatedFeatures
+from wsabie.features.extractor_registry import create_extractor, restore_extractor
+from wsabie.features.images.colour_histograms import ColourHistograms
+from wsabie.features.images.hog import HogFeatures
+from wsabie.features.images.visual_words import VisualWords
+from wsabie.storage.model_folder import ModelState
+
+
+@pytest.mark.parametrize("balance", ["length", "mass"])
+def test_parts_stand_side_by_side_and_none_drowns_the_others(collection, terms, balance):
+    parts = (terms, ColourHistograms(scales=1), HogFeatures())
+    rows = ConcatenatedFeatures(parts, balance).transform(collection)
+    first = 0
+    for part in parts:
+        found = rows.X[:, first : first + part.n_features_].toarray()
+        first += part.n_features_
+        alone = part.transform(collection).X.toarray().astype(np.float64)
+        if balance == "mass":
+            expected = alone / alone.sum(axis=1, keepdims=True)
+        else:
+            expected = np.log1p(alone) / np.linalg.norm(np.log1p(alone), axis=1, keepdims=True)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-9)
+    assert first == rows.X.shape[1]
+
+
+def test_each_part_keeps_its_size(collection):
+    mixed = ConcatenatedFeatures([ColourHistograms(size=16, scales=1), HogFeatures(size=40)])
+    small, large = ColourHistograms(size=16, scales=1), HogFeatures(size=40)
+    found = mixed.transform(collection, augment=1).X
+    alone = [part.transform(collection, augment=1).X for part in (small, large)]
+    assert [(found[:, : small.n_features_] > 0).nnz, (found[:, small.n_features_ :] > 0).nnz] == [X.nnz for X in alone]
+
+
+def test_parts_look_alike(collection):
+    with pytest.raises(InputError, match="hog and colour differ in one of crop, max_pixels, seed"):
+        ConcatenatedFeatures([ColourHistograms(), HogFeatures(crop=0.5)]).fit(collection)
+    with pytest.raises(InputError, match="two descriptions or more"):
+        ConcatenatedFeatures([HogFeatures()])
+    with pytest.raises(InputError, match="balance is 'equal'"):
+        ConcatenatedFeatures([ColourHistograms(), HogFeatures()], "equal").fit(collection)
+
+
+def test_options_go_to_the_parts_that_know_them():
+    both = create_extractor("terms, hog", size=64, n_terms=50, seed=3, balance="mass")
+    assert both.name == "terms,hog"
+    assert [part.size for part in both.parts] == [64, 64]
+    assert both.parts[0].n_terms == 50
+    assert both.seed == 3
+    assert isinstance(create_extractor(), VisualWords)
+
+
+@pytest.mark.parametrize(
+    ("named", "options", "sentence"),
+    [
+        ("terms,colours", {}, "no description called 'colours'; did you mean 'colour'?"),
+        ("hog,hog", {}, "names hog twice"),
+        (" , ", {}, "no description is named; choose from terms"),
+        ("onnx", {}, "write onnx:FILE"),
+        ("hog:a", {}, "write onnx:FILE"),
+        ("hog", {"n_terms": 9}, "terms is no option of hog"),
+        ("hog", {"balance": "mass"}, "balance weighs descriptions"),
+    ],
+)
+def test_names_that_mean_nothing(named, options, sentence):
+    with pytest.raises(InputError, match=sentence.replace("?", r"\?")):
+        create_extractor(named, **options)
+
+
+def test_another_dictionary_is_told_by_what_differs(terms):
+    with pytest.raises(InputError, match="was made with n_terms 60 and not 50; delete it"):
+        terms.refuse_other(VisualWords(50), "here", "delete it")
+    both = ConcatenatedFeatures([terms, HogFeatures()])
+    with pytest.raises(InputError, match="made with terms n_terms 60 and not 50; x"):
+        both.refuse_options({"n_terms": 50, "size": 256}, "here", "x")
+    with pytest.raises(InputError, match="made with no n_textons; x"):
+        both.refuse_options({"n_textons": 50}, "here", "x")
+    with pytest.raises(InputError, match="made with describe terms,hog and not terms"):
+        both.refuse_other(terms, "here", "x")
+    both.refuse_other(ConcatenatedFeatures([VisualWords(60), HogFeatures()]), "here", "x")
+
+
+def test_a_folder_of_something_else():
+    with pytest.raises(ModelFolderError, match="nothing that describes pictures"):
+        restore_extractor(ModelState("annotator", {}, {}))
+    parts = HogFeatures().to_parts()
+    with pytest.raises(ModelFolderError, match="another version of wsabie"):
+        restore_extractor(ModelState(parts.kind, {**parts.config, "descriptor": 99}, {}))

@@ -1,0 +1,180 @@
+"""What decoding takes is known before, is shared, and is refused where it is too much; headers decode nothing."""
+
+import io
+import json
+import re
+import struct
+import subprocess
+import sys
+import threading
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, features
+
+from wsabie.core.memory_budget import ITEM_MEMORY
+from wsabie.features.images import image_decoder as decoding
+from wsabie.features.images.image_decoder import UnreadableItemError, decode_image, read_header
+from wsabie.io.images.avif import inspect_avif
+
+MEASURE = """
+import json, sys
+from pathlib import Path
+from wsabie.features.images import image_decoder as decoding
+
+def resident(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
+
+estimates, estimate = [], decoding.estimate_decoding_bytes
+decoding.estimate_decoding_bytes = lambda *given, **named: estimates.append(estimate(*given, **named)) or estimates[-1]
+paths = [Path(name) for name in sys.argv[1:]]
+for path in paths:  # libraries are loaded
+    decoding.decode_image(path, size=64)
+figures = {}
+for path in paths:
+    Path("/proc/self/clear_refs").write_text("5")
+    before = resident("VmRSS")
+    decoding.decode_image(path)
+    figures[path.name] = resident("VmHWM") - before, estimates[-1]
+print(json.dumps(figures))
+"""
+SIDE = 1600
+KINDS = {
+    "grey16.png": ("I;16", {}),
+    "rgba.png": ("RGBA", {}),
+    "palette.png": ("P", {"transparency": 0}),
+    "progressive.jpg": ("RGB", {"progressive": True, "subsampling": 0}),
+    "plain.jpg": ("RGB", {}),
+    "cmyk.jpg": ("CMYK", {"progressive": True}),
+    "float.tif": ("F", {"compression": "tiff_adobe_deflate"}),
+    "strip.tif": ("RGB", {"compression": "tiff_lzw", "tiffinfo": {278: SIDE}}),
+    "jpeg.tif": ("RGB", {"compression": "jpeg", "tiffinfo": {278: SIDE // 8 * 8}}),
+    "alpha.tif": ("RGBA", {}),
+    "whole.webp": ("RGBA", {"lossless": True}),
+    "lossy.webp": ("RGB", {}),
+    "moving.gif": ("P", {}),
+    "a.bmp": ("RGB", {}),
+    "a.pgm": ("I;16", {}),
+}
+
+
+def test_the_estimate_bounds_what_the_system_measures(tmp_path):
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("this system does not tell the peak of memory")
+    kinds = KINDS | ({"a.avif": ("RGB", {"speed": 10})} if features.check("avif") else {})
+    for name, (mode, options) in kinds.items():
+        Image.new(mode, (SIDE, SIDE)).save(tmp_path / name, **options)
+    words = [sys.executable, "-c", MEASURE, *(str(tmp_path / name) for name in kinds)]
+    figures = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+    assert figures.keys() == kinds.keys()
+    assert {name: both for name, both in figures.items() if both[0] > both[1]} == {}
+
+
+def refused(content, **options):
+    with pytest.raises(UnreadableItemError) as caught:
+        decode_image(content, **options)
+    return caught.value
+
+
+def encoded(image, kind, **options):
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def test_a_picture_above_the_limit_is_refused_before_it_is_decoded(monkeypatch):
+    content = encoded(Image.new("RGB", (3000, 3000)), "PNG")
+    monkeypatch.setattr(Image.Image, "load", None)
+    monkeypatch.setenv("WSABIE_LIMITS", "picture_bytes=2e7")
+    verdict = refused(content)
+    assert verdict.reason == decoding.TOO_LARGE
+    assert "at most 20,000,000 are allowed" in verdict.detail
+    assert re.search(r'WSABIE_LIMITS="picture_bytes=\d+"', verdict.detail)
+
+
+def test_threads_decode_when_their_share_is_free(monkeypatch):
+    content, most = encoded(Image.new("RGBA", (1000, 1000)), "WEBP", lossless=True), []
+    need = 20_000_000 + (24 << 20) + (6 << 20)
+    monkeypatch.setenv("WSABIE_LIMITS", f"picture_bytes={2 * need}")
+    shrink = decoding.shrink_image
+    monkeypatch.setattr(decoding, "shrink_image", lambda *given: most.append(ITEM_MEMORY.used) or shrink(*given))
+    threads = [threading.Thread(target=decode_image, args=(content,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(most) == 8
+    assert max(most) <= 2 * need
+    assert ITEM_MEMORY.used == 0
+
+
+# ---- headers, and what stands beside a picture
+
+
+def chunk(name, body):
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
+def png(*, before=b"", after=b"", side=40):
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side // 2, 8, 0, 0, 0, 0))
+    data = chunk(b"IDAT", zlib.compress(bytes((side + 1) * (side // 2))))
+    return b"\x89PNG\r\n\x1a\n" + head + before + data + after + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_a_header_tells_how_a_png_lies_and_decodes_nothing(place, monkeypatch):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    content = png(**{place: chunk(b"eXIf", exif.tobytes()[6:])})
+    assert decoding.decode_with_size(content).width == 20
+    monkeypatch.setattr(Image.Image, "load", None)
+    assert read_header(io.BytesIO(content)) == (20, 40, None)
+    assert read_header(io.BytesIO(png())) == (40, 20, None)
+
+
+def test_chunks_without_end_are_refused():
+    assert decode_image(png(after=chunk(b"teSt", b"") * 100)).shape == (20, 40, 3)
+    for place in ("before", "after"):
+        assert "chunks" in refused(png(**{place: chunk(b"teSt", b"") * 10_001})).detail
+    assert "EXIF" in refused(png(before=chunk(b"eXIf", bytes(2 << 20)))).detail
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("big", [False, True])
+def test_strips_without_end_are_refused(order, big):
+    entry = struct.pack(order + ("HHQQ" if big else "HHII"), 273, 4, 1 << 21, 8)
+    head = struct.pack(order + "HHHQ", 43, 8, 0, 16) if big else struct.pack(order + "HI", 42, 8)
+    count = struct.pack(order + ("Q" if big else "H"), 1)
+    content = (b"II" if order == "<" else b"MM") + head + count + entry
+    assert "numbers in entry 273" in refused(content.ljust(64, b"\0")).detail
+
+
+def test_exif_without_end_is_refused():
+    content = encoded(Image.new("L", (8, 8)), "JPEG")
+    segment = b"\xff\xe1\xff\xfeExif\0\0" + bytes(0xFFFE - 8)
+    assert decode_image(content[:2] + segment + content[2:]).shape == (8, 8, 3)
+    assert "bytes of EXIF" in refused(content[:2] + segment * 17 + content[2:]).detail
+
+
+@pytest.mark.skipif(not features.check("avif"), reason="this Pillow was built without AVIF")
+@pytest.mark.parametrize("frames", [1, 2])
+def test_avif_counts_what_is_drawn_and_not_what_is_stated(frames):
+    more = [Image.new("RGB", (640, 480), "red")] * (frames - 1)
+    content = encoded(Image.new("RGB", (640, 480)), "AVIF", save_all=True, append_images=more)
+    assert inspect_avif(io.BytesIO(content)) == 640 * 480
+    stated = content.replace(b"ispe\0\0\0\0" + struct.pack(">II", 640, 480), b"ispe\0\0\0\0" + struct.pack(">II", 8, 8))
+    assert inspect_avif(io.BytesIO(stated)) == 640 * 480
+
+
+def test_tiles_give_what_the_whole_picture_gives():
+    """Scaled at once by Pillow, and a tile at a time: the same bits."""
+    draw = np.random.default_rng(0)
+    for width, height in ((1500, 1301), (2_100_000, 2), (700, 3)):
+        image = Image.fromarray(draw.integers(0, 256, (height, width, 4), np.uint8), "RGBA")
+        target = decoding.compute_scaled_size(width, height, 96)
+        small = image.resize(target, Image.Resampling.BILINEAR, reducing_gap=2.0)
+        white = Image.alpha_composite(Image.new("RGBA", target, "white"), small).convert("RGB")
+        assert np.array_equal(decoding.shrink_image(image, 96), white)

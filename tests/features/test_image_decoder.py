@@ -1,0 +1,341 @@
+"""Every format and mode comes out right; every broken file is refused with its reason."""
+
+import contextlib
+import io
+import logging
+import os
+import resource
+import struct
+import threading
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, features
+
+from wsabie.core.errors import InputError
+from wsabie.features.images.image_decoder import REASONS, UnreadableItemError, decode_image, decode_with_size
+
+RED, GREEN, BLUE, WHITE = (230, 20, 10), (20, 220, 40), (10, 30, 200), (255, 255, 255)
+
+
+def quarters(width=64, height=32):
+    """Red upper left, green upper right, blue lower left, white lower right."""
+    image = Image.new("RGB", (width, height), WHITE)
+    image.paste(RED, (0, 0, width // 2, height // 2))
+    image.paste(GREEN, (width // 2, 0, width, height // 2))
+    image.paste(BLUE, (0, height // 2, width // 2, height))
+    return image
+
+
+def encoded(image, kind, **options):
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def corners(pixels):
+    h, w = pixels.shape[:2]
+    return [tuple(int(v) for v in pixels[y, x]) for y in (h // 4, 3 * h // 4) for x in (w // 4, 3 * w // 4)]
+
+
+needs_avif = pytest.mark.skipif(not features.check("avif"), reason="this Pillow was built without AVIF")
+
+
+def near(found, wanted, tolerance=12):
+    return np.abs(np.array(found, int) - np.array(wanted, int)).max() <= tolerance
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("JPEG", {"quality": 95, "subsampling": 0}),
+        ("PNG", {}),
+        ("WEBP", {"lossless": True}),
+        ("GIF", {}),
+        ("TIFF", {}),
+        ("TIFF", {"compression": "tiff_lzw"}),
+        ("BMP", {}),
+        ("PPM", {}),
+        pytest.param("AVIF", {"quality": 95, "subsampling": "4:4:4"}, marks=needs_avif),
+    ],
+)
+def test_reads_each_format(kind, options):
+    pixels = decode_image(encoded(quarters(), kind, **options))
+    assert pixels.shape == (32, 64, 3)
+    assert pixels.dtype == np.uint8
+    assert near(corners(pixels), [RED, GREEN, BLUE, WHITE])
+
+
+def test_reads_a_file_as_its_bytes(tmp_path):
+    content = encoded(quarters(), "JPEG")
+    (tmp_path / "a.jpg").write_bytes(content)
+    assert np.array_equal(decode_image(tmp_path / "a.jpg"), decode_image(content))
+
+
+@pytest.mark.parametrize(("mode", "wanted"), [("P", [RED, GREEN, BLUE, WHITE]), ("CMYK", [RED, GREEN, BLUE, WHITE])])
+def test_reads_palette_and_cmyk(mode, wanted):
+    image = quarters().convert(mode) if mode == "CMYK" else quarters().quantize(8)
+    kind = "TIFF" if mode == "CMYK" else "PNG"
+    assert near(corners(decode_image(encoded(image, kind))), wanted)
+
+
+def test_reads_cmyk_jpeg():
+    content = encoded(quarters().convert("CMYK"), "JPEG", quality=95)
+    assert Image.open(io.BytesIO(content)).mode == "CMYK"
+    assert near(corners(decode_image(content)), [RED, GREEN, BLUE, WHITE], 25)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA"])
+def test_reads_grey(mode):
+    image = Image.new("L", (8, 8), 255)
+    image.paste(0, (0, 0, 4, 8))
+    pixels = decode_image(encoded(image.convert(mode), "PNG"))
+    assert corners(pixels) == [(0, 0, 0), WHITE, (0, 0, 0), WHITE]
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+def test_scales_sixteen_bit_grey(kind):
+    values = np.array([[0, 257 * 100], [257 * 200, 65535]], np.uint16)
+    pixels = decode_image(encoded(Image.fromarray(values), kind))
+    assert pixels[..., 0].tolist() == [[0, 100], [200, 255]]
+    assert np.array_equal(pixels[..., 0], pixels[..., 2])
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        (np.array([[0, 257], [65535, 257 * 9]], np.int32), [[0, 1], [255, 9]]),
+        (np.array([[-10, 0], [10, 10]], np.int32), [[0, 128], [255, 255]]),
+        (np.array([[0.0, 0.2], [0.6, 1.0]], np.float32), [[0, 51], [153, 255]]),
+        (np.array([[-1.0, 0.0], [3.0, np.nan]], np.float32), [[0, 64], [255, 64]]),
+    ],
+)
+def test_stretches_wide_grey(values, wanted):
+    assert decode_image(encoded(Image.fromarray(values), "TIFF"))[..., 1].tolist() == wanted
+
+
+def test_lays_transparency_on_white():
+    image = Image.new("RGBA", (4, 4), (200, 0, 0, 0))
+    image.putpixel((1, 1), (0, 0, 0, 255))
+    image.putpixel((2, 2), (0, 0, 0, 51))
+    pixels = decode_image(encoded(image, "PNG"))
+    assert pixels[0, 0].tolist() == [255, 255, 255]
+    assert pixels[1, 1].tolist() == [0, 0, 0]
+    assert pixels[2, 2].tolist() == [204, 204, 204]
+
+
+@pytest.mark.parametrize("kind", ["PNG", "GIF"])
+def test_lays_a_transparent_palette_entry_on_white(kind):
+    image = Image.new("P", (4, 4), 0)
+    image.putpalette([10, 20, 30, 200, 0, 0])
+    image.putpixel((1, 1), 1)
+    pixels = decode_image(encoded(image, kind, transparency=0))
+    assert pixels[0, 0].tolist() == [255, 255, 255]
+    assert pixels[1, 1].tolist() == [200, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG", "TIFF"])
+def test_takes_the_first_frame(kind):
+    frames = [Image.new("RGB", (8, 8), c) for c in (RED, BLUE)]
+    content = encoded(frames[0], kind, save_all=True, append_images=frames[1:])
+    assert near([decode_image(content)[4, 4]], [RED])
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+def test_turns_by_exif(kind, orientation):
+    upright = quarters(64, 32)
+    undo = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # Pillow's transpose that EXIF orientation asks to be undone
+    stored = upright.transpose(Image.Transpose(undo[orientation])) if orientation > 1 else upright
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    decoded = decode_with_size(encoded(stored, kind, exif=exif, quality=95), size=32)
+    assert (decoded.width, decoded.height) == (64, 32)
+    assert decoded.pixels.shape == (16, 32, 3)
+    assert near(corners(decoded.pixels), [RED, GREEN, BLUE, WHITE], 25)
+
+
+@pytest.mark.parametrize("exif", [b"Exif\0\0garbage and more of it", b"Exif\0\0II*\0\xff\xff\xff\xff", b"Exif\0\0"])
+def test_broken_notes_of_the_camera_do_not_matter(exif):
+    assert decode_image(encoded(quarters(), "JPEG", exif=exif)).shape == (32, 64, 3)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@pytest.mark.parametrize(
+    ("width", "height", "shape"),
+    [
+        (1000, 500, (128, 256)),
+        (500, 1000, (256, 128)),
+        (100, 50, (50, 100)),
+        (257, 100, (100, 256)),
+        (3000, 1, (1, 256)),
+    ],
+)
+def test_scales_the_longer_side_down_only(kind, width, height, shape):
+    decoded = decode_with_size(encoded(Image.new("RGB", (width, height), GREEN), kind))
+    assert decoded.pixels.shape == (*shape, 3)
+    assert (decoded.width, decoded.height) == (width, height)
+    assert near([decoded.pixels[0, 0]], [GREEN])
+
+
+def test_draft_reads_the_same_picture():
+    image = quarters(1024, 512)
+    by_draft = decode_image(encoded(image, "JPEG", quality=95), size=128)
+    assert np.abs(by_draft.astype(int) - decode_image(encoded(image, "PNG"), size=128)).mean() < 3
+
+
+def refused(content, **options):
+    with pytest.raises(UnreadableItemError) as caught:
+        decode_image(content, **options)
+    assert caught.value.reason in REASONS
+    return caught.value.reason
+
+
+def test_refuses_what_is_no_picture(tmp_path):
+    (tmp_path / "notes.jpg").write_text("shopping list")
+    (tmp_path / "empty.png").touch()
+    assert refused(tmp_path / "notes.jpg") == "not a picture"
+    assert refused(tmp_path / "empty.png") == "empty file"
+    assert refused(b"") == "empty file"
+    assert refused(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n") == "not a picture"
+
+
+@pytest.mark.parametrize("head", [b"\0\0\0\x18ftypheic", b"\0\0\0\x18ftypmif1", b"\0\0\0\x0cJXL \r\n\x87\n"])
+def test_refuses_formats_of_phones_under_any_name(tmp_path, head):
+    (tmp_path / "phone.jpg").write_bytes(head + bytes(40))
+    with pytest.raises(UnreadableItemError) as caught:
+        decode_image(tmp_path / "phone.jpg")
+    assert (caught.value.reason, caught.value.detail) == ("unsupported picture format", "convert it to JPEG or PNG")
+
+
+def test_avif_is_unsupported_only_where_pillow_cannot_read_it(monkeypatch):
+    damaged = b"\0\0\0\x20ftypavif" + bytes(40)
+    for supported, reason in ((True, "damaged picture"), (False, "unsupported picture format")):
+        monkeypatch.setattr(features, "check", lambda name, supported=supported: supported)
+        assert refused(damaged) == reason
+
+
+def test_refuses_what_cannot_be_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jpg")
+    assert refused(tmp_path / "gone.jpg") == "unreadable file"
+    assert refused(tmp_path) == "unreadable file"
+    assert refused(tmp_path / "pipe.jpg") == "unreadable file"
+    assert refused(tmp_path / "a\0b") == "unreadable file"
+    assert refused(Path("/") / ("x" * 5000)) == "unreadable file"
+
+
+def test_too_many_open_files_are_no_fault_of_the_picture(tmp_path):
+    """A picture that is left out stays out of what is made of the collection."""
+    (tmp_path / "a.png").write_bytes(encoded(Image.new("L", (8, 8)), "PNG"))
+    before, held = resource.getrlimit(resource.RLIMIT_NOFILE), []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+        with contextlib.suppress(OSError):
+            held.extend(iter(lambda: os.open(tmp_path / "a.png", os.O_RDONLY), None))
+        with pytest.raises(InputError, match=r"too many files are open .* run the same command again"):
+            decode_image(tmp_path / "a.png")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for handle in held:
+            os.close(handle)
+    assert decode_image(tmp_path / "a.png").shape == (8, 8, 3)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP"])
+@pytest.mark.parametrize("kept", [0.2, 0.5, 0.9])
+def test_refuses_a_truncated_picture(kind, kept):
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    content = encoded(Image.fromarray(noise), kind)
+    assert refused(content[: int(kept * len(content))]) == "truncated picture"
+
+
+def test_refuses_damage():
+    content = bytearray(encoded(quarters(), "PNG"))
+    content[60] ^= 0xFF
+    assert refused(bytes(content)) == "damaged picture"
+    assert refused(b"\x89PNG\r\n\x1a\n" + bytes(40) + b"IEND") == "damaged picture"
+    assert refused(b"\x89PNG\r\n\x1a\n nonsense") == "damaged picture"
+    assert refused(b"\x89PNG\r\n\x1a\n\0\0\0\rIH") == "truncated picture"
+
+
+def bomb(width, height):
+    """A PNG of a few bytes whose header promises width x height pixels."""
+
+    def chunk(name, body):
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(64))) + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize("side", [8_001, 10_000, 60_000])
+def test_refuses_a_bomb_before_decoding_it(side):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert refused(bomb(side, side)) == "too many pixels"
+
+
+def test_the_limit_of_pixels_is_inclusive():
+    content = encoded(quarters(10, 10), "PNG")
+    assert decode_image(content, max_pixels=100).shape == (10, 10, 3)
+    assert refused(content, max_pixels=99) == "too many pixels"
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(["JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP"]),
+    st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=8),
+    st.floats(0, 1),
+)
+def test_hostile_bytes_are_read_or_refused(kind, edits, kept):
+    content = bytearray(encoded(quarters(16, 8), kind))
+    for place, value in edits:
+        content[int(place * len(content))] = value
+    try:
+        pixels = decode_image(bytes(content[: int(kept * len(content))]), max_pixels=1_000_000)
+    except UnreadableItemError as rejected:
+        pixels, reason = np.zeros((1, 1, 3), np.uint8), rejected.reason
+    else:
+        reason = None
+    assert reason in (None, *REASONS)
+    assert pixels.dtype == np.uint8
+    assert pixels.shape[2] == 3
+
+
+def test_threads_leave_the_filters_of_warnings_as_they_were():
+    before = list(warnings.filters)
+    content = encoded(quarters(200, 200), "PNG")
+    threads = [threading.Thread(target=lambda: [decode_image(content) for _ in range(20)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert list(warnings.filters) == before
+
+
+def test_decoders_write_nothing_themselves(capfd: pytest.CaptureFixture[str]) -> None:
+    """libtiff, which writes past Python, and Pillow's log and warnings; afterwards all is as it was before."""
+    whole = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8)).save(
+        whole, "TIFF", compression="tiff_lzw"
+    )
+    damaged = bytearray(whole.getvalue())
+    damaged[9:2000:7] = b"\xff" * len(range(9, 2000, 7))
+    samples = bytearray(whole.getvalue())
+    entry = samples.index(struct.pack("<HHI", 277, 3, 1))
+    samples[entry + 8 : entry + 10] = struct.pack("<H", 45_056)
+    for content in (damaged, samples):
+        with pytest.raises(UnreadableItemError, match=r"damaged picture|not a picture"):
+            decode_image(bytes(content))
+    assert capfd.readouterr() == ("", "")
+    assert not logging.getLogger("PIL").handlers
+    with pytest.raises(OSError, match="decoder error"):
+        Image.open(io.BytesIO(damaged)).load()
+    assert capfd.readouterr().err

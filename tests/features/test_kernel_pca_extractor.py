@@ -1,0 +1,180 @@
+"""Descriptions of pictures and their kernel components in one describer."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.executors import ProcessExecutor
+from wsabie.features import kernel_pca
+from wsabie.features.base.extraction import extract_to_file
+from wsabie.features.composite_extractors import NEGATIVE, ConcatenatedFeatures, KernelPcaExtractor
+from wsabie.features.extractor_registry import create_extractor, load_extractor
+from wsabie.features.images.colour_histograms import ColourHistograms
+from wsabie.features.images.hog import HogFeatures
+from wsabie.features.images.image_decoder import UnreadableItemError
+from wsabie.features.images.image_extractor import ImageFeatureExtractor
+from wsabie.features.kernel_pca import KernelPca
+from wsabie.io.recognition import open_source
+from wsabie.io.records import ItemList
+from wsabie.storage.model_folder import ModelState
+from wsabie.storage.rejects import Rejects
+
+
+class Signed(ImageFeatureExtractor):
+    """Mean brightness less `least`: no histogram where it is negative."""
+
+    name, kind, dense = "signed", "signed", True
+    n_features_ = 2
+    _names = ()
+
+    def __init__(self, least):
+        super().__init__()
+        self.least = least
+
+    def encoder(self):
+        return lambda look: (np.arange(2, dtype=np.int32), np.float32([look.at(8).mean() - self.least, 1]))
+
+
+@pytest.fixture(scope="module")
+def fitted(collection):
+    return create_extractor("colour,hog", size=32, n_components=9, seed=4).fit(collection)
+
+
+def test_rows_are_those_of_the_map_after_the_description(fitted, collection):
+    inner = ConcatenatedFeatures([ColourHistograms(size=32, seed=4), HogFeatures(size=32, seed=4)], "mass").fit(
+        collection
+    )
+    rows = inner.transform(collection)
+    by_hand = KernelPca(9, seed=4).fit(rows.X).transform(rows.X)
+    found = fitted.transform(collection)
+    assert found.X.dtype == np.float32
+    np.testing.assert_array_equal(found.X, by_hand)
+    assert (found.ids, found.label_names, found.dictionary) == (rows.ids, rows.label_names, fitted.fingerprint())
+    assert (fitted.n_features_, fitted.dense, fitted.counts) == (9, True, False)
+    columns, values = fitted.transform_one(collection.items[5].content)
+    assert columns.tolist() == list(range(9))
+    np.testing.assert_array_equal(values, by_hand[5])
+
+
+def test_same_rows_in_processes_in_a_file_and_after_loading(fitted, collection, tmp_path):
+    rows = fitted.transform(collection, augment=1)
+    fitted.save(tmp_path / "saved")
+    again = load_extractor(tmp_path / "saved")
+    assert again.fingerprint() == fitted.fingerprint()
+    assert again.pca.report_ == fitted.pca.report_
+    np.testing.assert_array_equal(
+        again.transform(collection, augment=1, executor=ProcessExecutor(2, local_seconds=0)).X, rows.X
+    )
+    assert extract_to_file(collection, again, tmp_path / "rows.parquet", augment=1, shard_pictures=7) == 48
+    written = open_source(tmp_path / "rows.parquet")
+    np.testing.assert_array_equal(written.X, rows.X)
+    assert (written.dictionary, written.ids) == (fitted.fingerprint(), rows.ids)
+
+
+def test_the_fingerprint_changes_with_the_map_and_with_what_is_mapped(fitted, collection):
+    changed = ({"n_components": 8}, {"n_landmarks": 20}, {"size": 33}, {"balance": "length"})
+    asked = {"size": 32, "n_components": 9, "seed": 4}
+    found = [create_extractor("colour,hog", **{**asked, **one}).fit(collection).fingerprint() for one in changed]
+    assert len({fitted.fingerprint(), *found}) == 5
+    assert create_extractor("colour,hog", **asked).fit(collection).fingerprint() == fitted.fingerprint()
+
+
+def test_a_large_collection_is_sampled_evenly(collection, monkeypatch):
+    monkeypatch.setattr(kernel_pca, "_TRAINING_ROWS", 4)
+    monkeypatch.setattr(kernel_pca, "_TEST_ROWS", 2)
+    fit_rows, learnt = KernelPca.fit_rows, []
+    monkeypatch.setattr(
+        KernelPca, "fit_rows", lambda self, rows, **o: learnt.extend(rows.ids) or fit_rows(self, rows, **o)
+    )
+    KernelPcaExtractor(HogFeatures(size=32), KernelPca(1, 1)).fit(collection)
+    assert learnt == [picture.id for picture in collection.items[::4]]
+
+
+def test_mass_is_balanced_for_the_kernel_unless_told_otherwise():
+    assert create_extractor("colour,hog", n_components=9).inner.balance == "mass"
+    assert create_extractor("colour,hog", n_components=9, balance="length").inner.balance == "length"
+    assert create_extractor("colour,hog").balance == "length"
+    mapped = create_extractor("terms", n_components=9, n_landmarks=12, n_terms=40, seed=7)
+    assert (mapped.pca.n_landmarks, mapped.pca.seed, mapped.inner.n_terms) == (12, 7, 40)
+
+
+def test_the_log_says_what_is_lost(collection, caplog):
+    with caplog.at_level(logging.INFO, "wsabie"):
+        found = create_extractor("hog", size=32, n_components=5).fit(collection)
+    assert caplog.messages[-1] == f"5 components of hog: {found.pca.report_.told()}"
+    assert "24 landmarks takes about" in caplog.messages[0]
+
+
+def test_unreadable_pictures_are_listed(fitted, spoilt, collection):
+    rejects = Rejects()
+    found = KernelPcaExtractor(fitted.inner, KernelPca(9, seed=4)).fit(spoilt, rejects=rejects)
+    assert len(rejects) == 3
+    np.testing.assert_array_equal(found.pca.components_, fitted.pca.components_)
+    nothing = ItemList(spoilt.path, [spoilt.items[0]])
+    with pytest.raises(InputError, match=r"none of the pictures of .* can be read: words\.jpg"):
+        create_extractor("hog", n_components=1).fit(nothing)
+
+
+def test_negative_values_are_no_histograms(collection):
+    with pytest.raises(InputError, match=r"signed gives sky-0\.png negative values, and the intersection kernel"):
+        KernelPcaExtractor(Signed(300), KernelPca(1)).fit(collection)
+    found = KernelPcaExtractor(Signed(0), KernelPca(1)).fit(collection)
+    found.inner.least = 300  # a network that is negative for new pictures only
+    rejects = Rejects()
+    assert len(found.transform(collection, rejects=rejects)) == 0
+    assert rejects.counts == {NEGATIVE: 24}
+    with pytest.raises(UnreadableItemError):
+        found.transform_one(collection.items[0].content)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"n_components": 25}, "25 components are asked for, but 24 pictures have no more than 24; ask for at most 24"),
+        ({"n_components": 9, "n_landmarks": 5}, "9 components are asked for, but 5 landmarks have no more than 5"),
+        ({"n_components": 0}, "n_components"),
+        ({"n_components": 2, "crop": 2}, "crop is 2"),
+        ({"n_landmarks": 5}, "landmarks are those of kernel components"),
+    ],
+)
+def test_what_cannot_be_fitted(collection, options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        create_extractor("hog", **options).fit(collection)
+
+
+def test_it_must_have_learned_first():
+    with pytest.raises(InputError, match="these components have not been learned yet; call fit with pictures first"):
+        create_extractor("hog", n_components=9).encoder()
+
+
+def test_another_dictionary_is_told_by_what_differs(fitted):
+    fitted.refuse_other(create_extractor("colour,hog", size=32, n_components=9, seed=4), "here", "x")
+    fitted.refuse_options({"n_components": 9, "n_landmarks": "auto", "describe": "colour,hog", "size": 32}, "here", "x")
+    for wanted, sentence in (
+        (
+            create_extractor("colour,hog", size=32, seed=4, balance="mass"),
+            "made with n_components 9 and not without; x",
+        ),
+        (create_extractor("colour,hog", size=32, seed=4, n_components=8), "made with n_components 9 and not 8; x"),
+        (create_extractor("hog", size=32, seed=4, n_components=9), "made with describe colour,hog and not hog"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            fitted.refuse_other(wanted, "here", "x")
+    with pytest.raises(InputError, match="made with no n_components, no n_landmarks; x"):
+        fitted.inner.refuse_other(fitted, "here", "x")
+
+
+def test_other_and_damaged_folders_are_refused(fitted):
+    parts = fitted.to_parts()
+    with pytest.raises(ModelFolderError, match="this is a 'hog' and no 'components'"):
+        KernelPcaExtractor.from_parts(HogFeatures().to_parts())
+    with pytest.raises(ModelFolderError, match="another version of wsabie"):
+        KernelPcaExtractor.from_parts(ModelState(parts.kind, {**parts.config, "descriptor": 99}, parts.tensors))
+    with pytest.raises(ModelFolderError, match="this map of kernel components is damaged"):
+        KernelPcaExtractor.from_parts(
+            ModelState(parts.kind, parts.config, {**parts.tensors, "map/bias": np.zeros(2, np.float32)})
+        )
+    with pytest.raises(ModelFolderError, match="another version of wsabie"):  # a kernel would read where nothing is
+        KernelPcaExtractor(HogFeatures(size=32), fitted.pca).encoder()

@@ -1,0 +1,91 @@
+"""Tensors in every place that the format has for them, and bytes that are no message."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsabie.features.encoders.onnx_file_fields import has_external_weights
+
+onnx = pytest.importorskip("onnx")
+
+
+def tensor(outside: bool):
+    from onnx import TensorProto
+
+    found = TensorProto(name="w", dims=[2], data_type=TensorProto.FLOAT, float_data=[1.5, -2.0])
+    if outside:
+        found.data_location = TensorProto.EXTERNAL
+        found.external_data.add(key="location", value="weights.bin")
+    return found
+
+
+def with_attribute(name: str, value: object, many: bool):
+    node = onnx.NodeProto(op_type="Any")
+    field = getattr(node.attribute.add(name="a"), name)
+    (field.append if many else field.CopyFrom)(value)
+    return node
+
+
+def places(one):
+    """Models that hold a tensor, by where."""
+    graph = onnx.GraphProto(initializer=[one])
+    sparse = onnx.SparseTensorProto(values=one)
+    nodes = {
+        "attribute": with_attribute("t", one, False),
+        "attributes": with_attribute("tensors", one, True),
+        "sub-graph": with_attribute("g", graph, False),
+        "sub-graphs": with_attribute("graphs", graph, True),
+        "sparse attribute": with_attribute("sparse_tensor", sparse, False),
+        "sparse attributes": with_attribute("sparse_tensors", sparse, True),
+    }
+    graphs = {name: onnx.GraphProto(node=[node]) for name, node in nodes.items()}
+    graphs |= {"initializer": graph, "sparse": onnx.GraphProto(sparse_initializer=[sparse])}
+    graphs["indices"] = onnx.GraphProto(sparse_initializer=[onnx.SparseTensorProto(indices=one)])
+    for _ in range(20):
+        graphs["deep"] = onnx.GraphProto(node=[with_attribute("g", graphs.get("deep", graph), False)])
+    models = {name: onnx.ModelProto(ir_version=8, graph=found) for name, found in graphs.items()}
+    function = onnx.FunctionProto(node=[nodes["attribute"]], attribute_proto=[])
+    models["function"] = onnx.ModelProto(functions=[function])
+    function = onnx.FunctionProto(attribute_proto=nodes["attribute"].attribute)
+    models["default of a function"] = onnx.ModelProto(functions=[function])
+    models["training"] = onnx.ModelProto(training_info=[onnx.TrainingInfoProto(algorithm=graph)])
+    models["start of training"] = onnx.ModelProto(training_info=[onnx.TrainingInfoProto(initialization=graph)])
+    return models
+
+
+@pytest.mark.parametrize("place", places(tensor(False)))
+def test_a_tensor_is_found_wherever_it_is(place):
+    inside, outside = (places(tensor(where))[place].SerializeToString() for where in (False, True))
+    assert not has_external_weights(inside)
+    assert has_external_weights(outside)
+
+
+def test_order_and_spelling_of_fields_do_not_matter():
+    """A location whose value comes before its key; a tag with bits that a parser drops; decoys in names."""
+    model = onnx.ModelProto(doc_string="j\n\x08location", graph=onnx.GraphProto(name="j\n\x08location"))
+    assert not has_external_weights(model.SerializeToString())
+    entry = b"\x12\x05w.bin" + b"\x0a\x08location"
+    weights = b"\x6a" + bytes([len(entry)]) + entry
+    for location in (b"\x70\x01", b"\x70\x81\x80\x80\x80\x10", b"\xf0\x80\x80\x80\x10\x01"):
+        one = weights + location
+        graph = b"\x2a" + bytes([len(one)]) + one
+        content = b"\x3a" + bytes([len(graph)]) + graph
+        assert has_external_weights(content)
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x3a", b"\x3a\x05\x00", b"\x0b\x0c", b"\x0f", b"\x00\x01", b"\x09\x00", b"\x08" + b"\xff" * 11]
+)
+def test_what_is_no_message_is_refused(content):
+    """A field without its length, too short, in a group, of no kind, without a number; a number without an end."""
+    with pytest.raises(ValueError, match="no protobuf message"):
+        has_external_weights(content)
+
+
+@given(st.binary(max_size=60), st.integers(0, 200))
+def test_any_bytes_are_read_or_refused(noise, cut):
+    known = places(tensor(True))["sub-graph"].SerializeToString()
+    with suppress(ValueError):  # an IndexError would be neither
+        assert has_external_weights(known[:cut] + noise) in (True, False)

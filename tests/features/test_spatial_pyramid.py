@@ -1,0 +1,56 @@
+"""Counts over the cells of a pyramid."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsabie.core.errors import InputError
+from wsabie.features.images.spatial_pyramid import (
+    MASS,
+    assign_cells,
+    check_levels,
+    compute_spatial_histograms,
+    count_cells,
+)
+
+
+def counted_one_by_one(bins, n_bins, levels):
+    found = []
+    for level in levels:
+        cells = np.zeros((level, level, n_bins))
+        for y in range(bins.shape[0]):
+            for x in range(bins.shape[1]):
+                cells[y * level // bins.shape[0], x * level // bins.shape[1], bins[y, x]] += 1
+        found.append(cells.ravel())
+    return np.concatenate(found) * MASS / bins.size
+
+
+@given(
+    height=st.integers(1, 9),
+    width=st.integers(1, 9),
+    levels=st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple),
+    seed=st.integers(0, 99),
+)
+def test_every_pixel_is_counted_once_a_level(height, width, levels, seed):
+    bins = np.random.default_rng(seed).integers(0, 4, (height, width))
+    found = compute_spatial_histograms(bins, 4, levels)
+    np.testing.assert_allclose(found, counted_one_by_one(bins, 4, levels), rtol=1e-6)
+    assert found.shape == (4 * count_cells(levels),)
+    np.testing.assert_allclose(found.sum(), MASS * len(levels), rtol=1e-5)
+
+
+def test_a_finer_level_adds_up_to_the_coarser_one():
+    bins = np.random.default_rng(0).integers(0, 3, (13, 10))
+    whole, parts = compute_spatial_histograms(bins, 3, (1,)), compute_spatial_histograms(bins, 3, (4,))
+    np.testing.assert_allclose(parts.reshape(16, 3).sum(axis=0), whole, rtol=1e-6)
+
+
+def test_cells_of_a_picture_smaller_than_the_grid():
+    assert assign_cells(1, 2, 4).tolist() == [[0, 2]]
+
+
+@pytest.mark.parametrize("levels", [(), (0,), (33,), (1.5,)])
+def test_refuses_levels(levels):
+    with pytest.raises(InputError, match="give one number from 1 to 32"):
+        check_levels(levels)

@@ -1,0 +1,273 @@
+"""From pictures to rows: the same by every road, saved or not, whole or in part."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.executors import ProcessExecutor
+from wsabie.features.images.image_decoder import UnreadableItemError, decode_image
+from wsabie.features.images.visual_words import VisualWords
+from wsabie.io.records import FeatureTable, Item, ItemList
+from wsabie.storage.rejects import Rejects
+
+
+def same(a, b):
+    assert (a.X != b.X).nnz == 0
+    assert (a.Y != b.Y).nnz == 0
+    assert (a.ids, a.label_names, a.groups, a.times, a.counts) == (b.ids, b.label_names, b.groups, b.times, b.counts)
+
+
+def test_rows_are_counts_of_blocks(terms, collection):
+    rows = terms.transform(collection)
+    assert rows.X.shape == (24, 60)
+    assert rows.X.dtype == np.float32
+    assert rows.counts
+    assert rows.ids == [picture.id for picture in collection]
+    assert rows.groups == [picture.group for picture in collection]
+    assert rows.times is None
+    assert rows.label_names == ["bricks", "grass", "photo", "sky"]
+    assert rows.Y.sum(axis=0).tolist() == [[8, 8, 24, 8]]
+    for row, picture in zip(rows.X, collection, strict=True):
+        assert row.sum() == len(terms.block_map(picture.content).terms)
+        assert (np.diff(row.indices) > 0).all()
+
+
+def test_pictures_of_a_kind_are_alike(terms, collection):
+    rows = terms.transform(collection)
+    X = rows.X.toarray()
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    likeness = X @ X.T - 2 * np.eye(len(X))
+    kinds = np.array([picture.labels[1] for picture in collection])
+    assert (kinds[likeness.argmax(axis=1)] == kinds).all()
+
+
+def test_one_picture_is_the_row_of_the_collection(terms, collection):
+    rows = terms.transform(collection)
+    for i, picture in enumerate(collection):
+        for content in (picture.content, picture.content.read_bytes()):
+            indices, values = terms.transform_one(content)
+            assert indices.tolist() == rows.X[i].indices.tolist()
+            assert values.tolist() == rows.X[i].data.tolist()
+        counted = np.bincount(terms.block_map(picture.content).terms, minlength=60)
+        np.testing.assert_array_equal(counted, rows.X[i].toarray()[0])
+
+
+def test_processes_learn_and_give_the_same(collection, spoilt, terms, tmp_path):
+    fitted = VisualWords(n_terms=60).fit(collection, executor=ProcessExecutor(2, local_seconds=0))
+    np.testing.assert_array_equal(fitted.dictionary_.centres, terms.dictionary_.centres)
+    fitted.save(tmp_path)  # its arrays are memory-mapped when they travel to the workers
+    rejects, others, loaded = Rejects(), Rejects(), VisualWords.load(tmp_path)
+    same(
+        loaded.transform(spoilt, executor=ProcessExecutor(2, local_seconds=0), rejects=rejects),
+        terms.transform(spoilt, rejects=others),
+    )
+    assert rejects.listed == others.listed
+
+
+def test_bad_pictures_are_listed_and_skipped(terms, spoilt, collection):
+    rejects = Rejects()
+    same(terms.transform(spoilt, rejects=rejects), terms.transform(collection))
+    reasons = [("words.jpg", "not a picture"), ("gone.jpg", "unreadable file"), ("cut.png", "truncated picture")]
+    assert [(where, reason) for where, reason, _ in rejects.listed] == reasons
+    rejects = Rejects()
+    VisualWords(n_terms=60).fit(spoilt, rejects=rejects)
+    assert len(rejects) == 3
+
+
+def test_strict_stops_at_the_first_bad_picture(terms, spoilt):
+    with pytest.raises(InputError, match=r"words\.jpg: not a picture"):
+        terms.transform(spoilt, rejects=Rejects(strict=True))
+
+
+def test_a_collection_without_any_good_picture(terms):
+    bad = ItemList("here", [Item("a", b"words", ("x",))])
+    with pytest.raises(InputError, match="none of the pictures of here can be read: a is refused as not a picture"):
+        VisualWords().fit(bad)
+    with pytest.raises(InputError, match="here holds no pictures"):
+        VisualWords().fit(ItemList("here", []))
+    rows = terms.transform(bad)
+    assert rows.X.shape == (0, 60)
+    assert len(rows) == 0
+
+
+def test_pictures_without_labels_have_rows(terms, collection):
+    plain = ItemList(collection.path, [p._replace(labels=(), group=None) for p in collection])
+    rows = terms.transform(plain)
+    assert rows.Y.shape == (24, 0)
+    assert rows.groups is None
+
+
+def test_streams_in_bounded_memory(terms, collection):
+    class Endless:
+        path = collection.path
+        read = 0
+
+        def __len__(self):
+            return 10**9
+
+        def __iter__(self):
+            while True:
+                for picture in collection:
+                    self.read += 1
+                    yield picture._replace(id=str(self.read))
+
+    source = Endless()
+    rows = terms.iterate(source)
+    for i in range(40):
+        assert next(rows).id == str(i + 1)
+    assert source.read <= 64
+    rows.close()
+
+
+def test_a_sample_is_spread_over_the_collection(collection):
+    read = []
+
+    class Watched(ItemList):
+        def __iter__(self):
+            for place, picture in enumerate(self.items):
+                read.append(place)
+                yield picture
+
+    VisualWords(n_terms=20).fit(Watched(collection.path, collection.items), max_blocks=6 * 64)
+    assert read[-1] == 20  # 0, 4, 8, 12, 16, 20
+
+
+def test_tfidf(collection, terms):
+    counts = terms.transform(collection).X.toarray()
+    weighted = VisualWords(n_terms=60, weighting="tfidf").fit(collection)
+    rows = weighted.transform(collection)
+    idf = np.log((1 + 24) / (1 + (counts > 0).sum(axis=0))) + 1
+    wanted = np.log1p(counts) * idf
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    np.testing.assert_allclose(rows.X.toarray(), wanted, rtol=1e-5)
+    assert not rows.counts
+    one = weighted.transform_one(collection.items[0].content)
+    np.testing.assert_array_equal(one[1], rows.X[0].data)
+
+
+@pytest.mark.parametrize("weighting", ["counts", "tfidf"])
+def test_saved_and_loaded_it_gives_the_same_rows(tmp_path, collection, weighting):
+    terms = VisualWords(40, size=40, weighting=weighting, cells=(9, 3), crop=0.9, seed=5).fit(collection)
+    terms.save(tmp_path / "terms")
+    loaded = VisualWords.load(tmp_path / "terms")
+    same(loaded.transform(collection, augment=1), terms.transform(collection, augment=1))
+    assert loaded.fingerprint() == terms.fingerprint()
+    assert loaded.to_parts().config == terms.to_parts().config
+
+
+def test_the_fingerprint_changes_with_the_settings(collection, terms):
+    prints = {terms.fingerprint()}
+    for change in ({"seed": 1}, {"size": 40}, {"crop": 0.5}, {"contrast": 9}, {"weighting": "tfidf"}):
+        prints.add(VisualWords(60, **change).fit(collection).fingerprint())
+    assert len(prints) == 6
+
+
+def test_refuses_the_folder_of_something_else(tmp_path, terms):
+    terms.save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    for change in ({"kind": "wsabie"}, {"config": {**config["config"], "descriptor": 99}}):
+        (tmp_path / "config.json").write_text(json.dumps({**config, **change}))
+        with pytest.raises(ModelFolderError):
+            VisualWords.load(tmp_path)
+
+
+def test_refuses_rows_of_features(terms):
+    rows = FeatureTable(csr_matrix((1, 3)), csr_matrix((1, 1)), ["a"], ["b"])
+    for use in (terms.transform, VisualWords().fit):
+        with pytest.raises(InputError, match="pictures are described and these are rows of features; give pictures"):
+            use(rows)
+
+
+def test_refuses_to_work_before_it_has_learned(collection):
+    for use in (lambda t: t.transform(collection), lambda t: t.to_parts(), lambda t: t.n_terms_):
+        with pytest.raises(InputError, match="call fit"):
+            use(VisualWords())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({"n_terms": 0}, "n_terms"),
+        ({"weighting": "binary"}, "weighting"),
+        ({"size": 0}, "size"),
+        ({"crop": 0.0}, "crop"),
+        ({"across": 0}, "across"),
+        ({"n_terms": 10**5}, "distinct blocks"),
+        ({"n_terms": 10**6}, "1,000,000 visual terms are asked for, but at most 300,000 blocks are sampled"),
+        ({"n_terms": 2.5}, "n_terms"),
+        ({"seed": -1}, "seed is -1; choose a whole number from 0 to 9223372036854775807"),
+        ({"seed": 2**63}, "seed"),
+        ({"seed": 0.5}, "seed"),
+    ],
+)
+def test_refuses_values_out_of_range(collection, parameters, name):
+    with pytest.raises(InputError, match=name):
+        VisualWords(**parameters).fit(collection)
+
+
+def test_auto_chooses_the_number_of_terms(collection):
+    terms = VisualWords("auto").fit(collection)
+    assert 10 < terms.n_terms_ < 1000
+    assert terms.transform(collection).X.shape[1] == terms.n_terms_
+
+
+def test_augmented_rows_stay_with_their_picture(terms, collection):
+    plain, more = terms.transform(collection), terms.transform(collection, augment=2)
+    assert more.ids[:4] == ["sky-0.png", "sky-0.png#1", "sky-0.png#2", "grass-0.png"]
+    assert more.groups == [group for group in plain.groups for _ in range(3)]
+    same(more.take(range(0, 72, 3)), plain)
+    assert (more.X[0] != more.X[1]).nnz
+    assert (more.Y[::3] != more.Y[1::3]).nnz == 0
+    single = ItemList(collection.path, [collection.items[5]._replace(group=None)])
+    alone = terms.transform(single, augment=2)
+    assert (more.X[15:18] != alone.X).nnz == 0
+    assert alone.groups == [collection.items[5].id] * 3
+
+
+def test_block_map_is_in_pixels_of_the_full_upright_picture(terms, tmp_path):
+    from PIL import Image
+
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    picture = Image.new("RGB", (900, 1200), (40, 90, 220))
+    picture.paste((30, 150, 40), (0, 0, 900, 300))  # stored lying; upright, its right quarter is green
+    picture.save(tmp_path / "turned.jpg", exif=exif, quality=95)
+    where = terms.block_map(tmp_path / "turned.jpg")
+    assert (where.width, where.height) == (1200, 900)
+    assert where.boxes.min(axis=0).tolist()[:2] == [0, 0]
+    np.testing.assert_allclose(where.boxes.max(axis=0)[2:], [1200, 900])
+    green = terms.transform_one(np_png(decode_image(tmp_path / "turned.jpg")[:, -40:]))[0]
+    right = np.unique(where.terms[where.boxes[:, 0] > 905])
+    assert set(right) <= set(green)
+
+
+def np_png(pixels):
+    import io
+
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def test_crop_looks_at_the_middle(collection):
+    terms = VisualWords(40, crop=0.5).fit(collection)
+    where = terms.block_map(np_png(np.zeros((100, 200, 3), np.uint8)))
+    assert where.boxes.min(axis=0)[:2].tolist() == [50, 25]
+    assert where.boxes.max(axis=0)[2:].tolist() == [150, 75]
+
+
+def test_block_map_of_no_picture(terms):
+    with pytest.raises(UnreadableItemError):
+        terms.block_map(b"words")
+
+
+def test_warns_of_nothing(terms, spoilt):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        terms.transform(spoilt)

@@ -1,0 +1,254 @@
+"""COCO's JSON: regions, what is wrong with them, and where their pictures lie."""
+
+import json
+from array import array
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from wsabie.core.errors import InputError
+from wsabie.io.formats import region_items
+from wsabie.io.formats.coco import read_coco
+from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.region_nesting import add_full_images, find_region_pairs
+from wsabie.io.regions import Box
+from wsabie.storage.rejects import Rejects
+
+IMAGES: list[Any] = [
+    {"id": 7, "file_name": "car1.jpg", "width": 100, "height": 60},
+    {"id": "b", "file_name": "car2.jpg"},
+]
+CATEGORIES: list[Any] = [{"id": 1, "name": "door"}, {"id": 2, "name": "  front   wheel "}]
+
+
+def annotation(number: Any = 12, image: Any = 7, category: Any = 1, box=(10, 20, 30, 40), **more) -> dict[str, Any]:
+    return {"id": number, "image_id": image, "category_id": category, "bbox": list(box), **more}
+
+
+def write(
+    folder: Path, *annotations: Any, file: str = "annotations.json", images=IMAGES, places=("JPEGImages",)
+) -> Path:
+    for place in places:
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        for name in ("car1.jpg", "car2.jpg"):
+            Image.new("RGB", (100, 60), (200, 0, 0)).save(folder / place / name)
+    path = folder / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"images": images, "categories": CATEGORIES, "annotations": annotations}))
+    return path
+
+
+def listed(path: Path, **options) -> tuple[list[tuple[str, tuple[str, ...]]], list[tuple[str, str]]]:
+    rejects = Rejects()
+    items = open_source(path, rejects=rejects, **options)
+    return [(item.id, item.labels) for item in items], [(where, reason) for where, reason, _ in rejects.listed]
+
+
+def test_regions_are_items_of_their_picture(tmp_path: Path) -> None:
+    write(tmp_path, annotation(), annotation(13, "b", 2))
+    assert detect_source_kind(tmp_path) == detect_source_kind(tmp_path / "annotations.json") == "coco"
+    first, second = open_source(tmp_path)
+    assert (first.id, first.labels, first.group) == ("car1.jpg#12", ("door",), "car1.jpg")
+    assert first.content.picture == tmp_path / "JPEGImages" / "car1.jpg"
+    assert (first.content.region.box, first.content.region.frame) == (Box(10, 20, 40, 60), (100, 60))
+    assert (second.id, second.labels, second.content.region.frame) == ("car2.jpg#13", ("front wheel",), None)
+
+
+def test_polygons_and_boxes(tmp_path: Path) -> None:
+    triangle = [10, 10, 30, 10, 10, 40]
+    write(tmp_path, annotation(box=(0, 0, 90, 50), segmentation=[triangle]))
+    (one,) = open_source(tmp_path)
+    assert one.content.region.box == Box(10, 10, 30, 40)
+    assert one.content.region.outlines == (array("f", triangle),)
+    (one,) = open_source(tmp_path, label_column="boxes")
+    assert (one.content.region.box, one.content.region.outlines) == (Box(10, 10, 30, 40), ())
+
+
+def test_pictures_with_the_labels_of_their_regions(tmp_path: Path) -> None:
+    write(tmp_path, annotation(1), annotation(2, category=2), annotation(3), annotation(4, "b", box=(0, 0, 1, 1)))
+    assert listed(tmp_path, label_column="pictures") == (
+        [("car1.jpg", ("door", "front wheel"))],
+        [("car2.jpg#4", "tiny region"), ("car2.jpg", "picture without labels")],
+    )
+
+
+def test_without_labels_there_are_the_same_regions(tmp_path: Path) -> None:
+    write(tmp_path, annotation())
+    assert listed(tmp_path, labels_from="none")[0] == [("car1.jpg#12", ())]
+    assert listed(tmp_path, labels_from="folders")[0] == [
+        ("JPEGImages/car1.jpg", ("JPEGImages",)),
+        ("JPEGImages/car2.jpg", ("JPEGImages",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bad", "where", "reason"),
+    [
+        (annotation(iscrowd=1), "E", "crowd of objects"),
+        (annotation(segmentation={"counts": "aa", "size": [60, 100]}), "E", "mask of run lengths"),
+        (annotation(segmentation=[[1, 2, 3, 4]]), "E", "malformed region"),
+        (annotation(segmentation=[[1, 2, 3, 4, 5, 6, 7]]), "E", "malformed region"),
+        (annotation(segmentation=[["a"] * 6]), "E", "malformed region"),
+        (annotation(segmentation="a"), "E", "malformed region"),
+        (annotation(segmentation=[[1.0] * 30_000]), "E", "outline with too many corners"),
+        (annotation(box=()), "E", "region without a box"),
+        (annotation(box=(1, 2, 3)), "E", "malformed region"),
+        (annotation(box=(1, 2, 3, None)), "E", "malformed region"),
+        (annotation(box=(1, 2, 3, 1e400)), "E", "malformed region"),
+        (annotation(box=(1, 2, 3, float("nan"))), "E", "malformed region"),
+        (annotation(box=(10, 10, 0, 20)), "car1.jpg#12", "empty region"),
+        (annotation(box=(10, 10, -5, 20)), "car1.jpg#12", "empty region"),
+        (annotation(box=(10, 10, 7, 20)), "car1.jpg#12", "tiny region"),
+        (annotation(box=(95, 10, 30, 20)), "car1.jpg#12", "tiny region"),
+        (annotation(box=(200, 10, 30, 20)), "car1.jpg#12", "region outside the picture"),
+        (annotation(category=99), "car1.jpg#12", "region of an unknown category"),
+        (annotation(image=99), "J annotation 12", "region of an unknown picture"),
+        (annotation(number=1), "E", "duplicate id"),
+        (annotation(number=None), "E", "annotation, picture or category without id"),
+        (annotation(image=None), "E", "annotation, picture or category without image_id"),
+        ("text", "E", "no JSON object"),
+    ],
+)
+def test_what_cannot_be_used_is_listed(tmp_path: Path, bad: Any, where: str, reason: str) -> None:
+    path = write(tmp_path, annotation(1), annotation(2, "b"), bad)
+    places = {"E": f"{path} element 7", "J annotation 12": f"{path} annotation 12"}
+    found, rejected = listed(tmp_path)
+    assert [name for name, _ in found] == ["car1.jpg#1", "car2.jpg#2"]
+    assert rejected == [(places.get(where, where), reason)]
+
+
+def test_pictures_that_are_missing_or_have_no_region(tmp_path: Path) -> None:
+    images = [
+        *IMAGES,
+        {"id": 8, "file_name": "gone.jpg"},
+        {"id": 9, "file_name": "../out.jpg"},
+        {"id": 7, "file_name": "a"},
+    ]
+    path = write(tmp_path, annotation(1), annotation(2, 8), images=images)
+    Image.new("RGB", (9, 9)).save(tmp_path.parent / "out.jpg")
+    assert listed(tmp_path) == (
+        [("car1.jpg#1", ("door",))],
+        [
+            (f"{path} element 4", "path that leads out of the folder"),
+            (f"{path} element 5", "duplicate picture"),
+            ("car2.jpg", "picture without regions"),
+            ("gone.jpg", "missing picture"),
+        ],
+    )
+
+
+def test_a_link_may_not_lead_out(tmp_path: Path) -> None:
+    write(tmp_path / "in", annotation(1), annotation(2, "b"))
+    (tmp_path / "secret.jpg").write_bytes(b"")
+    (tmp_path / "in" / "JPEGImages" / "car2.jpg").unlink()
+    (tmp_path / "in" / "JPEGImages" / "car2.jpg").symlink_to(tmp_path / "secret.jpg")
+    assert listed(tmp_path / "in")[1] == [("car2.jpg", "missing picture")]
+
+
+def test_no_more_regions_of_a_picture_than_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(region_items, "MOST", 2)
+    write(tmp_path, annotation(1), annotation(2), annotation(3), annotation(4, "b"))
+    found, rejected = listed(tmp_path)
+    assert [name for name, _ in found] == ["car1.jpg#1", "car1.jpg#2", "car2.jpg#4"]
+    assert rejected == [("car1.jpg#3", "too many regions in a picture")]
+
+
+@pytest.mark.parametrize(
+    ("file", "places"),
+    [
+        ("a.json", (".",)),
+        ("a.json", ("images",)),
+        ("annotations/instances_train2017.json", ("train2017",)),
+        ("annotations/instances_train2017.json", ("images/train2017",)),
+    ],
+)
+def test_where_pictures_lie(tmp_path: Path, file: str, places: tuple[str, ...]) -> None:
+    path = write(tmp_path, annotation(), file=file, places=places)
+    (one,) = open_source(path)
+    assert one.content.picture.resolve() == (tmp_path / places[0] / "car1.jpg").resolve()
+
+
+@pytest.mark.parametrize("more", ['"categories": ["sea"]', '"annotations": [{"start": 1}]'])
+def test_documents_with_lists_of_their_own_stay_documents(tmp_path: Path, more: str) -> None:
+    (tmp_path / "notes.json").write_text(f'{{"text": "waves", {more}}}\n')
+    assert detect_source_kind(tmp_path / "notes.json") == "json"
+
+
+def test_refusals_are_one_sentence(tmp_path: Path) -> None:
+    path = write(tmp_path, annotation())
+    with pytest.raises(InputError, match="has no kind 'masks'; choose one of regions, boxes, pictures"):
+        open_source(path, label_column="masks")
+    with pytest.raises(InputError, match="has no splits to choose 'train' from"):
+        open_source(path, split="train")
+    with pytest.raises(InputError, match="no regions of pictures are left"):
+        open_source(write(tmp_path / "crowds", annotation(iscrowd=1)))
+    path.write_text(path.read_text()[:-30])
+    with pytest.raises(InputError, match=r"its end|a broken value"):
+        open_source(path)
+    write(tmp_path, annotation(), file="other.json")
+    with pytest.raises(InputError, match="holds several files of annotations; give one"):
+        open_source(tmp_path)
+
+
+def test_strict_stops_at_the_first(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="crowd of objects"):
+        open_source(write(tmp_path, annotation(1), annotation(iscrowd=1)), rejects=Rejects(strict=True))
+
+
+VALUES = st.recursive(
+    st.none() | st.integers(-9, 200) | st.floats() | st.sampled_from(["car1.jpg", "door", "b", "../x", "\0", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "id",
+                    "file_name",
+                    "name",
+                    "image_id",
+                    "category_id",
+                    "bbox",
+                    "segmentation",
+                    "width",
+                    "height",
+                    "path",
+                ]
+            ),
+            inner,
+        )
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("coco")
+    write(folder)
+    return folder
+
+
+@given(st.lists(VALUES, max_size=3), st.lists(VALUES, max_size=3))
+def test_any_json_is_read_or_refused(
+    folder: Path, result_or_sentence, images: list[Any], annotations: list[Any]
+) -> None:
+    content = {"images": [*IMAGES, *images], "categories": CATEGORIES, "annotations": [annotation(), *annotations]}
+    (folder / "annotations.json").write_text(json.dumps(content))
+    found = result_or_sentence(read_coco, folder)
+    assert found is not None
+    assert found.items[0].id == "car1.jpg#12"
+
+
+def test_car_parts(data: Path) -> None:
+    rejects = Rejects()
+    source = open_source(data / "car_parts" / "testset", rejects=rejects)
+    assert (len(source), len({label for item in source for label in item.labels})) == (808, 18)
+    assert rejects.counts == {"tiny region": 3}
+    related = {("car", label) for item in source for label in item.labels}
+    couples = list(find_region_pairs(add_full_images(source, "car"), related=related))
+    assert len(couples) == 808
+    inside = [(c.whole.labels[0], c.part.labels[0]) for c in find_region_pairs(source)]
+    assert ("front_right_door", "right_mirror") in inside

@@ -1,0 +1,274 @@
+"""Documents in every form, what is wrong with a line and where, and that nothing is held between passes."""
+
+import gzip
+import json
+import tracemalloc
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wsabie.core.errors import InputError
+from wsabie.io.formats import documents
+from wsabie.io.formats.documents import DocumentSource
+from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.records import FeatureTable, ItemList
+from wsabie.storage.rejects import Rejects
+
+ROWS = [
+    {"id": "a", "text": "the sea", "labels": ["water", "blue"], "group": "g", "time": "2024-05-31"},
+    {"id": "b", "text": "the café", "labels": ["town"]},
+    {"id": "c", "text": "no label"},
+]
+EXPECTED = [("a", "the sea", ("water", "blue")), ("b", "the café", ("town",)), ("c", "no label", ())]
+
+
+def written(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def lines(*rows):
+    return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
+
+
+def said(source):
+    return [(item.id, item.content.decode(), item.labels) for item in source]
+
+
+def in_forms(folder):
+    yield written(folder / "a.jsonl", lines(*ROWS))
+    yield written(folder / "a.gz", gzip.compress(lines(*ROWS).encode()))
+    yield written(folder / "a.tsv", "id\ttext\tlabels\na\tthe sea\twater;blue\nb\tthe café\ttown\nc\tno label\t\n")
+    yield written(folder / "a.csv", 'id,text,tags\r\na,the sea,water|blue\r\nb,"the café",town\r\nc,no label,\r\n')
+    yield written(folder / "b.csv", "id;text;labels\na;the sea;water,blue\nb;the café;town\nc;no label;\n")
+    pq.write_table(pa.Table.from_pylist(ROWS), folder / "a.parquet")
+    yield folder / "a.parquet"
+
+
+def test_every_form_says_the_same(tmp_path):
+    for path in in_forms(tmp_path):
+        source = open_source(path)
+        assert isinstance(source, DocumentSource)
+        assert (source.things, len(source)) == ("documents", 3)
+        assert said(source) == said(source) == EXPECTED
+        assert [labels for _, _, labels in said(open_source(path, labels_from="none"))] == [()] * 3
+    first = next(iter(open_source(tmp_path / "a.jsonl")))
+    assert (first.group, first.time) == ("g", "2024-05-31")
+
+
+def test_without_ids_the_lines_are_numbered(tmp_path):
+    path = written(tmp_path / "a", lines({"text": "one"}, "", {"text": "two"}))
+    assert [item.id for item in open_source(path)] == ["1", "3"]
+    pq.write_table(pa.table({"text": ["one", "two"]}), tmp_path / "a.parquet")
+    assert [item.id for item in open_source(tmp_path / "a.parquet")] == ["1", "2"]
+    assert said(open_source(written(tmp_path / "b", "text\none\ntwo, three\n"), labels_from="none"))[0] == (
+        "2",
+        "one",
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels"),
+    [
+        ({"label": "a;b"}, [("a;b",)]),
+        ({"tags": "a, b"}, [("a", "b")]),
+        ({"keywords": "a|b", "other": "c"}, [("a", "b")]),
+        ({"labels": [1, 2], "tag": "c"}, [("1", "2")]),
+        ({"topic": "x"}, [()]),
+    ],
+)
+def test_columns_of_labels_are_those_of_metadata(tmp_path, columns, labels):
+    path = written(tmp_path / "a.jsonl", lines({"text": "words", **columns}))
+    assert [item.labels for item in open_source(path)] == labels
+    pq.write_table(pa.Table.from_pylist([{"text": "words", **columns}]), tmp_path / "a.parquet")
+    assert [item.labels for item in open_source(tmp_path / "a.parquet")] == labels
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("topic.csv", "id,body,topic\n1,waves,sea\n"),
+        ("topic.csv", "id;body;topic\n1;waves;sea\n"),
+        ("topic.jsonl", '{"id": 1, "body": "waves", "topic": "sea"}\n'),
+    ],
+)
+def test_a_table_of_other_columns_is_told_what_they_would_be_called(tmp_path, name, content):
+    with pytest.raises(InputError) as refused:
+        open_source(written(tmp_path / name, content))
+    assert str(refused.value) == (
+        f"{tmp_path / name} has the columns 'body', 'id', 'topic' and none called text; call that of the documents "
+        "text and that of their labels labels, or give features as Parquet or svmlight text"
+    )
+
+
+@pytest.mark.parametrize("name", ["topic.csv", "topic.jsonl", "topic.parquet"])
+def test_documents_without_a_column_of_labels_say_so(tmp_path, name, caplog):
+    rows = [{"text": "waves", "topic": "sea"}, {"text": "dunes", "topic": "sand"}]
+    if name.endswith("parquet"):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name)
+    else:
+        written(tmp_path / name, lines(*rows) if name.endswith("l") else "text,topic\nwaves,sea\ndunes,sand\n")
+    caplog.set_level("INFO", "wsabie")
+    assert len(open_source(tmp_path / name, labels_from="none")) == 2
+    assert caplog.text == ""
+    assert [item.labels for item in open_source(tmp_path / name)] == [(), ()]
+    assert (
+        f"{tmp_path / name} has no column of labels, which would be called labels, label, tags, tag or keywords "
+        "(it has 'text', 'topic')"
+    ) in caplog.text
+
+
+def test_a_column_of_labels_and_a_split_by_name(tmp_path):
+    rows = [{"text": "one", "topic": "x", "split": "train"}, {"text": "two", "topic": "y", "split": "test"}]
+    path = written(tmp_path / "a.jsonl", lines(*rows))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    for file in (path, tmp_path / "a.parquet"):
+        assert said(open_source(file, label_column="topic", split="test")) == [("2", "two", ("y",))]
+        with pytest.raises(InputError, match="has no column 'theme'"):
+            open_source(file, label_column="theme")
+
+
+def test_bad_lines_are_counted_and_listed(tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "LONGEST", 40)
+    monkeypatch.setattr(documents, "_LONGEST_LINE", 100)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(
+        lines({"text": "good"}, '{"text": "cut', {"text": 7}, {"title": "no text"}, {"text": " "}).encode()
+        + b'{"text": "caf\xe9"}\n'
+        + lines({"text": "x" * 41}, {"text": "x" * 200}, [1], {"id": "1", "text": "again"}).encode()
+        + lines({"text": "half \ud83d"}, {"text": "last", "id": ["no"]}, "[" * 90, {"text": "good too"}).encode()
+    )
+    rejects = Rejects()
+    assert [item.id for item in open_source(path, rejects=rejects)] == ["1", "14"]
+    reasons = {where.rpartition(":")[2]: reason for where, reason, _ in rejects.listed}
+    too_long = "document of more than 16 MiB"
+    assert reasons == {
+        "2": "malformed JSON", "3": "document without text", "4": "document without text", "5": "document without text",
+        "6": "not UTF-8", "7": too_long, "8": too_long, "9": "line that is no JSON object", "10": "duplicate id",
+        "11": "not UTF-8", "12": "cell that is not a single value", "13": "malformed JSON",
+    }  # fmt: skip
+    assert len(rejects) == len(reasons)
+    with pytest.raises(InputError, match=r"a\.jsonl:2: malformed JSON"):
+        open_source(path, rejects=Rejects(strict=True))
+
+
+def test_bad_rows_of_tables(tmp_path):
+    table = b'id\ttext\na\tgood\nb\nc\tcaf\xe9\nd\tone\ttwo\na\tagain\ne\t"a quote is a letter\n'
+    rejects = Rejects()
+    source = open_source(written(tmp_path / "a.tsv", table), rejects=rejects)
+    assert said(source) == [("a", "good", ()), ("e", '"a quote is a letter', ())]
+    assert [(where.rpartition(":")[2], reason) for where, reason, _ in rejects.listed] == [
+        ("3", "wrong number of cells"), ("4", "not UTF-8"), ("5", "wrong number of cells"), ("6", "duplicate id"),
+    ]  # fmt: skip
+    long = "x" * 200_000  # more than Python's limit on the cells of CSV
+    source = open_source(written(tmp_path / "a.csv", f'id,text\n1,"two\nlines, {long}"\n2,next\n'))
+    assert [(name, len(text)) for name, text, _ in said(source)] == [("1", 200_011), ("2", 4)]
+    with pytest.raises(InputError, match=r"a\.csv:2 begins a row of malformed CSV"):
+        open_source(written(tmp_path / "a.csv", 'id,text\n1,"never closed\n'))
+    with pytest.raises(InputError, match="no documents are left"):
+        open_source(written(tmp_path / "a.csv", "id,text\n1,\n"))
+
+
+def test_labels_of_two_types_are_refused(tmp_path):
+    path = written(tmp_path / "a.jsonl", lines({"text": "a", "label": 1}, {"text": "b", "label": "one"}))
+    with pytest.raises(InputError, match=r"a\.jsonl:2: column 'label' holds the text 'one' but the number 1"):
+        open_source(path)
+
+
+def test_pictures_and_rows_stay_what_they_are(tmp_path, picture):
+    picture(tmp_path / "1.png")
+    written(tmp_path / "metadata.jsonl", lines({"file_name": "1.png", "text": "a label"}))
+    items = list(open_source(tmp_path))
+    assert [(item.id, item.labels) for item in items] == [("1.png", ("a label",))]
+    table = pa.table({"image": [(tmp_path / "1.png").read_bytes()], "text": ["a label"]})
+    pq.write_table(table, tmp_path.parent / "pictures.parquet")
+    source = open_source(tmp_path.parent / "pictures.parquet")
+    assert (source.things, next(iter(source)).labels) == ("pictures", ("a label",))
+    pq.write_table(pa.table({"features": [[1.0, 2.0]], "text": ["a label"]}), tmp_path.parent / "rows.parquet")
+    rows = open_source(tmp_path.parent / "rows.parquet")
+    assert isinstance(rows, FeatureTable)
+    assert rows.label_names == ["a label"]
+    pq.write_table(pa.table({"text": [1, 2]}), tmp_path.parent / "numbers.parquet")
+    with pytest.raises(InputError, match=r"neither pictures .* nor texts \(text\)"):
+        open_source(tmp_path.parent / "numbers.parquet")
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ('{"text": "a"}\n', "json"),
+        ('broken\n{"id": 1, "text": "__label__a"}\n', "json"),
+        ("id\ttext\n1\ta\n", "table"),
+        ("text,label\n", "table"),
+        ("id\ttexts\n1\ta\n", "pairs"),
+        ("text\ttext\na\tb\n", "pairs"),
+        ("a text, text, with commas\n", "fasttext"),
+        ('{"title": "a"}\n', "fasttext"),
+    ],
+)
+def test_kinds_of_text(tmp_path, content, kind):
+    assert detect_source_kind(written(tmp_path / "a", content), plain_text=True) == kind
+
+
+def test_a_folder_of_text(tmp_path):
+    for name, text in {"sea/1.txt": "waves", "sea/deep/2.md": "whales", "top.txt": "no label", "a.pdf": "%PDF"}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    rejects = Rejects()
+    source = open_source(tmp_path, rejects=rejects)
+    assert isinstance(source, ItemList)
+    assert source.things == "documents"
+    labels = {item.id: item.labels for item in source}
+    assert labels == {"sea/1.txt": ("sea",), "sea/deep/2.md": ("sea", "deep"), "top.txt": ()}
+    assert rejects.listed == [("a.pdf", "unsupported document format", "convert it to plain text")]
+    (tmp_path / "metadata.csv").write_text("file_name,labels\nsea/1.txt,water;waves\n")
+    assert [(item.id, item.labels) for item in open_source(tmp_path)] == [("sea/1.txt", ("water", "waves"))]
+
+
+def test_text_beside_pictures_is_no_collection_of_its_own(tmp_path, picture):
+    picture(tmp_path / "sea" / "1.png")
+    for number in range(3):
+        (tmp_path / "sea" / f"{number}.txt").write_text("a caption")
+    assert [item.id for item in open_source(tmp_path)] == ["sea/1.png"]
+
+
+def test_a_file_of_text_is_a_document_where_documents_are_wanted(tmp_path):
+    note = written(tmp_path / "note.txt", "1 1:2 looks like a row\n")
+    (item,) = open_source(note, labels_from="none", things="documents")
+    assert (item.id, item.content, item.labels) == ("note.txt", note, ())
+    assert detect_source_kind(note) == "svmlight"
+    assert detect_source_kind(written(tmp_path / "a.jsonl", '{"text": "a"}\n'), things="documents") == "json"
+    with pytest.raises(InputError, match="is a document of a format that is not supported; convert it to plain text"):
+        open_source(written(tmp_path / "a.pdf", "%PDF"), things="documents")
+    with pytest.raises(InputError, match="nothing that can be read"):
+        open_source(written(tmp_path / "a.bin", b"\0\1"), things="documents")
+
+
+def test_a_pass_holds_neither_texts_nor_ids(tmp_path):
+    row = {"text": "x" * 1000, "labels": ["a", "b"]}
+    path = written(tmp_path / "a.jsonl", lines(*({**row, "id": f"note {i:06d}"} for i in range(5000))))
+    source = open_source(path)
+    tracemalloc.start()
+    assert sum(len(item.content) for item in source) == 5_000_000
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+
+
+@settings(max_examples=100)
+@given(
+    content=st.binary(max_size=60)
+    | st.lists(st.sampled_from(['{"text": "a"}', '{"text":', "text\tid", "a\tb", '"', "\n", "\r", ",", "é"])).map(
+        lambda parts: "".join(parts).encode()
+    )
+)
+def test_any_bytes_give_documents_or_one_sentence(tmp_path_factory, result_or_sentence, content):
+    for name, prefix in (("a.jsonl", b'{"text": "x"}\n'), ("a.tsv", b"id\ttext\n"), ("a.csv", b"id,text\n")):
+        path = tmp_path_factory.getbasetemp() / name
+        path.write_bytes(prefix + content)
+        source = result_or_sentence(open_source, path)
+        if source is not None:
+            assert len(list(source)) == len(source)

@@ -1,0 +1,305 @@
+"""What pictures and the files beside them say of tags, dates and sizes; which of them wins; damaged files."""
+
+import os
+import shutil
+import struct
+import tracemalloc
+import zlib
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, TiffImagePlugin, features
+
+from tagged import FILES, extended, iptc, packet, png_packet, resource, resources, segment, with_segments
+from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.tags.embedded_metadata import MAGIC, XMP_HEAD, read_embedded_metadata
+from wsabie.io.tags.image_tags import IPTC, read_image_tags, read_keywords
+from wsabie.io.tags.iptc import find_iptc_block, read_iptc_keywords
+from wsabie.io.tags.xmp_editor import NEW
+
+
+def test_a_file_that_exiftool_wrote():
+    found = read_image_tags(FILES / "iptc.jpg")
+    assert found.tags == {("Москва",): (IPTC,), ("sea",): (IPTC,)}
+    assert (found.source, found.size, found.orientation, found.problems) == (FILES / "iptc.jpg", (24, 16), 6, ())
+    assert found.taken == "2018-05-06T07:08:09+03:00"
+
+
+def test_the_sidecar_wins_over_the_picture_and_the_longer_name_over_the_shorter(tmp_path, picture):
+    photo = picture(tmp_path / "a.jpg", xmp=packet("inside", ("x", "y")))
+    assert read_image_tags(photo).names == ("inside", "y")
+    assert read_image_tags(photo).paths == (("x", "y"),)
+    assert read_image_tags(photo).source == photo
+    (tmp_path / "a.xmp").write_bytes(packet("short"))
+    assert read_keywords(photo) == read_image_tags(photo).names == ("short",)
+    (tmp_path / "a.jpg.xmp").write_bytes(packet("long"))
+    assert read_keywords(photo) == read_image_tags(photo).names == ("long",)
+    assert read_image_tags(photo).source == tmp_path / "a.jpg.xmp"
+
+
+def test_removed_tags_stay_away_and_a_sidecar_without_a_word_of_tags_takes_none(tmp_path, picture):
+    photo = picture(tmp_path / "a.png", pnginfo=png_packet(packet("inside")))
+    sidecar = tmp_path / "a.png.xmp"
+    sidecar.write_bytes(packet())
+    assert read_image_tags(photo).tags == {}
+    assert (read_keywords(photo), read_image_tags(photo).source) == ((), sidecar)
+    for silent in (NEW, b"", b" \n"):
+        sidecar.write_bytes(silent)
+        assert read_keywords(photo) == read_image_tags(photo).names == ("inside",)
+        assert read_image_tags(photo).problems == ()
+
+
+def test_png_packed_or_behind_the_pixels(tmp_path, picture):
+    packed = picture(tmp_path / "a.png", pnginfo=png_packet(packet("packed"), zip=True))
+    assert read_keywords(packed) == ("packed",)
+    late = picture(tmp_path / "b.png")
+    body = b"XML:com.adobe.xmp\0\0\0\0\0" + packet("late")
+    chunk = struct.pack(">I", len(body)) + b"iTXt" + body + struct.pack(">I", zlib.crc32(b"iTXt" + body))
+    content = late.read_bytes()
+    late.write_bytes(content[:-12] + chunk + content[-12:])
+    assert read_keywords(late) == ("late",)
+    late.write_bytes(content[:-12] + chunk[:-1] + b"?" + content[-12:])
+    assert [problem.reason for problem in read_image_tags(late).problems] == ["unreadable XMP packet"]
+    bomb = zlib.compress(b"<a>" + b" " * (160 << 20), 9)
+    body = b"XML:com.adobe.xmp\0\1\0\0\0" + bomb
+    chunk = struct.pack(">I", len(body)) + b"iTXt" + body + struct.pack(">I", zlib.crc32(b"iTXt" + body))
+    late.write_bytes(content[:-12] + chunk + content[-12:])
+    tracemalloc.start()
+    with pytest.raises(RowError, match="oversized XMP packet"):
+        read_keywords(late)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60 << 20
+
+
+@pytest.mark.parametrize("name", ["a.tif", "a.avif"])
+def test_other_formats_as_pillow_finds_it(tmp_path, picture, name):
+    if name == "a.avif" and not features.check("avif"):
+        pytest.skip("Pillow was built without AVIF")
+    options = {"tiffinfo": {700: packet("sea")}} if name == "a.tif" else {"xmp": packet("sea")}
+    photo = picture(tmp_path / name, **options)
+    assert read_image_tags(photo).size == (4, 3)
+    assert read_keywords(photo) == ("sea",)
+
+
+def test_dates_come_from_the_sidecar_exif_and_the_packet_in_this_order(tmp_path, picture):
+    exif = Image.Exif()
+    exif[0x0112] = 8
+    exif.get_ifd(0x8769)[0x9003] = "2001:02:03 04:05:06"
+    inside = (FILES / "lightroom.xmp").read_bytes()
+    photo = picture(tmp_path / "a.jpg", exif=exif, xmp=inside)
+    assert (read_image_tags(photo).taken, read_image_tags(photo).orientation) == ("2001-02-03T04:05:06", 8)
+    shutil.copy(FILES / "darktable.xmp", tmp_path / "a.jpg.xmp")
+    assert read_image_tags(photo).taken == "2022-06-18T12:00:01.000"
+    for date, offset, taken in [
+        ("0000:00:00 00:00:00", "+01:00", "2019-08-04T17:21:09.52"),
+        ("2001:02:03 04:05:06", "+01:00", "2001-02-03T04:05:06+01:00"),
+        ("2001:02:03 04:05:06", "east", "2001-02-03T04:05:06"),
+    ]:
+        exif.get_ifd(0x8769).update({0x9003: date, 0x9011: offset})
+        exif[0x0112] = 77
+        photo = picture(tmp_path / "b.jpg", exif=exif, xmp=inside)
+        assert (read_image_tags(photo).taken, read_image_tags(photo).orientation) == (taken, 1)
+    broken = picture(tmp_path / "c.jpg", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff", xmp=inside)
+    assert read_image_tags(broken).taken == "2019-08-04T17:21:09.52"
+
+
+@pytest.mark.parametrize(
+    ("block", "keywords"),
+    [
+        (iptc(b"sea", "кот".encode()), ["sea", "кот"]),
+        (iptc(b"sea", b"k\xf6ln"), ["sea", "köln"]),
+        (iptc("кот".encode() + b"\xd0", utf8=True), ["кот"]),
+        (iptc(b"sea\0", utf8=True), ["sea"]),
+        (iptc(), None),
+        (b"", None),
+        (b"\x1c\x02\x19\x80\x04\0\0\0\x03sea", ["sea"]),
+    ],
+)
+def test_character_sets_of_iptc(block, keywords):
+    assert read_iptc_keywords(block) == keywords
+
+
+def test_iptc_counts_where_no_packet_names_tags(tmp_path, picture):
+    other = resource(0x03ED, b"abc", name=b"Caption")
+    whole = other + resource(0x0404, iptc(b"sea", b" sea ", b"sky", b""))
+    photo = with_segments(picture, tmp_path / "a.jpg", resources(whole[:30]), resources(whole[30:]))
+    assert read_image_tags(photo).tags == {("sea",): (IPTC,), ("sky",): (IPTC,)}
+    assert read_keywords(photo) == ("sea", "sky")
+    xmp = segment(b"\xe1", XMP_HEAD + packet("inside"))
+    assert read_keywords(with_segments(picture, tmp_path / "b.jpg", resources(whole), xmp)) == ("inside",)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        resource(0x0404, iptc(b"sea"))[:-3],
+        resource(0x0404, iptc(b"sea")[:-1] + b""),
+        resource(0x0404, b"\x1c\x02\x19\xff\xff" + b"\xff" * 30),
+        resource(0x0404, b"\x1c\x02\x19\x80\x04\xff\xff\xff\xff"),
+        resource(0x0404, b"\x1c\x02"),
+        b"8BIM\x04\x04\0\0\xff\xff\xff\xff",
+    ],
+)
+def test_iptc_whose_lengths_lie(tmp_path, picture, broken):
+    photo = with_segments(picture, tmp_path / "a.jpg", resources(broken))
+    with pytest.raises(RowError, match="unreadable IPTC keywords"):
+        read_keywords(photo)
+    assert read_image_tags(photo).size == (4, 3)
+
+
+@given(st.binary(max_size=80))
+def test_any_resources_are_keywords_or_a_reason(content):
+    for head in (b"", b"8BIM\x04\x04\0\0\0\0\0" + bytes([len(content)]), b"\x1c\x02\x19"):
+        for read in (find_iptc_block, read_iptc_keywords):
+            with suppress(RowError):
+                read(head + content)
+
+
+def test_extended_xmp_in_any_order_of_its_parts(tmp_path, picture):
+    main, parts = extended(packet("far", ("a", "b")))
+    assert len(parts) > 1
+    photo = with_segments(picture, tmp_path / "a.jpg", main, *parts[::-1])
+    assert read_keywords(photo) == ("far", "b")
+
+
+@pytest.mark.parametrize("fault", ["name", "missing", "twice", "length", "none"])
+def test_extended_xmp_that_is_not_whole(tmp_path, picture, fault):
+    options = {"name": {"name": "0" * 32}, "length": {"whole": 1 << 30}}.get(fault, {})
+    main, parts = extended(packet("far"), **options)
+    parts = {"missing": parts[1:], "twice": [*parts, parts[0]], "none": []}.get(fault, parts)
+    photo = with_segments(picture, tmp_path / "a.jpg", main, *parts, resources(resource(0x0404, iptc(b"near"))))
+    with pytest.raises(RowError, match="unreadable extended XMP"):
+        read_keywords(photo)
+    assert read_image_tags(photo).names == ("near",)
+    assert [problem.reason for problem in read_image_tags(photo).problems] == ["unreadable extended XMP"]
+
+
+def test_what_is_damaged_is_listed_and_the_rest_comes(tmp_path, picture):
+    photo = with_segments(
+        picture, tmp_path / "a.jpg", segment(b"\xe1", XMP_HEAD + b"<a"), resources(resource(0x0404, iptc(b"sea")))
+    )
+    sidecar = tmp_path / "a.jpg.xmp"
+    sidecar.write_bytes(b"<!DOCTYPE a><a/>")
+    found = read_image_tags(photo)
+    assert (found.names, found.source, found.size) == (("sea",), photo, (4, 3))
+    assert [problem.reason for problem in found.problems] == ["unreadable sidecar", "unreadable XMP packet"]
+    assert "a.jpg.xmp: the XMP packet has a document type" in found.problems[0].detail
+    with pytest.raises(RowError, match="unreadable sidecar"):
+        read_keywords(photo)
+    sidecar.write_bytes(packet("beside"))
+    assert (read_keywords(photo), read_image_tags(photo).names) == (("beside",), ("beside",))
+    photo.write_bytes(b"no picture")
+    found = read_image_tags(photo)
+    assert (found.names, found.size, found.orientation) == (("beside",), None, 1)
+    assert [problem.reason for problem in found.problems] == ["unreadable picture"]
+
+
+def test_a_missing_picture_a_long_name_and_a_folder_are_problems(tmp_path):
+    for name in ("gone.jpg", "x" * 251 + ".jpg", "folder"):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        assert [problem.reason for problem in read_image_tags(tmp_path / name).problems] == ["unreadable picture"]
+        with pytest.raises(RowError, match="unreadable picture"):
+            read_keywords(tmp_path / name)
+
+
+def test_a_sidecar_that_may_not_be_read_is_listed(tmp_path, picture, monkeypatch):
+    photo = picture(tmp_path / "a.jpg", xmp=packet("inside"))
+    (tmp_path / "a.jpg.xmp").write_bytes(packet("beside"))
+    monkeypatch.setattr(
+        "wsabie.io.tags.image_tags.open_input",
+        lambda path: path.open("x") if path.suffix == ".xmp" else path.open("rb"),
+    )
+    assert read_image_tags(photo).names == ("inside",)
+    assert read_image_tags(photo).problems[0].detail == "a.jpg.xmp: File exists"
+
+
+@pytest.mark.parametrize("value", [1 << 30, "text"])
+def test_a_packet_of_another_type_in_tiff(tmp_path, picture, value):
+    held = TiffImagePlugin.ImageFileDirectory_v2()
+    held[700] = value
+    held.tagtype[700] = 2 if value == "text" else 4
+    photo = picture(tmp_path / "a.tif", tiffinfo=held)
+    assert read_image_tags(photo)[:2] == ({}, None)
+    assert [problem.reason for problem in read_image_tags(photo).problems] == ["unreadable XMP packet"] * (
+        value == "text"
+    )
+
+
+def test_sidecars_that_lead_elsewhere_or_never_end_are_not_opened(tmp_path, picture):
+    photo = picture(tmp_path / "a.jpg", xmp=packet("inside"))
+    secret = tmp_path / "secret"
+    secret.write_bytes(packet("secret"))
+    sidecar = tmp_path / "a.jpg.xmp"
+    for make, reason in [
+        (lambda: sidecar.symlink_to(secret), "sidecar that is a link"),
+        (lambda: sidecar.symlink_to(tmp_path / "gone"), "sidecar that is a link"),
+        (lambda: os.mkfifo(sidecar), "sidecar that is no file"),
+        (lambda: os.truncate(os.open(sidecar, os.O_CREAT | os.O_WRONLY), 1 << 40), "oversized XMP packet"),
+    ]:
+        make()
+        assert read_image_tags(photo).names == ("inside",)
+        assert [problem.reason for problem in read_image_tags(photo).problems] == [reason]
+        with pytest.raises(RowError, match=reason):
+            read_keywords(photo)
+        sidecar.unlink()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff\xd8\xff\xe1\xff\xff" + XMP_HEAD,
+        b"\xff\xd8\xff\xe1\0\0",
+        b"\xff\xd8\xff\xe1\0\1",
+        b"\xff\xd8" + b"\xff" * 1000,
+        b"\xff\xd8",
+        b"\xff\xd8" + b"\xff\xe2\0\2" * 1_000_001,
+        b"\x89PNG\r\n\x1a\n",
+        b"\x89PNG\r\n\x1a\n\x40\0\0\0iTXtXML:com.adobe.xmp\0",
+        b"RIFF\xff\xff\xff\x7fWEBPXMP \0\0\0\x40<a",
+        b"RIFF\x04\0\0\0WEBP",
+    ],
+)
+def test_lengths_that_lie_end_in_a_reason(tmp_path, content):
+    photo = tmp_path / "a.jpg"
+    photo.write_bytes(content)
+    with pytest.raises(RowError, match="unreadable picture"):
+        read_embedded_metadata(photo)
+    assert [problem.reason for problem in read_image_tags(photo).problems] == ["unreadable picture"]
+
+
+def test_a_file_cut_off_behind_its_packet_still_has_its_tags(tmp_path, picture):
+    for name, options in {"a.jpg": {"xmp": packet("sea")}, "a.png": {"pnginfo": png_packet(packet("sea"))}}.items():
+        photo = picture(tmp_path / name, **options)
+        content = photo.read_bytes()
+        photo.write_bytes(content[: content.index(b"<?xpacket end") + 40])
+        assert read_image_tags(photo).names == ("sea",)
+
+
+@given(head=st.sampled_from([*MAGIC.values(), b"RIFF\0\1\0\0WEBP", b"\xff\xd8\xff\xe1"]), rest=st.binary(max_size=60))
+def test_any_bytes_are_metadata_or_a_reason(tmp_path_factory, head, rest):
+    photo = tmp_path_factory.mktemp("any") / "a.jpg"
+    photo.write_bytes(head + rest)
+    with suppress(RowError):
+        read_embedded_metadata(photo)
+    assert read_image_tags(photo).tags == {}
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.webp", "a.tif", "iptc.jpg"])
+@given(at=st.integers(0, 4000), byte=st.integers(0, 255))
+def test_a_flipped_byte_gives_tags_or_problems(tmp_path_factory, name, at, byte):
+    photo = tmp_path_factory.mktemp("flipped") / name
+    if name == "iptc.jpg":
+        shutil.copy(FILES / name, photo)
+    else:
+        options = {"a.png": {"pnginfo": png_packet(packet("sea"))}, "a.tif": {"tiffinfo": {700: packet("sea")}}}
+        options = options.get(name, {"xmp": packet("sea")})
+        Image.new("RGB", (3, 3)).save(photo, **options)
+    content = bytearray(photo.read_bytes())
+    content[at % len(content)] = byte
+    photo.write_bytes(content)
+    found = read_image_tags(photo)
+    assert all(isinstance(tag, str) for tag in found.names)
+    assert all(problem.reason for problem in found.problems)

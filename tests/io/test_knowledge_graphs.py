@@ -1,0 +1,265 @@
+"""What files know of labels: a real cut of WordNet, Prolog lists, Open Images' hierarchy, translations, pairs."""
+
+import json
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsabie.core.errors import InputError
+from wsabie.io.vocabulary.hierarchies import read_hierarchy
+from wsabie.io.vocabulary.knowledge_graphs import iterate_relation_pairs, read_knowledge_graph, read_label_table
+from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.concept_matching import match_labels
+from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
+
+CUT = Path(__file__).with_name("wordnet_cut")
+RELATIONS = ("is-a", "instance-of", "part-of", "member-of", "substance-of")
+TREE = {
+    "LabelName": "/m/0bl9f",
+    "Subcategory": [
+        {
+            "LabelName": "/m/0k4j",
+            "Part": [{"LabelName": "/m/083wq"}, {"LabelName": "/m/01mqdt"}],
+            "Subcategory": [{"LabelName": "/m/0pg52"}],
+        },
+        {"LabelName": "/m/0199g", "Part": [{"LabelName": "/m/083wq", "Part": [{"LabelName": "/m/0h9mv"}]}]},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def wordnet() -> KnowledgeGraph:
+    return read_knowledge_graph(CUT)
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name
+
+
+def test_a_synset_has_its_words_gloss_and_relations(wordnet):
+    car = wordnet.concept("n02958343")
+    assert car.names == ("car", "auto", "automobile", "machine", "motorcar")
+    assert car.languages == ("en",) * 5
+    assert car.gloss.startswith("a motor vehicle with four wheels; usually propelled by an internal combustion engine")
+    assert wordnet.related("n02958343", "is-a") == ["n03791235"]
+    assert wordnet.related("n02958343", "has-kind") == ["n02701002", "n02930766"]
+    assert [wordnet.name(part) for part in wordnet.related("n04576211", "has-part")] == ["wheel"]
+    assert wordnet.related("n02974003", "part-of") == ["n03791235"]
+    assert wordnet.related("n01440764", "member-of") == ["n01440655"]
+    assert wordnet.related("n11509066", "^substance-of") == []
+    assert (
+        wordnet.related("n15043763", "has-substance") == ["n11509066"] == wordnet.related("n15043763", "^substance-of")
+    )
+    assert wordnet.name(wordnet.related(wordnet.senses("Paris")[0], "instance-of")[0]) == "n08691669"
+    assert wordnet.related("v02039431", "is-a") != []
+
+
+def test_senses_are_ordered_by_the_index_and_nouns_come_first(wordnet):
+    assert wordnet.senses("Car") == ["n02958343", "n02959942", "n02960501", "n02960352"]
+    assert wordnet.senses("dolphin") == ["n02581957", "n02068974"]
+    assert wordnet.senses("fender") == ["n02911158"]
+    assert wordnet.senses("bank") == ["n09213565", "n08420278", "v02039431", "v01587723"]
+    assert wordnet.senses("wheel")[:2] == ["n04574999", "n02834778"]
+    assert wordnet.senses("toothed_whale") == wordnet.senses("n02066707") == ["n02066707"]
+    assert wordnet.senses("unicorn") == []
+
+
+def test_without_an_index_the_order_is_that_of_the_file_and_that_is_said(tmp_path, caplog):
+    shutil.copy(CUT / "data.noun", tmp_path)
+    with caplog.at_level(logging.WARNING, "wsabie"):
+        known = read_knowledge_graph(tmp_path / "data.noun")
+    assert "no index" in caplog.text
+    assert known.senses("dolphin") == ["n02068974", "n02581957"]
+
+
+def test_pairs_come_one_by_one_as_the_knowledge_has_them(wordnet):
+    for relation in RELATIONS:
+        assert list(iterate_relation_pairs(CUT, relation)) == list(wordnet.pairs(relation)) != []
+    assert list(iterate_relation_pairs(CUT, "has-part")) == list(wordnet.pairs("has-part"))
+    assert sorted([*wordnet.pairs("is-a"), *wordnet.pairs("instance-of")]) == sorted(
+        [*read_hierarchy(CUT / "data.noun").pairs(), *read_hierarchy(CUT / "data.verb").pairs()]
+    )
+    assert list(wordnet.pairs("has-part")) == [(whole, part) for part, whole in wordnet.pairs("part-of")]
+
+
+def test_what_a_name_stands_for(wordnet):
+    labels = ["taxi", "mountain bike", "car wheel", "airbrake", "whale", "dolphin (n02068974)", "toaster", "vehicle"]
+    matched = match_labels(wordnet, labels)
+    assert matched.missing == ["toaster"]
+    assert matched.counts == {"name": 6, "id": 1, "missing": 1}
+    found = matched.expand("wheeled vehicle")
+    assert [labels[one.place] for one in found.kinds] == ["mountain bike"]  # what is between was not cut out
+    found = matched.expand("motor vehicle")
+    assert [(labels[one.place], one.steps) for one in found.kinds] == [("taxi", 2)]
+    assert [(labels[one.place], one.via) for one in found.parts] == [
+        ("airbrake", "n03791235"), ("car wheel", "n03791235"),
+    ]  # fmt: skip
+    assert [labels[one.place] for one in matched.expand("taxi", inherit=True).parts] == ["airbrake", "car wheel"]
+    assert set(matched.pairs("part-of", inherit=True)) == {(2, 0), (3, 0)}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("car n 2 0 1 1 02958343\n", "fewer"),
+        ("car n x 0 1 1 02958343\n", ""),
+        ("car\n", ""),
+        ("car n 1 0 1 1 0295834\n", ""),
+        ("car n 1 9999999 1 1 02958343\n", ""),
+    ],
+)
+def test_a_broken_index_is_named(text, sentence, tmp_path):
+    shutil.copy(CUT / "data.noun", tmp_path)
+    written(tmp_path, "index.noun", text)
+    with pytest.raises(InputError, match=r"index\.noun:1 is no line of WordNet's index"):
+        read_knowledge_graph(tmp_path)
+
+
+def test_prolog_lists_and_words(tmp_path):
+    written(tmp_path, "wn_mp.pl", "mp(100000300,100000200).\n")
+    written(tmp_path, "wn_hyp.pl", "hyp(100000400,100000200).\n")
+    written(tmp_path, "words.txt", "n00000300\twheel\nn00000200\tcar, auto\n")
+    known = read_knowledge_graph(tmp_path)
+    assert known.relations == {"is-a": 1, "part-of": 1}
+    assert [known.name(part) for part in known.related(known.senses("auto")[0], "has-part")] == ["wheel"]
+    assert list(iterate_relation_pairs(tmp_path, "part-of")) == [("n00000300", "n00000200")]
+    with pytest.raises(InputError, match="hold no is-a pair"):
+        read_hierarchy(tmp_path / "wn_mp.pl")
+
+
+def test_the_hierarchy_of_open_images(tmp_path):
+    file = written(tmp_path, "bbox_labels_600_hierarchy.json", json.dumps(TREE))
+    written(tmp_path, "class-descriptions-boxable.csv", "/m/0k4j,Car\n/m/083wq,Wheel\n/m/0pg52,Taxi\n/m/x,Unused\n")
+    known = read_knowledge_graph(file)
+    assert known.relations == {"is-a": 3, "part-of": 4}
+    assert known.related("/m/083wq", "part-of") == ["/m/0k4j", "/m/0199g"]
+    assert known.related(known.senses("wheel")[0], "has-part") == ["/m/0h9mv"]
+    assert known.senses("unused") == []
+    matched = match_labels(known, ["Taxi", "Wheel", "/m/0bl9f"])
+    assert matched.expand("Car").parts[0].place == 1
+    assert list(iterate_relation_pairs(file, "part-of")) == list(known.pairs("part-of"))
+    assert read_hierarchy(file).parents("taxi") == ["/m/0k4j"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"LabelName": "/m/1", "Subcategory": [{"Nothing": 1}]}', "class without a LabelName"),
+        ('{"LabelName": "/m/1", "Subcategory": {"LabelName": 2}}', "is no class of it"),
+        ('{"LabelName": "/m/1", "Subcategory": [', "is no JSON"),
+        ('{"LabelName": "/m/1", "Part": ' + "[" * 100_000, "is no JSON"),
+        ('{"LabelName": 3, "Part": [{"LabelName": "a"}]}', "class without a LabelName"),
+    ],
+)
+def test_a_hierarchy_that_is_none(text, sentence, tmp_path):
+    with pytest.raises(InputError, match=sentence):
+        read_knowledge_graph(written(tmp_path, "tree.json", text))
+
+
+def test_translations_complete_wordnet(tmp_path):
+    file = written(
+        tmp_path, "wn-data-fra.tab",
+        "# Wolf\tfra\thttp://wolf\tCeCILL-C\n02958343-n\tlemma\tvoiture\n02958343-n\tfra:lemma\tautomobile\n"
+        "02958343-n\tfra:def\t0\tvéhicule\n",
+    )  # fmt: skip
+    known = read_knowledge_graph(CUT, file)
+    assert known.senses("Voiture") == ["n02958343"]
+    assert known.concept("n02958343").names[-2:] == ("voiture", "automobile")
+    assert known.concept("n02958343").languages[-2:] == ("fra", "fra")
+    assert match_labels(known, ["voiture"]).concepts == ["n02958343"]
+    written(tmp_path, "wn-data-fra.tab", file.read_text() + "voiture\n")
+    with pytest.raises(InputError, match=r"wn-data-fra\.tab:5 is no synset"):
+        read_knowledge_graph(file)
+
+
+def test_any_list_of_pairs_states_a_relation(tmp_path):
+    file = written(tmp_path, "married.tsv", "id\tname\nAda\tWilliam\nbroken\nMarie\tPierre\t1\n")
+    rejects = Rejects()
+    known = read_knowledge_graph(relations={"married-to": file}, rejects=rejects)
+    assert list(known.pairs("^married-to")) == [("William", "Ada"), ("Pierre", "Marie")]
+    assert rejects.counts == {"line without two or three columns": 1}
+    assert next(iter(read_knowledge_graph(relations={"has-part": file}).pairs("part-of"))) == ("William", "Ada")
+    with pytest.raises(InputError, match="a relation cannot be called ''"):
+        read_knowledge_graph(relations={"": file})
+    with pytest.raises(InputError, match="there are married-to"):
+        known.related("ada", "part-of")
+
+
+def test_a_table_of_labels_goes_before_everything(wordnet, tmp_path):
+    file = written(
+        tmp_path, "table.tsv", "label\tid\tgloss\n# by hand\nDolphin\tn02068974\ttoothed\nvehicle\t-\ncar\t\n"
+    )
+    matched = match_labels(wordnet, ["dolphin", "vehicle", "car"], read_label_table(file))
+    assert matched.concepts == ["n02068974", None, "n02958343"]
+    assert matched.how == ["table", "table", "name"]
+    assert matched.missing == []
+    assert matched.about("DOLPHIN").id == "n02068974"
+    assert matched.about("vehicle") is None
+    with pytest.raises(InputError, match="'n99999999', which is no known concept"):
+        match_labels(wordnet, ["a"], {"a": "n99999999"})
+    with pytest.raises(InputError, match=r"table\.tsv:1 has no label"):
+        read_label_table(written(tmp_path, "table.tsv", "\tn02068974\n"))
+    file.write_bytes(b"\xff\tn02068974\n")
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_label_table(file)
+
+
+def test_siblings_and_hops_of_matched_labels(wordnet):
+    matched = match_labels(wordnet, ["taxi", "ambulance", "car", "unknown"])
+    kinds = wordnet.hierarchy(names=False)
+    assert kinds.similar(matched.ids()).siblings().tolist() == [1, 1, 0, 0]
+    assert kinds.hops(matched.ids()).around([0], 3).tolist()[:3] == [0, 2, 1]
+    assert wordnet.hierarchy().parents("cab") == ["n02958343"]
+
+
+def test_what_is_missing_is_said(tmp_path):
+    with pytest.raises(InputError, match=r"holds no data\.noun"):
+        read_knowledge_graph(tmp_path)
+    with pytest.raises(InputError, match="there is no file"):
+        read_knowledge_graph(tmp_path / "none")
+    with pytest.raises(InputError, match="nothing is known"):
+        read_knowledge_graph()
+    with pytest.raises(KeyError, match="did you mean 'dolphin'"):
+        match_labels(read_knowledge_graph(CUT), []).expand("dolfin")
+
+
+@given(st.lists(st.sampled_from(['{"LabelName":"a"', ',"Part":[', "]", "}", "{", '"', "1", "null", "\n"])).map("".join))
+def test_any_tree_gives_knowledge_or_one_sentence(tmp_path_factory, result_or_sentence, text):
+    result_or_sentence(
+        read_knowledge_graph, written(tmp_path_factory.getbasetemp(), "tree.json", '{"LabelName":"r"' + text)
+    )
+
+
+@pytest.mark.data
+def test_relations_of_the_prolog_lists(data):
+    known = read_knowledge_graph(data / "wordnet_partof", data / "imagenet_synsets" / "words.txt")
+    assert known.relations == {
+        "is-a": 89_089, "instance-of": 8_577, "part-of": 9_097, "member-of": 12_293, "substance-of": 797,
+    }  # fmt: skip
+    labels = (data / "imagenet_synsets" / "ilsvrc2012_1k.txt").read_text().split()
+    matched = match_labels(known, labels)
+    found = matched.expand("wheeled vehicle")
+    assert (len(found.kinds), len(found.parts)) == (44, 10)
+    assert len(list(matched.pairs("part-of"))) == 5
+    assert len(list(matched.pairs("part-of", inherit=True))) == 88
+    assert len(list(matched.pairs("is-a"))) == 0
+
+
+@pytest.mark.data
+def test_the_classes_of_open_images_boxes(data):
+    known = read_knowledge_graph(data / "openimages_labels" / "bbox_hierarchy.json")
+    assert known.relations == {"is-a": 668}
+    assert "Teddy bear" in [known.name(kind) for kind in known.related("Toy", "has-kind")]
+
+
+def test_all_of_wordnet():
+    folder = Path("/usr/share/wordnet")
+    if not (folder / "data.noun").is_file():
+        pytest.skip("WordNet (Debian's wordnet-base) is not installed")
+    known = read_knowledge_graph(folder)
+    assert (len(known), known.relations["part-of"], known.relations["is-a"]) == (95_882, 9_097, 89_089)

@@ -1,0 +1,481 @@
+"""Folders of pictures."""
+
+import csv
+import json
+import os
+import shutil
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, PngImagePlugin
+
+from wsabie.core.errors import InputError
+from wsabie.io.formats.media_folder import read_file, read_folder
+from wsabie.io.formats.metadata_table import read_metadata
+from wsabie.io.images.inspection import FORMATS
+from wsabie.io.modalities import PICTURES
+from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.tags.image_tags import read_keywords
+from wsabie.storage.rejects import Rejects
+
+
+@pytest.fixture
+def folder(tmp_path):
+    inner = tmp_path / "collection"
+    inner.mkdir()
+    return inner
+
+
+def listed(source):
+    return {p.id: p.labels for p in source}
+
+
+def test_every_level_of_folders_is_a_label(folder, picture):
+    picture(folder / "animal" / "dog" / "1.JPG")
+    picture(folder / "animal" / "animal" / "2.png")
+    picture(folder / "plant" / "3.webp")
+    source = read_folder(folder)
+    assert listed(source) == {
+        "animal/animal/2.png": ("animal",),
+        "animal/dog/1.JPG": ("animal", "dog"),
+        "plant/3.webp": ("plant",),
+    }
+    assert len(source) == 3
+    assert source.path == folder
+    assert [p.content for p in source] == [folder / p.id for p in source]
+
+
+def test_folders_named_by_synsets_are_called_as_words_txt_says(folder, picture):
+    for synset in ("n02012849", "n03126707", "n01440764", "n99999999"):
+        picture(folder / synset / "1.png")
+    assert next(p.labels for p in read_folder(folder)) == ("n01440764",)
+    (folder / "words.txt").write_text("n02012849\tcrane\nn03126707\tcrane\nn01440764\ttench, Tinca tinca\n")
+    assert [p.labels for p in read_folder(folder)] == [
+        ("tench, Tinca tinca",),
+        ("crane (n02012849)",),
+        ("crane (n03126707)",),
+        ("n99999999",),
+    ]
+
+
+def test_hidden_and_foreign_files_are_left_alone_and_loose_pictures_listed(folder, picture):
+    picture(folder / "dog" / "1.png")
+    picture(folder / ".thumbs" / "1.png")
+    picture(folder / "dog" / ".2.png")
+    picture(folder / "loose.png")
+    (folder / "README.txt").write_text("about")
+    rejects = Rejects()
+    assert listed(read_folder(folder, rejects=rejects)) == {"dog/1.png": ("dog",)}
+    assert rejects.counts == {"picture without labels": 1}
+    assert rejects.listed[0][0] == "loose.png"
+
+
+FOREIGN = ("Thumbs.db", "desktop.ini", ".DS_Store", "about.txt", "1.json", "1.xmp", "1.mp4", "._1.heic", "notes")
+
+
+def test_pictures_in_formats_that_are_not_read_are_listed_and_other_files_are_not(folder, picture):
+    picture(folder / "dog" / "1.jpg")
+    for name in (*FOREIGN, "1.HEIC", "2.cr2"):
+        (folder / "dog" / name).write_bytes(b"content")
+    rejects = Rejects()
+    assert listed(read_folder(folder, rejects=rejects)) == {"dog/1.jpg": ("dog",)}
+    found = {(where, reason, advice) for where, reason, advice in rejects.listed}
+    what = ("unsupported picture format", "convert it to JPEG or PNG")
+    assert found == {("dog/1.HEIC", *what), ("dog/2.cr2", *what)}
+    with pytest.raises(InputError, match=r"unsupported picture format \(convert it to JPEG or PNG\)"):
+        read_folder(folder, rejects=Rejects(strict=True))
+
+
+def test_a_folder_of_pictures_that_cannot_be_read_says_so(folder, picture):
+    for name in ("1.heic", "2.heif"):
+        (folder / name).write_bytes(b"content")
+    with pytest.raises(InputError, match=r"no pictures that can be read, but 2 in formats .*; convert them to JPEG"):
+        read_folder(folder)
+    picture(folder / "3.png")
+    with pytest.raises(InputError, match=r"the pictures of .* have no labels"):
+        read_folder(folder)
+
+
+def test_every_format_that_is_read_has_its_endings():
+    read = {ending for ending, name in Image.registered_extensions().items() if name in FORMATS}
+    assert read - {".apng", ".avifs", ".pfm"} == set(PICTURES.endings)
+    assert not read & set(PICTURES.unread)
+
+
+def test_links_are_followed_only_to_files_inside_and_pipes_are_not_opened(folder, picture):
+    inside = picture(folder / "dog" / "1.png")
+    picture(folder / "elk" / "1.png")
+    outside = picture(folder.parent / "secret" / "2.png")
+    (folder / "dog" / "in.png").symlink_to(inside)
+    (folder / "dog" / "out.png").symlink_to(outside)
+    (folder / "dog" / "broken.png").symlink_to(folder / "gone.png")
+    (folder / "dog" / "loop.png").symlink_to("pool.png")
+    (folder / "dog" / "pool.png").symlink_to("loop.png")
+    (folder / "cat").symlink_to(outside.parent)
+    os.mkfifo(folder / "dog" / "pipe.png")
+    rejects = Rejects()
+    found = listed(read_folder(folder, rejects=rejects))
+    assert found == {"dog/1.png": ("dog",), "dog/in.png": ("dog",), "elk/1.png": ("elk",)}
+    assert sorted(rejects.listed) == [
+        ("cat", "link to a folder, not followed", ""),
+        ("dog/broken.png", "link to a missing file", ""),
+        ("dog/loop.png", "link that leads to itself", ""),
+        ("dog/out.png", "link that leads out of the folder", ""),
+        ("dog/pipe.png", "not a regular file", ""),
+        ("dog/pool.png", "link that leads to itself", ""),
+    ]
+
+
+def test_file_names_that_are_not_utf8_are_listed(folder, picture):
+    picture(folder / "dog" / "1.png")
+    (folder / "dog" / "1.png").rename(folder / "dog" / os.fsdecode(b"\xff.png"))
+    picture(folder / "dog" / "2.png")
+    rejects = Rejects()
+    assert listed(read_folder(folder, rejects=rejects)) == {"dog/2.png": ("dog",)}
+    assert rejects.listed[0][:2] == ("dog/\\udcff.png", "file name that is not UTF-8")
+
+
+def test_one_folder_around_all_pictures_is_no_label(folder, picture):
+    write_xmp(picture, folder / "images" / "1.webp", xmp("sea"))
+    picture(folder / "images" / "2.png")
+    assert listed(read_folder(folder)) == {"images/1.webp": ("sea",)}
+    assert listed(read_folder(folder, labels_from="folders"))["images/2.png"] == ("images",)
+
+
+def test_train_beside_test_is_taken_for_a_split(folder, picture):
+    picture(folder / "train" / "dog" / "1.png")
+    picture(folder / "test" / "dog" / "1.png")
+    with pytest.raises(InputError, match="'test' and 'train', which look like a split"):
+        read_folder(folder)
+    assert listed(read_folder(folder, labels_from="folders"))["train/dog/1.png"] == ("train", "dog")
+
+
+def test_pictures_to_annotate_need_no_labels(folder, picture):
+    picture(folder / "b.png")
+    picture(folder / "sub" / "a.png")
+    assert listed(read_folder(folder, labels_from="none")) == {"b.png": (), "sub/a.png": ()}
+
+
+METADATA = [
+    {"file_name": "a.png", "labels": ["sea", "old  town", "sea"], "group": 7, "time": "2020-01-02", "split": "train"},
+    {"file_name": "sub/b.png", "labels": "sky; sea", "group": None, "split": "test"},
+    {"file_name": "a.png", "labels": ["again"]},
+    {"file_name": "gone.png", "labels": ["sea"]},
+    {"file_name": "../outside.png", "labels": ["sea"]},
+    {"file_name": "/etc/c.png", "labels": ["sea"]},
+    {"file_name": "./c.png", "labels": []},
+    {"labels": ["sea"]},
+]
+REASONS = {
+    "labels without a picture": 1,
+    "path that leads out of the folder": 2,
+    "picture without labels": 2,
+    "row without a file name": 1,
+}
+
+
+@pytest.fixture
+def described(folder, picture):
+    for name in ("a.png", "sub/b.png", "c.png", "unnamed.png", "../outside.png"):
+        picture(folder / name)
+    return folder
+
+
+def write_csv(folder, rows):
+    columns = ["file_name", "labels", "group", "time", "split"]
+    with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, columns)
+        writer.writeheader()
+        for row in rows:
+            labels = row["labels"]
+            writer.writerow(row | {"labels": labels if isinstance(labels, str) else "; ".join(labels)})
+
+
+def write_jsonl(folder, rows):
+    (folder / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n\n", "utf-8")
+
+
+@pytest.mark.parametrize("write", [write_csv, write_jsonl])
+def test_metadata_in_either_form(described, write):
+    write(described, METADATA)
+    rejects = Rejects()
+    source = read_folder(described, rejects=rejects)
+    assert listed(source) == {"a.png": ("sea", "old town", "again"), "sub/b.png": ("sky", "sea")}
+    assert [(p.group, p.time) for p in source] == [("7", "2020-01-02"), (None, None)]
+    assert rejects.counts == REASONS
+    assert listed(read_folder(described, split="test")) == {"sub/b.png": ("sky", "sea")}
+    with pytest.raises(InputError, match="has the split 'val'"):
+        read_folder(described, split="val")
+
+
+@pytest.mark.parametrize("write", [write_csv, write_jsonl])
+def test_labels_of_several_rows_of_a_picture_are_joined(described, write):
+    blank = {"group": None, "time": None, "split": None}
+    rows = [
+        {"file_name": "a.png", "labels": "sea"} | blank | {"group": "g", "split": "train"},
+        {"file_name": "c.png", "labels": "dog"} | blank | {"split": "test"},
+        {"file_name": "./a.png", "labels": "sky"} | blank | {"time": "2020"},
+        {"file_name": "a.png", "labels": "sea"} | blank,
+        {"file_name": "a.png", "labels": ""} | blank,
+        {"file_name": "a.png", "labels": "odd"} | blank | {"split": "test"},
+        {"file_name": "gone.png", "labels": "sea"} | blank,
+        {"file_name": "gone.png", "labels": "sky"} | blank,
+    ]
+    write(described, rows)
+    rejects = Rejects()
+    source = read_folder(described, rejects=rejects)
+    assert [tuple(p)[:1] + tuple(p)[2:] for p in source] == [
+        ("a.png", ("sea", "sky"), "g", "2020"),
+        ("c.png", ("dog",), None, None),
+    ]
+    assert [why for _, *why in rejects.listed if why[1] != "no row in the metadata"] == [
+        ["row at odds with another of its file", "split test and not train"],
+        ["labels without a picture", "gone.png"],
+    ]
+    assert listed(read_folder(described, split="test")) == {"c.png": ("dog",)}
+
+
+def test_rows_do_not_reach_pictures_outside(described, picture):
+    (described / "out.png").symlink_to(picture(described.parent / "secret" / "1.png"))
+    (described / "out").symlink_to(described.parent / "secret")
+    names = ["out.png", "out/1.png", "sub/../../secret/1.png", str(described.parent / "secret" / "1.png"), "a.png"]
+    write_jsonl(described, [{"file_name": name, "labels": ["sea"]} for name in names])
+    rejects = Rejects()
+    assert listed(read_folder(described, rejects=rejects)) == {"a.png": ("sea",)}
+    assert rejects.counts["labels without a picture"] == 2
+    assert rejects.counts["path that leads out of the folder"] == 2
+
+
+@pytest.mark.parametrize(("name", "row"), [("metadata.csv", b"a.png,"), ("metadata.jsonl", b'{"file_name": "')])
+@pytest.mark.parametrize("filler", [b"x", b'"x"'])
+def test_a_line_without_end_is_not_read_whole(described, name, row, filler):
+    (described / name).write_bytes(b"file_name,label\n" + row + filler * (40_000_000 // len(filler)))
+    tracemalloc.start()
+    with pytest.raises(InputError, match=rf"{name}:2 has a line of more than 4 MiB"):
+        read_folder(described)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
+
+
+def test_the_separator_is_one_for_the_whole_column(described):
+    (described / "metadata.csv").write_text('file_name,tags\na.png,"Washington, D.C.;sea"\nc.png,"one, two"\n')
+    assert listed(read_folder(described)) == {"a.png": ("Washington, D.C.", "sea"), "c.png": ("one, two",)}
+
+
+def test_columns_with_other_names_can_be_given(described):
+    (described / "metadata.csv").write_text("Image,Species\na.png,sea lion\n")
+    with pytest.raises(InputError, match=r"no column 'file_name' \(it has 'Image', 'Species'\)"):
+        read_folder(described)
+    with pytest.raises(InputError, match="no column 'labels' or 'label'"):
+        read_folder(described, image_column="Image")
+    source = read_folder(described, image_column="Image", label_column="Species")
+    assert listed(source) == {"a.png": ("sea lion",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("metadata.csv", b"file_name,label,label\n", r"csv:1 names a column twice"),
+        ("metadata.csv", b"file_name,label\na.png,\xff\n", r"csv:2 is not UTF-8 text; convert the file"),
+        (
+            "metadata.csv",
+            b"file_name,label\n" + b"a.png,x\n" * 5000 + b'c.png,"\n\xff"\n' + b"a.png,x\n" * 5000,
+            r"csv:5003 is not UTF-8 text",
+        ),
+        ("metadata.csv", b'file_name,label\na.png,"' + b"x" * 200_000 + b'"\n', r"csv:2 begins a row of malformed CSV"),
+        (
+            "metadata.jsonl",
+            b'{"file_name": "a.png", "label": "x"}\n{"file_name": "c.png", "label": 3}\n',
+            r"jsonl:2: column 'label' holds the number 3 but the text 'x' at .*jsonl:1; write all labels as texts",
+        ),
+        ("metadata.jsonl", b'{"file_name": "a.png", "labels": ["x", 3]}\n', r"holds the number 3 but the text 'x'"),
+        ("metadata.jsonl", b'{"file_name": "a.png", "label": {"a": 1}}\n', r"which is no label"),
+        ("metadata.jsonl", b'{"file_name": "a.png", "label": true}\n', r"holds True, which is no label"),
+    ],
+)
+def test_metadata_that_cannot_be_used(described, name, text, sentence):
+    (described / name).write_bytes(text)
+    with pytest.raises(InputError, match=sentence):
+        read_folder(described)
+
+
+def test_broken_rows_of_metadata_are_listed(described):
+    lines = ['{"file_name": "a.png", "label": 3}', "{", "[]", '{"file_name": ["x"], "label": 1}']
+    lines += ['{"file_name": "c.png", "labels": ["\\ud800"]}', '{"file_name": "\\ud800.png", "label": 4}']
+    (described / "metadata.jsonl").write_text("\n".join(lines[:4] + lines[5:]))
+    rejects = Rejects()
+    assert listed(read_folder(described, rejects=rejects)) == {"a.png": ("3",)}
+    assert rejects.counts == {
+        "malformed JSON": 1,
+        "line that is no JSON object": 1,
+        "cell that is not a single value": 1,
+        "text that is not valid": 1,
+        "picture without labels": 3,
+    }
+    (described / "metadata.jsonl").write_text('{"file_name": "a.png", "labels": ["b"]}\n' + lines[4])
+    rejects = Rejects()
+    read_folder(described, rejects=rejects)
+    assert rejects.counts == {"label that is not valid text": 1, "picture without labels": 2}
+    (described / "metadata.csv").write_text("file_name,label\na.png,x,y\n")
+    with pytest.raises(InputError, match=r"has both metadata\.csv and metadata\.jsonl"):
+        read_folder(described)
+    (described / "metadata.jsonl").unlink()
+    rejects = Rejects()
+    with pytest.raises(InputError, match="no labelled pictures are left"):
+        read_folder(described, rejects=rejects)
+    assert rejects.counts["wrong number of cells"] == 1
+
+
+def xmp(*keywords):
+    items = "".join(f"<rdf:li>{k}</rdf:li>" for k in keywords)
+    return (
+        '<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/">'
+        '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+        '<rdf:Description xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f"<dc:subject><rdf:Bag>{items}</rdf:Bag></dc:subject><dc:title><rdf:Alt><rdf:li>no</rdf:li></rdf:Alt></dc:title>"
+        '</rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end="w"?>'
+    ).encode()
+
+
+def write_xmp(picture, path, packet):
+    if path.suffix == ".png":
+        info = PngImagePlugin.PngInfo()
+        info.add_itxt("XML:com.adobe.xmp", packet.decode())
+        return picture(path, pnginfo=info)
+    if path.suffix == ".tif":
+        return picture(path, tiffinfo={700: packet})
+    return picture(path, xmp=packet)
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.webp", "a.tif"])
+def test_keywords_inside_pictures(folder, picture, name):
+    write_xmp(picture, folder / name, xmp("sea  lion", "k\u00f6ln", "sea  lion"))
+    picture(folder / "bare.png")
+    rejects = Rejects()
+    assert listed(read_folder(folder, rejects=rejects)) == {name: ("sea lion", "k\u00f6ln")}
+    assert rejects.counts == {"picture without labels": 1}
+    assert listed(read_file(folder / name)) == {name: ("sea lion", "k\u00f6ln")}
+    assert listed(read_file(folder / name, labels_from="none")) == {name: ()}
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [b"<a", b"<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", b"<a>" * 500, b"\xff\xfe", xmp("x").replace(b"dc:", b"d:")],
+)
+def test_unsafe_packets_are_listed(folder, picture, packet):
+    write_xmp(picture, folder / "a.webp", packet)
+    write_xmp(picture, folder / "b.webp", xmp("sea"))
+    (folder / "c.jpg").write_bytes(b"no picture")
+    rejects = Rejects()
+    assert listed(read_folder(folder, rejects=rejects)) == {"b.webp": ("sea",)}
+    assert rejects.counts == {"unreadable XMP packet": 1, "not a picture": 1}
+
+
+def test_only_the_formats_that_are_read_are_opened_for_their_keywords(folder, picture):
+    picture(folder / "a.pcx").rename(folder / "a.jpg")
+    with pytest.raises(RowError, match="unreadable picture"):
+        read_keywords(folder / "a.jpg")
+
+
+@settings(deadline=None)
+@given(at=st.integers(0, 700), byte=st.integers(0, 255))
+def test_a_flipped_byte_never_stops_the_reader(tmp_path_factory, at, byte):
+    path = tmp_path_factory.mktemp("xmp") / "a.webp"
+    Image.new("RGB", (3, 3)).save(path, xmp=xmp("sea"))
+    content = bytearray(path.read_bytes())
+    content[at % len(content)] = byte
+    path.write_bytes(content)
+    try:
+        keywords = read_keywords(path)
+    except RowError as bad:
+        keywords = (bad.reason,)
+    assert all(isinstance(keyword, str) for keyword in keywords)
+
+
+cells = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda c: st.lists(c, max_size=3))
+json_rows = st.lists(
+    st.dictionaries(st.sampled_from(["file_name", "labels", "label", "group", "x"]), cells), max_size=4
+)
+
+
+@settings(deadline=None)
+@given(
+    name=st.sampled_from(["metadata.csv", "metadata.jsonl"]),
+    text=st.one_of(
+        st.binary(max_size=60),
+        st.text('file_name,label\n"{}:[]; ', max_size=60).map(str.encode),
+        st.text('a.png,;"\n', max_size=60).map(lambda t: b"file_name,labels\n" + t.encode()),
+        json_rows.map(lambda rows: "\n".join(map(json.dumps, rows)).encode()),
+    ),
+)
+def test_any_metadata_is_rows_or_one_sentence(tmp_path_factory, result_or_sentence, name, text):
+    path = tmp_path_factory.mktemp("any") / name
+    path.write_bytes(text)
+    entries = result_or_sentence(read_metadata, path, rejects=Rejects())
+    if entries is not None:
+        assert all(entry.file_name for entry in entries)
+
+
+labels = st.lists(st.text("abc é犬,", min_size=1, max_size=5).filter(str.strip), min_size=1, max_size=3)
+
+
+@settings(deadline=None)
+@given(rows=st.lists(labels, min_size=1, max_size=4), form=st.sampled_from(["metadata.csv", "metadata.jsonl"]))
+def test_valid_metadata_comes_back_exactly(tmp_path_factory, rows, form):
+    path = tmp_path_factory.mktemp("valid") / form
+    if form == "metadata.csv":
+        with path.open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream).writerows([["file_name", "labels"], ["0", "x;y"]])
+            csv.writer(stream).writerows([str(i), ";".join(names)] for i, names in enumerate(rows))
+    else:
+        write_jsonl(path.parent, [{"file_name": str(i), "labels": names} for i, names in enumerate(rows)])
+    entries = read_metadata(path, rejects=Rejects())[form == "metadata.csv" :]
+    assert [list(entry.labels) for entry in entries] == rows
+
+
+@pytest.mark.parametrize("labels_from", ["auto", "metadata", "folders"])
+def test_folders_without_what_is_needed_are_refused(folder, picture, labels_from):
+    sentence = "has no metadata.csv" if labels_from == "metadata" else "holds no pictures"
+    with pytest.raises(InputError, match=sentence):
+        read_folder(folder, labels_from=labels_from)
+    picture(folder / "a.png")
+    sentence = {
+        "auto": "no labels: there are no sub-folders to tell them apart, no metadata.csv or metadata.jsonl",
+        "metadata": "has no metadata.csv",
+        "folders": "no labelled pictures are left",
+    }[labels_from]
+    with pytest.raises(InputError, match=sentence):
+        read_folder(folder, labels_from=labels_from)
+
+
+def test_labels_without_any_picture(folder):
+    write_csv(folder, METADATA[:1])
+    with pytest.raises(InputError, match=r"holds no pictures .* metadata\.csv alone is not enough"):
+        read_folder(folder)
+
+
+def test_strict_refuses_the_first_unlabelled_picture(folder, picture):
+    picture(folder / "dog" / "1.png")
+    picture(folder / "loose.png")
+    with pytest.raises(InputError, match=r"loose\.png: picture without labels"):
+        read_folder(folder, rejects=Rejects(strict=True))
+
+
+@pytest.mark.data
+def test_a_thousand_photos_by_metadata(data, folder):
+    images = sorted((data / "imagen_200x5" / "images").iterdir())
+    rows = [
+        {"file_name": f"photos/{p.name}", "labels": p.stem.split("_", 2)[2], "group": "", "time": ""} for p in images
+    ]
+    shutil.copytree(data / "imagen_200x5" / "images", folder / "photos")
+    write_csv(folder, [row | {"split": ""} for row in rows])
+    rejects = Rejects()
+    source = read_folder(folder, rejects=rejects)
+    assert len(source) == 1000
+    assert len(rejects) == 0
+    assert len({label for p in source for label in p.labels}) <= 200
+    with Image.open(next(iter(source)).content) as image:
+        assert max(image.size) <= 192

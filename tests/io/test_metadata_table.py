@@ -1,0 +1,122 @@
+"""Metadata files as spreadsheets and scripts really write them."""
+
+import csv
+
+import pytest
+
+from wsabie.core.errors import InputError
+from wsabie.io.formats.media_folder import read_folder
+from wsabie.storage.rejects import Rejects
+
+NAMES = ["🐕 dog", 'the "big" one', "Washington, D.C.", "ciel; mer", "犬"]
+
+
+@pytest.fixture
+def folder(tmp_path, picture):
+    for number in range(len(NAMES)):
+        picture(tmp_path / f"{number}.png")
+    return tmp_path
+
+
+def labels_of(folder, **options):
+    return {p.id: p.labels for p in read_folder(folder, **options)}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_commas_or_semicolons_with_or_without_a_byte_order_mark(folder, encoding, delimiter, ending):
+    with (folder / "metadata.csv").open("w", newline="", encoding=encoding) as stream:
+        lines = csv.writer(stream, delimiter=delimiter, lineterminator=ending)
+        lines.writerow(["file_name", "label", "group"])
+        lines.writerows([f"{number}.png", name, f"g{number}"] for number, name in enumerate(NAMES))
+    source = read_folder(folder)
+    assert [(p.id, p.labels, p.group) for p in source] == [
+        (f"{number}.png", (name,), f"g{number}") for number, name in enumerate(NAMES)
+    ]
+
+
+def test_labels_in_columns_by_semicolons_are_separated_by_commas(folder):
+    (folder / "metadata.csv").write_text('file_name;labels\n0.png;sea, sky\n1.png;"dog,cat"\n')
+    assert labels_of(folder) == {"0.png": ("sea", "sky"), "1.png": ("dog", "cat")}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("metadata.csv", ""),
+        ("metadata.csv", "\ufeff"),
+        ("metadata.csv", "\n\n"),
+        ("metadata.csv", "\nfile_name,labels\n\n"),
+        ("metadata.jsonl", ""),
+        ("metadata.jsonl", "\n \n"),
+    ],
+)
+@pytest.mark.parametrize("labels_from", ["auto", "metadata"])
+def test_a_file_without_rows_is_told(folder, name, text, labels_from):
+    (folder / name).write_text(text)
+    with pytest.raises(InputError, match=rf"{name} has no rows; write one for each file, or remove the file"):
+        read_folder(folder, labels_from=labels_from)
+
+
+def test_rows_of_which_none_can_be_used_are_told(folder):
+    """There is a metadata file, so that nobody should be told to write one."""
+    (folder / "metadata.csv").write_text("file_name,labels\n" + "".join(f"{n}.png,\n" for n in range(len(NAMES))))
+    with pytest.raises(InputError, match=r"no labelled pictures .* skipped at .*metadata\.csv:2 for picture without"):
+        read_folder(folder)
+    (folder / "metadata.csv").write_text("file_name,labels\n0.png\n")
+    with pytest.raises(InputError, match=r"skipped at .*metadata\.csv:2 for wrong number of cells \(1 of 2\)"):
+        read_folder(folder)
+
+
+def test_a_picture_of_a_format_that_is_not_read_is_listed_once(folder):
+    (folder / "9.heic").write_bytes(b"content")
+    (folder / ".hidden.heic").write_bytes(b"content")
+    names = ["0.png", "9.heic", ".hidden.heic", "gone.heic"]
+    (folder / "metadata.csv").write_text("file_name,labels\n" + "".join(f"{name},sea\n" for name in names))
+    rejects = Rejects()
+    assert labels_of(folder, rejects=rejects) == {"0.png": ("sea",)}
+    listed = [(where.rpartition("/")[2], reason) for where, reason, _ in rejects.listed if ".png" not in where]
+    assert listed == [
+        ("9.heic", "unsupported picture format"),
+        ("metadata.csv:4", "labels without a picture"),
+        ("metadata.csv:5", "labels without a picture"),
+    ]
+
+
+def test_a_picture_that_cannot_be_read_does_not_excuse_one_of_another_folder(folder):
+    """The list of what is skipped may hold that of another collection, with the same ids."""
+    rejects = Rejects()
+    rejects.add("9.heic", "unsupported picture format")
+    (folder / "metadata.csv").write_text("file_name,labels\n0.png,sea\n9.heic,sea\n")
+    labels_of(folder, rejects=rejects)
+    assert (f"{folder}/metadata.csv:3", "labels without a picture", "9.heic") in rejects.listed
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        '0.png,"sea;sky\n1.png,sea\n2.png,dog\n',  # to the end of the file
+        '0.png,"sea;sky\n1.png,"sea"\n2.png,dog\n',  # to the next quote
+        '0.png,"sea;sky\n1.png,""\n2.png,dog\n',  # over a doubled one
+        '0.png,"sea" sky\n1.png,sea\n',
+        '0.png,"sea;sky\n' + "1.png,sea\n" * 20_000,
+    ],
+)
+def test_a_quote_that_is_not_closed_is_named_by_the_line_on_which_it_opens(folder, rows):
+    (folder / "metadata.csv").write_text('file_name,labels\n3.png,"sea\nlion"\n\n' + rows)
+    with pytest.raises(InputError, match=r"metadata\.csv:5 begins a row of malformed CSV \(.*\); close every quote"):
+        read_folder(folder)
+
+
+def test_a_quoted_text_may_hold_ends_of_lines_and_quotes(folder):
+    (folder / "metadata.csv").write_text(
+        'file_name,labels\r\n0.png,"sea\r\nlion;""big"" dog"\n1.png,5" disk\n\n2.png,"sky\n\n"\n3.png\n', newline=""
+    )
+    rejects = Rejects()
+    assert labels_of(folder, rejects=rejects) == {
+        "0.png": ("sea lion", '"big" dog'),
+        "1.png": ('5" disk',),
+        "2.png": ("sky",),
+    }
+    assert rejects.listed[0] == (f"{folder}/metadata.csv:9", "wrong number of cells", "1 of 2")

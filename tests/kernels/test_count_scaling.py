@@ -1,0 +1,75 @@
+"""The ladder of proof for rows at unit length."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.reference.count_scaling import normalise_log_counts as slow
+
+from wsabie.core.arrays import Csr
+from wsabie.kernels.features.count_scaling import normalise_log_counts
+
+LOGS = np.log1p(np.arange(256, dtype=np.float64)).astype(np.float32)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def csr(X):
+    lengths, (_, columns) = (X > 0).sum(1), np.nonzero(X)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    return Csr(starts.astype(np.int64), columns.astype(np.int32), X[X > 0].astype(np.float32))
+
+
+def kernel(rows, weight, logs=LOGS):
+    out = np.full(len(rows.data), np.nan, np.float32)
+    normalise_log_counts(rows, weight.astype(np.float32), logs, out)
+    return out
+
+
+def drawn(seed, n=9, d=12):
+    """Rows with counts, fractions and large values, the first one empty; weights."""
+    rng = np.random.default_rng(seed)
+    others = rng.random((n, d)) * 10.0 ** rng.integers(-3, 7, (n, d))
+    values = np.where(rng.random((n, d)) < 0.6, rng.integers(0, 300, (n, d)), others)
+    X = np.where(rng.random((n, d)) < 0.4, values, 0).astype(np.float32)
+    X[0] = 0
+    return X, rng.random(d) + 0.1
+
+
+def test_by_hand():
+    """log 4 and log 2, weighted 3 and 8 / 2: 6 and 4 times log 2."""
+    X = np.array([[3, 0, 1], [0, 0, 0]])
+    a, b = 6 / np.hypot(6, 4), 4 / np.hypot(6, 4)
+    assert kernel(csr(X), np.array([3, 1, 4])) == pytest.approx([a, b])
+
+
+@given(seeds)
+def test_equals_its_slow_twin(seed):
+    X, weight = drawn(seed)
+    np.testing.assert_allclose(kernel(csr(X), weight), slow(X, weight)[X > 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("x", [0.5, 1, 254, 255, 255.5, 256, 65_504, 3e38])
+def test_values_that_no_table_holds(x):
+    X = np.array([[x, 1.0]], np.float32)
+    np.testing.assert_allclose(kernel(csr(X), np.ones(2)), slow(X, np.ones(2))[0], rtol=1e-6)
+    np.testing.assert_allclose(kernel(csr(X), np.ones(2), LOGS[:1]), slow(X, np.ones(2))[0], rtol=1e-6)
+
+
+@given(seeds)
+def test_a_row_depends_on_no_other_row(seed):
+    X, weight = drawn(seed)
+    each = [kernel(csr(X[[i]]), weight) for i in range(len(X))]
+    assert np.array_equal(kernel(csr(X), weight), np.concatenate(each))
+
+
+def test_the_rows_own_values_may_be_overwritten():
+    X, weight = drawn(1)
+    rows = csr(X)
+    apart = kernel(rows, weight)
+    normalise_log_counts(rows, weight.astype(np.float32), LOGS, rows.data)
+    assert np.array_equal(rows.data, apart)
+
+
+def test_a_row_of_zeros_stays():
+    rows = Csr(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.array([0, 0, 7], np.float32))
+    assert kernel(rows, np.ones(2)).tolist() == [0, 0, 1]

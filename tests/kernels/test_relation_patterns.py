@@ -1,0 +1,79 @@
+"""The loops ask a pattern for everything: one of another shape than the pair runs in both, and gives what it should."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from passes import assert_same, fast_block, fast_sequential, slow
+from strategies import label_rows, make_problem, make_rule, random_space, sparse_rows
+from wsabie.kernels.embedding import relation_patterns
+from wsabie.kernels.embedding.towers import backprop_block, backprop_entity, encode_block, encode_entity
+
+
+class Things(NamedTuple):
+    """The pair under other names."""
+
+    things: Any
+
+
+def fold_things(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
+    encode_entity(pattern.things, i, q, width)
+    return q
+
+
+def fold_block_of_things(pattern: Any, rows: Any, slot: int, *rest: Any) -> None:
+    encode_block(pattern.things, rows, *rest)
+
+
+def recall_things(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
+    return q
+
+
+def spread_things(pattern: Any, i: int, slot: int, g: Any, *rest: Any) -> None:
+    backprop_entity(pattern.things, i, g, *rest)
+
+
+def spread_block_of_things(pattern: Any, rows: Any, slot: int, *rest: Any) -> None:
+    backprop_block(pattern.things, rows, *rest)
+
+
+def compare() -> None:
+    """Both loops with `Things` in place of `Pair`, against the twin, which knows the pair alone."""
+    pair = relation_patterns.TowerPattern
+    for dispatch, function in (
+        (relation_patterns._ENCODE, fold_things),
+        (relation_patterns._ENCODE_BLOCK, fold_block_of_things),
+        (relation_patterns._LOAD, recall_things),
+        (relation_patterns._BACKPROP, spread_things),
+        (relation_patterns._BACKPROP_BLOCK, spread_block_of_things),
+    ):
+        dispatch.pop(pair)
+        dispatch[Things] = function
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, Y = sparse_rows(8, 9, 0.4, rng), label_rows(8, 12, 0.1, 0.1, rng)
+        problem = make_problem(random_space(9, 12, "dot", rng), X, Y, make_rule(12, max_norm_rows=0.9))
+        relation_patterns.TowerPattern = Things  # type: ignore[assignment,misc]
+        found = fast_sequential(problem), fast_block(problem)
+        relation_patterns.TowerPattern = pair  # type: ignore[misc]
+        assert_same(found[0], slow(problem, block=False))
+        assert_same(found[1], slow(problem, block=True))
+        assert not np.array_equal(found[0].features, problem.space.features)
+
+
+def test_a_pattern_without_a_tower_runs_in_both_loops() -> None:
+    """As plain Python, because nothing on disk would tell these functions from older ones."""
+    tests = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", "from kernels.test_relation_patterns import compare; compare()"],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tests)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,150 @@
+"""The tree of random projections: a naive twin, balance, the exact neighbours at depth 0, and what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+from strategies import sparse_rows
+from votes import by_brute_force, labels
+from wsabie.core.errors import InputError
+from wsabie.models.base import feature_matrix
+from wsabie.models.neighbours.approximate_neighbours import ApproximateNeighbours, choose_tree_depth
+from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
+
+EXPECTED_TO_FAIL = {
+    "check_n_features_in_after_fitting": "the message names the model in words of its own",
+    "check_dtype_object": "something that is no number is an InputError, which is a ValueError, not a TypeError",
+}
+
+
+def task(seed: int, sparse: bool, n: int = 33) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    train, rows = sparse_rows(n, 9, 0.5, rng), sparse_rows(7, 9, 0.5, rng)
+    Y = labels(n, 5, rng)
+    return (train, Y, rows) if sparse else (train.toarray(), Y, rows.toarray())
+
+
+def naive_leaf(train: Any, row: Any, numbers: list[int], directions: Any, depth: int, node: int = 0) -> list[int]:
+    """Training rows of the leaf that a row comes to: one node after the other, in float64."""
+    if depth == 0:
+        return numbers
+    projected = [float(train[i] @ directions[node]) for i in numbers]
+    order = sorted(range(len(numbers)), key=lambda j: (projected[j], numbers[j]))
+    half = len(numbers) // 2
+    median = (projected[order[half - 1]] + projected[order[half]]) / 2
+    right = row @ directions[node] > median
+    side = order[half:] if right else order[:half]
+    return naive_leaf(
+        train, row, sorted(numbers[j] for j in side), directions, depth - 1, 2 * node + (2 if right else 1)
+    )
+
+
+def unit(M: Any) -> Any:
+    M = np.asarray(M.toarray() if sp.issparse(M) else M, np.float64)
+    return M / np.maximum(np.linalg.norm(M, axis=1, keepdims=True), 1e-12)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 4), st.integers(1, 12), st.booleans())
+def test_scores_are_those_of_the_naive_tree(seed: int, depth: int, k: int, sparse: bool) -> None:
+    train, Y, rows = task(seed, sparse)
+    kept, feature_matrix.BLOCK_BYTES = feature_matrix.BLOCK_BYTES, 200
+    try:
+        model = ApproximateNeighbours(depth, k, rows=None, seed=seed).fit(train, Y)
+        found = model.scores(rows)
+    finally:
+        feature_matrix.BLOCK_BYTES = kept
+    for i, row in enumerate(unit(rows)):
+        leaf = naive_leaf(unit(train), row, list(range(33)), model.directions_.astype(np.float64), depth)
+        expected = by_brute_force(train[leaf], Y[leaf], rows[[i]], k)[0]
+        np.testing.assert_allclose(found[i], expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_without_levels_it_is_exact_bit_for_bit(sparse: bool) -> None:
+    train, Y, rows = task(3, sparse)
+    exact = NearestNeighbours(7).fit(abs(train), Y)
+    same = ApproximateNeighbours(0, 7).fit(abs(train), Y)
+    assert np.array_equal(exact.scores(abs(rows)), same.scores(abs(rows)))
+    for a, b in zip(exact.neighbours(abs(rows)), same.neighbours(abs(rows)), strict=True):
+        assert np.array_equal(a, b)
+
+
+@given(st.integers(1, 70), st.integers(0, 6), st.booleans(), st.booleans())
+def test_leaves_are_balanced_and_hold_every_row_once(n: int, depth: int, sparse: bool, equal: bool) -> None:
+    train, Y, _ = task(n, sparse, n)
+    if equal:
+        train = train[np.zeros(n, int)]
+    if 2**depth > n:
+        with pytest.raises(InputError, match=f"more leaves than the {n} training rows; choose a depth of at most"):
+            ApproximateNeighbours(depth).fit(train, Y)
+        return
+    model = ApproximateNeighbours(depth, rows=None).fit(train, Y)
+    found = np.bincount(model._grow(model._unit(model._checked(train))), minlength=2**depth)
+    assert len(found) == 2**depth
+    assert found.max() - found.min() <= 1
+    assert sorted(model.order_) == list(range(n))
+
+
+def test_a_training_row_comes_to_its_own_leaf() -> None:
+    rng = np.random.default_rng(0)
+    for train in (rng.standard_normal((300, 20)), sparse_rows(300, 40, 0.3, rng)):
+        model = ApproximateNeighbours(4, 1, rows=None).fit(train, np.arange(300) % 7)
+        assert np.array_equal(model.leaves(train)[model.order_], np.sort(model.leaves(train)))
+        ids, cosines = model.neighbours(train)
+        np.testing.assert_allclose(cosines[:, 0][np.diff(sp.csr_matrix(train).indptr) > 0], 1, atol=1e-6)
+        assert (ids[:, 0] == np.arange(300)).mean() > 0.95  # but for equal rows
+
+
+def test_a_leaf_smaller_than_k_votes_with_what_it_has() -> None:
+    model = ApproximateNeighbours(1, 5, rows=None).fit(np.eye(4), [["a"], ["b"], ["c"], ["d"]])
+    ids, cosines = model.neighbours(np.eye(4))
+    assert (ids[:, 2:] == -1).all()
+    assert np.isneginf(cosines[:, 2:]).all()
+    assert model.scores(np.eye(4)).tolist() == np.eye(4).tolist()
+
+
+def test_the_seed_decides_and_memory_counts_the_tree() -> None:
+    train, Y, rows = task(5, True)
+    one, same, other = (ApproximateNeighbours(2, rows=None, seed=seed).fit(train, Y) for seed in (1, 1, 2))
+    assert np.array_equal(one.scores(rows), same.scores(rows))
+    assert not np.array_equal(one.directions_, other.directions_)
+    tree = 3 * (4 * 9 + 8) + 8 * 33 + 4 * (4 * 9 + 1)
+    rows_and_labels = 8 * train.nnz + 8 * (Y > 0).nnz + one.targets_.indptr.nbytes
+    assert one.n_bytes == tree + rows_and_labels
+
+
+def test_auto_depth_keeps_to_the_paper_where_rows_are_many() -> None:
+    assert choose_tree_depth(1) == 0
+    for n in (839_310, 2_518_604, 9_861_293):
+        assert 20_000 / 2**0.5 <= n / 2 ** choose_tree_depth(n) <= 20_000 * 2**0.5
+    assert ApproximateNeighbours().fit(np.random.default_rng(0).random((900, 3)), np.arange(900) % 3).depth_ == 3
+
+
+def test_it_follows_scikit_learn() -> None:
+    asked = {"depth": 2, "k": 7, "rows": None, "seed": 3}
+    assert clone(ApproximateNeighbours(**asked)).get_params() == asked
+    found = check_estimator(ApproximateNeighbours(), on_skip=None, on_fail=None)
+    failed = {check["check_name"] for check in found if check["status"] == "failed"}
+    assert failed <= set(EXPECTED_TO_FAIL)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"depth": -1}, 'choose "auto" or a whole number from 0'),
+        ({"depth": True}, 'choose "auto" or a whole number from 0'),
+        ({"depth": "deep"}, 'choose "auto" or a whole number from 0'),
+        ({"k": 0}, "whole number above 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": None}, "seed is None"),
+    ],
+)
+def test_parameters_that_cannot_be(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        ApproximateNeighbours(**wrong).fit(np.eye(2), [["a"], ["b"]])

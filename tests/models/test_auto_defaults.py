@@ -1,0 +1,29 @@
+"""What "auto" means, at the sizes where it changes."""
+
+import pytest
+
+from wsabie.models.base.auto_defaults import TrainingShape, default_learning_rate, default_linear_rate
+
+
+@pytest.mark.parametrize(
+    ("rows", "pairs", "positives", "rate"),
+    [
+        (1_000, 1_000, "mean", 0.03),
+        (100_000, 100_000, "mean", 0.03),
+        (400_000, 400_000, "mean", 0.015),
+        (1_000, 16_000, "mean", 0.24),
+        (1_000, 16_000, "pairs", 0.03),
+        (400_000, 6_400_000, "mean", 0.12),
+        (400_000, 6_400_000, "pairs", 0.015),
+    ],
+)
+def test_the_rate_of_an_embedding(rows: int, pairs: int, positives: str, rate: float) -> None:
+    """16 labels a row are 8 times the step; four times as many rows as 100,000 half of it."""
+    assert default_learning_rate(TrainingShape(rows, pairs, 50), positives) == pytest.approx(rate)
+
+
+def test_the_rate_of_weights_does_not_fall_with_the_rows() -> None:
+    assert (
+        default_linear_rate(TrainingShape(10**7, 10**7, 50)) == default_linear_rate(TrainingShape(100, 100, 50)) == 0.1
+    )
+    assert default_linear_rate(TrainingShape(100, 1600, 50), loss="auc") == pytest.approx(8)

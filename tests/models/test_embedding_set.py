@@ -1,0 +1,36 @@
+"""A collection as points, and what becomes of them on disk."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import identity
+
+from wsabie import Popularity, Wsabie
+from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.io.records import FeatureTable
+from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.embedding_set import EmbeddingSet
+
+ROWS = FeatureTable(identity(3, np.float32, "csr"), identity(3, np.int8, "csr"), ["0", "1", "2"], ["a", "b", "c"])
+
+
+def test_points_are_those_of_the_model_and_survive_the_disk(tmp_path: Path) -> None:
+    model = Wsabie(dim=4, epochs=5, threads=1).fit(ROWS.X, ROWS.Y)
+    made = EmbeddingSet.of(Annotator(model), ROWS, origin="here")
+    assert np.array_equal(made.points, model.transform(ROWS.X))
+    made.save(tmp_path / "points")
+    kept = EmbeddingSet.load(tmp_path / "points")
+    assert (kept.ids, kept.origin, len(kept)) == (["a", "b", "c"], "here", 3)
+    assert np.array_equal(kept.points, made.points)
+    EmbeddingSet(["a"], made.points).save(tmp_path / "odd")
+    with pytest.raises(ModelFolderError, match="the sizes of points do not agree"):
+        EmbeddingSet.load(tmp_path / "odd")
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFolderError, match="'points' is needed"):
+        EmbeddingSet.load(tmp_path / "model")
+
+
+def test_a_model_without_points_is_refused() -> None:
+    with pytest.raises(InputError, match="a model of kind popularity has no points of things"):
+        EmbeddingSet.of(Annotator(Popularity().fit(ROWS.X, ROWS.Y)), ROWS)

@@ -1,0 +1,167 @@
+"""More things and pairs for a fitted space."""
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relating import by, features, make, same, tracks, world
+from wsabie.core.errors import InputError
+from wsabie.models.base.auto_defaults import TrainingShape
+from wsabie.models.base.hyperparameters import resolve_continued_settings
+from wsabie.models.entity_space import entity_growth
+from wsabie.models.entity_space.relations import EntityKind, Relation
+from wsabie.models.entity_space.space import _FIXED, Space
+from wsabie.training.trainer import Trainer
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Space:
+    return make(epochs=30).fit(world())
+
+
+def grown(fitted: Space, *relations: Relation, **options: Any) -> Space:
+    """A space that has more, from a copy."""
+    return deepcopy(fitted).partial_fit(list(relations), **options)
+
+
+def test_a_new_artist_is_found_for_new_tracks(fitted: Space) -> None:
+    """The artist of group 0's new tracks is placed among them; a track of another group is not theirs."""
+    fresh = tracks(24, seed=1, prefix="n")
+    pairs = [(f"n{i}", "newcomer") for i in range(0, 24, 6)]
+    more = grown(fitted, Relation(fresh, "artist", pairs))
+    assert more.things("artist") == [*fitted.things("artist"), "newcomer"]
+    assert more.things("track") == [*fitted.things("track"), *(f"n{i}" for i in range(24))]
+    others = features(12, seed=2)
+    found = [[name for name, _ in top] for top in more.annotate("track", "artist", others, k=3)]
+    assert all("newcomer" in found[i] for i in (0, 6))
+    assert not any("newcomer" in found[i][:2] for i in (1, 2, 3, 4, 5)), "the two of their own group come first"
+
+
+def test_maps_and_old_points_stay_and_free_vectors_move(fitted: Space) -> None:
+    more = grown(fitted, Relation("track", "artist", [("t0", "artist 3")]))
+    assert np.array_equal(more.space_.tables["track"], fitted.space_.tables["track"])
+    assert np.array_equal(more.points("track"), fitted.points("track"))
+    moved = (more.points("artist") != fitted.points("artist")).any(1)
+    assert moved[fitted.things("artist").index("artist 3")]
+    assert len(more.history_) == len(fitted.history_) + 5
+    assert [stats.epoch for stats in more.history_] == list(range(35))
+
+
+def test_new_features_of_a_known_track_move_its_point(fitted: Space) -> None:
+    again = EntityKind("track", features(1, seed=9), ["t5"])
+    more = grown(fitted, Relation(again, "artist", [("t5", "artist 0")]), epochs=1)
+    where = fitted.things("track").index("t5")
+    assert np.allclose(more.points("track", ["t5"]), fitted.points("track", features(1, seed=9)))
+    kept = np.arange(48) != where
+    assert np.array_equal(more.points("track")[kept], fitted.points("track")[kept])
+
+
+def test_things_alone_are_added_by_a_relation_within_their_kind(fitted: Space) -> None:
+    """Nothing is trained: where features are on both sides there is no free vector to move."""
+    fresh = tracks(6, seed=3, prefix="n")
+    more = grown(fitted, Relation(fresh, fresh, [("n0", "n1")]))
+    assert len(more.history_) == len(fitted.history_)
+    assert np.array_equal(more.points("artist"), fitted.points("artist"))
+    assert np.array_equal(
+        more.points("track", [f"n{i}" for i in range(6)]), fitted.points("track", features(6, seed=3))
+    )
+
+
+def test_another_kind_and_relation_are_learned_beside_the_old(fitted: Space) -> None:
+    genres = [(f"artist {a}", f"genre {a // 2}") for a in range(12)]
+    more = grown(fitted, Relation("artist", "genre", genres), epochs=30)
+    assert ("artist - genre", "artist", "genre") in more.relations_
+    best = [top[0][0] for top in more.annotate("artist", "genre", [f"artist {a}" for a in range(12)], k=1)]
+    assert np.mean([best[a] == f"genre {a // 2}" for a in range(12)]) > 0.8
+
+
+def test_same_bits_for_any_number_of_threads(fitted: Space) -> None:
+    relation = Relation("track", "artist", [(f"t{i}", f"artist {i % 7}") for i in range(48)])
+    shared = deepcopy(fitted).set_params(threads=2)
+    assert same(grown(fitted, relation), grown(shared, relation))
+
+
+def test_a_space_that_was_never_fitted_is_fitted() -> None:
+    model = make(epochs=12)
+    assert len(model.partial_fit(world(), epochs=3).history_) == 3
+    assert model.epochs == 12
+
+
+@pytest.mark.parametrize(
+    ("relation", "sentence"),
+    [
+        (
+            Relation(EntityKind("song", features(2), ["a", "b"]), "artist", [("a", "x")]),
+            "knows no kind 'song'; fit it anew",
+        ),
+        (
+            Relation(EntityKind("artist", features(2), ["a", "b"]), "track", [("a", "t0")]),
+            "things of the kind 'artist' have no",
+        ),
+        (Relation(EntityKind("track", np.ones((1, 4)), ["a"]), "artist", [("a", "x")]), "has 4 features"),
+        (Relation("track", "artist", [("unknown", "artist 0")]), "the pairs of 'track - artist' cannot be used"),
+    ],
+)
+def test_what_cannot_be_added_is_said_and_nothing_changes(fitted: Space, relation: Relation, sentence: str) -> None:
+    before = fitted.things("artist"), fitted.points("artist").copy()
+    with pytest.raises(InputError, match=sentence):
+        fitted.partial_fit([relation])
+    assert fitted.things("artist") == before[0]
+    assert np.array_equal(fitted.points("artist"), before[1])
+
+
+def test_things_are_placed_by_their_map_and_nothing_else_moves(fitted: Space) -> None:
+    more = deepcopy(fitted).add(tracks(6, seed=3, prefix="n"))
+    assert more.things("track")[48:] == [f"n{i}" for i in range(6)]
+    assert np.array_equal(more.points("track")[48:], fitted.points("track", features(6, seed=3)))
+    assert np.array_equal(more.points("artist"), fitted.points("artist"))
+    assert (
+        more.annotate("artist", "track", ["artist 0"], k=54)[0]
+        != fitted.annotate("artist", "track", ["artist 0"], k=48)[0]
+    )
+    with pytest.raises(InputError, match="have no features; give their names alone"):
+        deepcopy(fitted).add(EntityKind("artist", features(1), ["x"]))
+
+
+@pytest.mark.parametrize("rows", ["auto", None])
+def test_points_of_features_never_move_however_long_they_are(rows: Any) -> None:
+    """Free vectors are held to the limit beside given points that are far longer than it."""
+    known = EntityKind("track", 40 * features(), [f"t{i}" for i in range(48)], rows=rows)
+    space = make(epochs=3).fit([Relation(known, "artist", by())])
+    pairs = [*by(), *((f"t{i}", "newcomer") for i in range(48))]
+    both = [Relation("track", "artist", pairs), Relation("artist", "track", [(b, a) for a, b in pairs])]
+    more = entity_growth.grow_space(space.kinds_, space.space_, both, 0)
+    before = {name: table.copy() for name, table in more.points.tables.items()}
+    settings = resolve_continued_settings(
+        {**_FIXED, **space.get_params()}, space.settings_, TrainingShape(1, 1, 9), 3, 0
+    )
+    Trainer(settings).train(more.points, lambda epoch: more.blocks, 1)
+    assert np.array_equal(more.points.tables["track"], before["track"])
+    assert not np.array_equal(more.points.tables["artist"], before["artist"])
+
+
+def test_a_kind_that_is_called_as_a_map_is_refused() -> None:
+    documents = EntityKind("document", features(), [f"t{i}" for i in range(48)], map="words")
+    space = make(epochs=2).fit([Relation(documents, "artist", by())])
+    before = deepcopy(space)
+    with pytest.raises(InputError, match="'words' is a map of features in this space; call the new kind otherwise"):
+        space.partial_fit([Relation("document", "words", [("t0", f"word {i}") for i in range(40)])])
+    assert same(space, before)
+
+
+def test_a_relation_that_nothing_was_trained_for_is_not_one_that_was_learned(fitted: Space) -> None:
+    fresh = tracks(6, seed=3, prefix="n")
+    more = grown(fitted, Relation(fresh, fresh, [("n0", "n1")], "near"))
+    assert more.relations_ == fitted.relations_
+
+
+def test_the_first_vector_of_a_new_thing_has_the_length_of_its_kind(fitted: Space) -> None:
+    more = entity_growth.grow_space(
+        fitted.kinds_, fitted.space_, [Relation("track", "artist", [("t0", "newcomer")])], 0
+    )
+    lengths = np.linalg.norm(more.points.tables["artist"], axis=1)
+    assert lengths[-1] == pytest.approx(lengths[:-1].mean(), rel=1e-5)
+    t0 = fitted.points("track", ["t0"])[0]
+    assert more.points.tables["artist"][-1, :20] @ t0 == pytest.approx(lengths[-1] * np.linalg.norm(t0), rel=1e-5)

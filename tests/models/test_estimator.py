@@ -1,0 +1,728 @@
+"""The estimator: known answers, its contract, determinism, growth, and every refusal."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from toys import N_FEATURES, N_LABELS, names, toy
+from wsabie.core.errors import DivergenceError, InputError, NotCalibratedError, UnknownLabelError
+from wsabie.evaluation.score_evaluation import evaluate_scores
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.wsabie.label_growth import copy_for_training
+from wsabie.training import trainer
+
+X, Y, ANSWER = toy()
+
+
+def make(**changes: Any) -> Wsabie:
+    return Wsabie(**{"dim": 20, "epochs": 30, "threads": 1, **changes})
+
+
+def same(a: Wsabie, b: Wsabie) -> bool:
+    return all(
+        np.array_equal(getattr(a.space_, name), getattr(b.space_, name)) for name in ("features", "labels", "bias")
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Wsabie:
+    return make().fit(X, Y)
+
+
+# ---- known answers
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+@pytest.mark.parametrize("loss", ["warp", "auc"])
+def test_the_toy_task_is_learned(loss: str, similarity: str, dense: bool, deterministic: bool) -> None:
+    rows, truth, answer = toy(dense=dense)
+    model = make(loss=loss, similarity=similarity, deterministic=deterministic).fit(rows, truth)
+    new_rows, new_truth, new_answer = toy(60, dense=dense, seed=1)
+    for X_, Y_, wanted in ((rows, truth, answer), (new_rows, new_truth, new_answer)):
+        ids, scores = model.rank(X_, 2)
+        assert np.array_equal(np.sort(ids, 1), wanted)
+        assert np.isfinite(scores).all()
+        assert model.score(X_, Y_) == 1
+
+
+@pytest.mark.parametrize("rank_weight", ["precision", "mean_rank", "top1", [1, 0.5, 0.1]])
+@pytest.mark.parametrize("positives", ["mean", "pairs"])
+def test_every_weighting_learns_the_toy_task(rank_weight: Any, positives: str) -> None:
+    rate = 0.3 if isinstance(rank_weight, str) and rank_weight == "mean_rank" else 0.05
+    model = make(rank_weight=rank_weight, positives=positives, learning_rate=rate).fit(X, Y)
+    assert np.array_equal(np.sort(model.rank(X, 2)[0], 1), ANSWER)
+
+
+@pytest.mark.parametrize("trials", [1, 3, None])
+def test_every_number_of_trials_learns_the_toy_task(trials: int | None) -> None:
+    model = make(max_trials=trials).fit(X, Y)
+    assert np.array_equal(np.sort(model.rank(X, 2)[0], 1), ANSWER)
+    assert all(s.mean_draws <= (trials or N_LABELS) for s in model.history_)
+
+
+# ---- contract
+
+
+def test_scores_are_products_of_points_and_label_vectors(fitted: Wsabie) -> None:
+    points = fitted.transform(X)
+    assert points.shape == (120, 20)
+    assert fitted.label_vectors.shape == (N_LABELS, 20)
+    np.testing.assert_allclose(fitted.scores(X), points @ fitted.label_vectors.T, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+def test_scores_and_ranks_are_those_of_the_kernels(similarity: str) -> None:
+    """What is ranked by BLAS is what was trained by the kernels."""
+    from tests.reference import candidates as candidates_reference
+    from tests.reference import training_loops as training_loops_reference
+
+    model = make(similarity=similarity, epochs=2, label_bias=True).fit(X, Y)
+    labels = training_loops_reference.convert_to_float64(model.space_.label_arrays())
+    points = np.pad(model.transform(X[:5]).astype(float), ((0, 0), (0, 12)))
+    expected = np.array([[candidates_reference.score_label(labels, q, y) for y in range(N_LABELS)] for q in points])
+    np.testing.assert_allclose(model.scores(X[:5]), expected, rtol=1e-4, atol=1e-5)
+    ids, scores = model.rank(X[:5], 4)
+    assert np.array_equal(ids, np.argsort(-expected, 1)[:, :4])
+    np.testing.assert_allclose(scores, -np.sort(-expected, 1)[:, :4], rtol=1e-4, atol=1e-5)
+
+
+def test_rank_excludes_chooses_and_fills_up(fitted: Wsabie) -> None:
+    ids, scores = fitted.rank(X, N_LABELS + 3)
+    assert (ids.dtype, scores.dtype) == (np.int64, np.float32)
+    assert (ids[:, N_LABELS:] == -1).all()
+    assert (scores[:, N_LABELS:] == -np.inf).all()
+    assert (np.sort(ids[:, :N_LABELS], 1) == np.arange(N_LABELS)).all()
+    assert (np.diff(scores[:, :N_LABELS], axis=1) <= 0).all()
+    left, _ = fitted.rank(X, 2, exclude=Y)
+    assert not any(set(row) & set(true) for row, true in zip(left, ANSWER, strict=True))
+    chosen, _ = fitted.rank(X, 3, candidates=["4", "0"])
+    assert {int(y) for y in chosen.ravel()} == {4, 0, -1}
+    assert np.array_equal(chosen, fitted.rank(X, 3, candidates=[0, 4])[0])
+
+
+def test_ties_are_ordered_by_number(fitted: Wsabie) -> None:
+    """An empty row scores 0 with every label."""
+    ids, scores = fitted.rank(sp.csr_matrix((1, N_FEATURES)), 5)
+    assert ids.tolist() == [[0, 1, 2, 3, 4]]
+    assert not scores.any()
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+def test_scores_are_never_nan(similarity: str) -> None:
+    """Empty rows, huge rows, a label with its point at the origin."""
+    rows = sp.vstack([X, sp.csr_matrix((3, N_FEATURES)), 1e30 * X[:1]]).tocsr()
+    truth = sp.vstack([Y, Y[:4]]).tocsr()
+    model = make(similarity=similarity, epochs=3).fit(rows, truth)
+    model.space_.labels[3] = 0
+    assert np.isfinite(model.scores(rows)).all()
+    assert np.isfinite(model.transform(rows)).all()
+
+
+def test_order_of_the_labels_is_only_their_number(fitted: Wsabie) -> None:
+    from copy import copy
+    from dataclasses import replace
+
+    order = np.random.default_rng(0).permutation(N_LABELS)
+    other = copy(fitted)
+    other.space_ = replace(fitted.space_, labels=fitted.space_.labels[order], bias=fitted.space_.bias[order])
+    ids, scores = fitted.rank(X, 5)
+    ids_, scores_ = other.rank(X, 5)
+    np.testing.assert_allclose(scores_, scores, rtol=1e-6)
+    assert np.array_equal(order[ids_], ids)
+
+
+def test_annotate_and_neighbours_speak_in_names() -> None:
+    model = make().fit(X, names(ANSWER))
+    first = model.annotate(X[:1], 2)[0]
+    assert {name for name, _ in first} == {"label 0", "label 1"}
+    assert first[0][1] >= first[1][1]
+    near = model.neighbours("label 4", 3)
+    assert near[0][0] == "label 5"
+    assert near == model.neighbours(model.vocabulary_.ids(["label 4"])[0], 3)
+    assert "label 4" not in dict(near)
+    assert all(-1.001 <= cosine <= 1.001 for _, cosine in near)
+
+
+def test_label_forms_give_the_same_model() -> None:
+    by_matrix = make(epochs=2).fit(X, Y)
+    numbers = [str(y) for y in range(N_LABELS)]
+    by_names = make(epochs=2).fit(X, [[str(y) for y in row] for row in ANSWER], label_names=numbers)
+    assert same(by_matrix, by_names)
+    single = make(epochs=2).fit(X, ANSWER[:, 0])
+    assert same(single, make(epochs=2).fit(X, ANSWER[:, 0].astype(float)))
+
+
+# ---- determinism
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_same_bits_for_any_number_of_threads_validation_included(dense: bool) -> None:
+    rows, truth, _ = toy(600, dense=dense)
+    models = [
+        make(epochs=3, threads=n, label_bias=True).fit(rows, truth, validation=(rows[:100], truth[:100]))
+        for n in (1, 2, 4)
+    ]
+    for model in models[1:]:
+        assert same(model, models[0])
+        assert [s.validation for s in model.history_] == [s.validation for s in models[0].history_]
+        assert np.array_equal(model.transform(rows), models[0].transform(rows))
+        assert np.array_equal(model.predict_proba(rows), models[0].predict_proba(rows))
+        for one, other in zip(model.rank(rows, 3), models[0].rank(rows, 3), strict=True):
+            assert np.array_equal(one, other)
+
+
+def test_probabilities_do_not_depend_on_the_threads_of_blas() -> None:
+    """At this size its products come out otherwise with four threads."""
+    rng = np.random.default_rng(0)
+    rows = sp.random(600, 200, 0.1, format="csr", random_state=rng, dtype=np.float32)
+    truth, found = rng.integers(0, 500, 600), []
+    for threads in (1, 4):
+        with threadpool_limits(threads, user_api="blas"):
+            model = Wsabie(100, epochs=2, threads=1).fit(rows, truth, validation=(rows[:300], truth[:300]))
+            found.append(model.calibration_)
+    assert (found[0].slope, found[0].offset) == (found[1].slope, found[1].offset)
+    assert np.array_equal(found[0].label_offsets, found[1].label_offsets)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_fit_twice_is_the_same_and_another_seed_is_not(deterministic: bool) -> None:
+    model = make(epochs=2, deterministic=deterministic).fit(X, Y)
+    first = model.space_.copy()
+    model.fit(X, Y)
+    assert np.array_equal(model.space_.features, first.features)
+    assert np.array_equal(model.space_.labels, first.labels)
+    other = make(epochs=2, deterministic=deterministic, seed=1).fit(X, Y)
+    assert not np.array_equal(other.space_.features, first.features)
+
+
+def test_weight_2_is_twice_the_learning_rate_to_the_last_bit() -> None:
+    """Doubling is exact in floating point, wherever it is done."""
+    weighted = make(epochs=3, learning_rate=0.01).fit(X, Y, sample_weight=np.full(120, 2.0))
+    faster = make(epochs=3, learning_rate=0.02).fit(X, Y)
+    assert same(weighted, faster)
+    assert [s.loss for s in weighted.history_] == [2 * s.loss for s in faster.history_]
+
+
+def test_rows_of_weight_0_teach_nothing() -> None:
+    """Half of the rows carry wrong labels and no weight."""
+    rows, truth = sp.vstack([X, X]).tocsr(), sp.vstack([Y, Y[::-1]]).tocsr()
+    model = make().fit(rows, truth, sample_weight=np.repeat([1.0, 0.0], 120))
+    assert np.array_equal(np.sort(model.rank(X, 2)[0], 1), ANSWER)
+    assert {s.skipped for s in model.history_} == {240}
+
+
+def test_rows_without_labels_are_counted() -> None:
+    truth = Y.tolil()
+    truth[3] = truth[7] = 0
+    model = make(epochs=1).fit(X, truth.tocsr())
+    assert (model.history_[0].unlabelled, model.history_[0].pairs) == (2, 236)
+
+
+# ---- learning
+
+
+def test_explicit_negatives_are_pushed_away() -> None:
+    """Label 0 is known not to hold for the rows of group 1."""
+    truth = Y.tolil()
+    truth[ANSWER[:, 0] == 2, 0] = -1
+    rows = X[ANSWER[:, 0] == 2]
+    unknown, known = (make(epochs=10).fit(X, labels).scores(rows)[:, 0] for labels in (Y, truth.tocsr()))
+    assert known.mean() < unknown.mean() - 0.1
+
+
+def test_explicit_negatives_are_no_pairs_to_the_defaults() -> None:
+    """A full matrix of 1 and -1, as multi-label sets often come."""
+    signed = make(epochs="auto").fit(X[:12], np.where(Y[:12].toarray() > 0, 1, -1))
+    plain = make(epochs="auto").fit(X[:12], Y[:12])
+    assert signed.settings_ == plain.settings_
+
+
+def test_label_bias_learns_what_is_frequent() -> None:
+    """Rows say nothing; nine of ten carry label 1."""
+    rows, labels = sp.csr_matrix(np.ones((200, 3))), np.where(np.arange(200) % 10 == 0, 0, 1)
+    model = make(dim=20, epochs=5, label_bias=True).fit(rows, labels)
+    assert model.space_.bias[1] > 0 > model.space_.bias[0]
+    assert not make(epochs=5).fit(rows, labels).space_.bias.any()
+    assert model.rank(rows[:1], 1)[0] == 1
+
+
+def test_no_row_is_longer_than_max_norm() -> None:
+    model = make(max_norm=0.7).fit(X, Y)
+    for table in (model.space_.features, model.space_.labels):
+        assert np.linalg.norm(table, axis=1).max() <= 0.7 * (1 + 1e-6)
+
+
+def test_rates_and_scales_per_table() -> None:
+    model = make(epochs=2, learning_rate={"V": 1e-9, "W": 0.1}, init_scale={"V": 0.5, "W": 0.01}, max_norm=None)
+    fresh = make(epochs=1, learning_rate=1e-9, init_scale={"V": 0.5, "W": 0.01}, max_norm=None).fit(X, Y)
+    model.fit(X, Y)
+    assert fresh.space_.features[:, :20].std() == pytest.approx(0.5, rel=0.1)
+    assert fresh.space_.labels[:, :20].std() == pytest.approx(0.01, rel=0.2)
+    np.testing.assert_allclose(model.space_.features, fresh.space_.features, atol=1e-5)
+    assert abs(model.space_.labels - fresh.space_.labels).max() > 0.05
+
+
+def test_the_best_epoch_on_validation_is_kept_and_stops_the_run() -> None:
+    rows, truth, _ = toy(60, seed=2)
+    model = make(epochs=60, patience=3, learning_rate=0.002).fit(X, Y, validation=(rows, truth))
+    figures = [s.validation for s in model.history_]
+    best = int(np.argmax(figures))
+    assert model.score(rows, truth) == figures[best]
+    assert len(figures) == max(best + 1 + 3, 31) < 60
+
+
+def test_validation_may_hold_labels_that_training_lacks() -> None:
+    model = make(epochs=2).fit(X, names(ANSWER), validation=(X[:3], [["label 0", "unheard of"], ["unheard of"], []]))
+    assert model.history_[0].validation is not None
+    assert "unheard of" not in model.vocabulary_
+
+
+def test_probabilities_come_with_validation_rows(fitted: Wsabie) -> None:
+    assert not hasattr(fitted, "predict_proba")
+    with pytest.raises(NotCalibratedError, match=r"probabilities need validation rows; fit with validation="):
+        fitted.predict_proba(X)
+    rows, truth, answer = toy(60, seed=3)
+    model = make(epochs=5).fit(X, Y, validation=(rows, truth))
+    p = model.predict_proba(rows)
+    assert p.shape == (60, N_LABELS)
+    assert ((p >= 0) & (p <= 1)).all()
+    assert np.take_along_axis(p, answer, 1).mean() > p.mean() + 0.2
+
+
+# ---- partial_fit
+
+
+def test_new_labels_are_added_learned_and_renumber_nothing() -> None:
+    old = ANSWER[:, 0] < 8
+    model = make().fit(X[old], names(ANSWER[old]))
+    before = list(model.vocabulary_)
+    model.partial_fit(X, names(ANSWER), epochs=15)
+    assert list(model.vocabulary_)[: len(before)] == before
+    assert len(model.vocabulary_) == N_LABELS
+    wanted = [{f"label {y}" for y in row} for row in ANSWER]
+    assert [{name for name, _ in row} for row in model.annotate(X, 2)] == wanted
+    assert [s.epoch for s in model.history_] == list(range(45))
+
+
+def test_a_new_label_is_near_its_rows_before_any_step() -> None:
+    old = ANSWER[:, 0] < 10
+    model = make().fit(X[old], names(ANSWER[old]))
+    model.partial_fit(X[~old], [["new"]] * int((~old).sum()), epochs=1)
+    assert model.rank(X[~old], 1)[0].ravel().tolist() == [model.vocabulary_.ids(["new"])[0]] * int((~old).sum())
+
+
+def test_partial_fit_repeats_no_epoch_and_heeds_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the order of the visits nor the stream of draws comes again; the same seed gives the same ones."""
+    orders: list[bytes] = []
+    streams: list[tuple[int, int]] = []
+
+    def run(space: Any, block: Any, rule: Any, samplers: Any, order: Any, *rest: Any) -> Iterator[int]:
+        if len(order) > 1:  # not the rehearsal
+            orders.append(order.tobytes())
+            streams.append((rule.seed, rule.epoch))
+        return iter(())
+
+    monkeypatch.setattr(trainer, "run_blocks", run)
+    for seed in (3, 4, 3):
+        model = make(epochs=2, seed=seed).fit(X, Y)
+        assert len(model.partial_fit(X, Y, epochs=2).partial_fit(X, Y, epochs=1).history_) == 5
+    for epochs in (orders, streams):
+        assert len({*epochs[:10]}) == 10
+        assert epochs[10:] == epochs[:5]
+
+
+def test_partial_fit_keeps_what_fit_made_of_auto() -> None:
+    """Two labels a row made the step larger; a batch with one label a row does not change it."""
+    model = make(epochs=2).fit(X, Y)
+    model.partial_fit(X[:40], ANSWER[:40, 0])
+    first, later = model.history_[0], model.history_[-1]
+    assert first.learning_rate == pytest.approx(0.03 * 2**0.75)
+    assert later.learning_rate == first.learning_rate / 4
+
+
+def test_partial_fit_obeys_what_was_set_since() -> None:
+    model = make(epochs=2).fit(X, Y).set_params(learning_rate=0.5)
+    assert model.partial_fit(X, Y).history_[-1].learning_rate == 0.125
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+def test_a_new_label_starts_where_its_rows_are(similarity: str) -> None:
+    model = make(similarity=similarity).fit(X, names(ANSWER))
+    targets = sp.hstack([Y, ANSWER[:, :1] == 4]).tocsr()
+    space = copy_for_training(model.space_, targets.shape[1], [(model.scaling_(model._checked(X)), targets)], seed=0)
+    points = space.points(model.scaling_(model._checked(X)))[ANSWER[:, 0] == 4]
+    new, mean = space.labels[-1], points.mean(axis=0)
+    if similarity == "euclidean":
+        assert new == pytest.approx(mean, abs=1e-5)
+    else:
+        assert new @ mean == pytest.approx(np.linalg.norm(new) * np.linalg.norm(mean), rel=1e-5)
+
+
+def test_partial_fit_from_nothing_is_fit() -> None:
+    model = make().partial_fit(X, Y, epochs=2)
+    assert same(model, make(epochs=2).fit(X, Y))
+    assert model.epochs == 30
+
+
+@pytest.mark.parametrize("wrong", ["labels", "features", "weights", "divergence", "values"])
+def test_a_partial_fit_that_fails_leaves_the_model_as_it_was(wrong: str) -> None:
+    model = make(epochs=2).fit(X, names(ANSWER))
+    before, history = model.space_.copy(), list(model.history_)
+    rows, labels, options = X, [["quite new"]] * 120, {}
+    if wrong == "labels":
+        labels = [*labels[:-1], [3]]  # type: ignore[list-item]
+    elif wrong == "features":
+        rows = X[:, :-1]
+    elif wrong == "weights":
+        options = {"sample_weight": [1]}
+    elif wrong == "values":
+        rows = -X
+    else:
+        model.set_params(learning_rate=1e9, max_norm=None)
+    with pytest.raises((InputError, DivergenceError)):
+        model.partial_fit(rows, labels, **options)
+    assert np.array_equal(model.space_.labels, before.labels)
+    assert np.array_equal(model.space_.features, before.features)
+    assert len(model.vocabulary_) == N_LABELS == model.space_.n_labels
+    assert model.history_ == history
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
+    model = make(epochs=2).fit(X, Y)
+    before = model.rank(X)[0]
+    with pytest.raises(DivergenceError, match="lower the learning rate"):
+        model.set_params(learning_rate=1e9, max_norm=None).fit(X, ANSWER[:, 0])
+    assert np.array_equal(model.rank(X)[0], before)
+
+
+# ---- checkpoints
+
+
+def interrupted(path: Any, after: int, **changes: Any) -> None:
+    def stop(stats: Any) -> None:
+        if stats.epoch == after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make(epochs=6, **changes).fit(X, Y, checkpoint=path, on_epoch=stop)
+
+
+@pytest.mark.usefixtures("every_epoch")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_resumed_fit_is_uninterrupted_fit_on_any_number_of_threads(tmp_path: Any, threads: int) -> None:
+    interrupted(tmp_path / "c", 3)
+    epochs: list[int] = []
+    model = make(epochs=6, threads=threads).fit(
+        X, Y, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda s: epochs.append(s.epoch)
+    )
+    assert epochs == [3, 4, 5]
+    assert same(model, make(epochs=6).fit(X, Y))
+
+
+@pytest.mark.usefixtures("every_epoch")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"similarity": "cosine"},
+        {"dim": 21},
+        {"rows": None},
+        {"positives": "pairs"},
+        {"init_scale": 0.1},
+        {"learning_rate": 0.02},
+        {"seed": 5},
+        {"deterministic": False},
+    ],
+)
+def test_a_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Any, change: dict[str, Any]) -> None:
+    """dim 20 and 21 have the same padded width: shapes alone would not tell."""
+    interrupted(tmp_path / "c", 2)
+    with pytest.raises(InputError, match=f"was made with other .*{next(iter(change))}"):
+        make(**{"epochs": 6, **change}).fit(X, Y, checkpoint=tmp_path / "c", resume=True)
+
+
+@pytest.mark.usefixtures("every_epoch")
+@pytest.mark.parametrize("what", ["X", "Y", "weights", "validation", "other validation"])
+def test_a_checkpoint_of_other_data_is_refused(tmp_path: Any, what: str) -> None:
+    interrupted(tmp_path / "c", 2)
+    rows, truth = X.copy(), Y.copy()
+    if what == "X":
+        rows.data[5] = 2
+    if what == "Y":
+        truth = Y[::-1]
+    weights = np.linspace(1, 2, 120) if what == "weights" else None
+    validation = (X[:9], Y[:9]) if what == "validation" else None
+    if what == "other validation":
+        make(epochs=6).fit(X, Y, validation=(X[:9], Y[:9]), checkpoint=tmp_path / "c")
+        validation = X[1:10], Y[1:10]
+    with pytest.raises(InputError, match="was made with other data; use the same settings and data"):
+        make(epochs=6).fit(
+            rows, truth, sample_weight=weights, validation=validation, checkpoint=tmp_path / "c", resume=True
+        )
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"dim": 0}, "dim is 0; choose a whole number from 1 to 4096"),
+        ({"dim": 2.5}, "dim is 2.5; choose a whole number"),
+        ({"dim": True}, "dim is True"),
+        ({"dim": 5000}, "dim is 5000; choose a whole number from 1 to 4096"),
+        ({"dim": "auto"}, "dim is 'auto'"),
+        ({"loss": "hinge"}, "loss is 'hinge'; choose one of warp, auc"),
+        ({"similarity": ["dot"]}, "similarity is .*; choose one of dot, euclidean, cosine"),
+        ({"positives": "sum"}, "positives is 'sum'"),
+        ({"schedule": None}, "schedule is None"),
+        ({"rows": "l2"}, "rows is 'l2'; choose"),
+        ({"epochs": 0.5}, "epochs is 0.5; choose 'auto' or a whole number above 0"),
+        ({"epochs": None}, "epochs is None"),
+        ({"margin": None}, "margin is None; choose a number above 0"),
+        ({"margin": -1}, "margin is -1"),
+        ({"max_norm": np.inf}, "max_norm is inf; choose 'auto' or None or a number above 0"),
+        ({"max_trials": 0}, "max_trials is 0"),
+        ({"max_trials": 1.5}, "max_trials is 1.5"),
+        ({"max_trials": 2**63}, "max_trials is 9223372036854775808; choose 'auto' or None or a whole number from 1 to"),
+        ({"patience": "auto"}, "patience is 'auto'; choose None or a whole number above 0"),
+        ({"threads": 1.5}, "threads is 1.5"),
+        ({"seed": -1}, "seed is -1; choose a whole number from 0 on"),
+        ({"seed": None}, "seed is None"),
+        ({"learning_rate": 0}, "learning_rate is 0; choose a number above 0"),
+        ({"learning_rate": {"U": 1}}, "learning_rate names the table 'U'; the tables are"),
+        ({"learning_rate": {"V": -1}}, "learning_rate is -1"),
+        ({"learning_rate": {"W": "fast"}}, "learning_rate is 'fast'"),
+        ({"init_scale": np.nan}, "init_scale is nan"),
+        ({"label_bias": 1.0}, "label_bias is 1.0; choose one of False, True"),
+        ({"deterministic": "no"}, "deterministic is 'no'; choose one of False, True"),
+        ({"rank_weight": "recall"}, "rank_weight is 'recall'; choose one of precision, mean_rank, top1, or an array"),
+        ({"rank_weight": [1, 2]}, "rank_weight must be .* that never increase"),
+    ],
+)
+def test_parameters_are_refused_by_name(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        make(**change).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "options", "sentence"),
+    [
+        (X[:5], Y, {}, "X has 5 rows and Y has 120"),
+        (X[:0], [], {}, r"Found array with 0 sample\(s\)"),
+        (X[:, :0], Y, {}, r"Found array with 0 feature\(s\) \(shape=\(120, 0\)\)"),
+        (X, sp.csr_matrix((120, 4)), {}, "no row has a label; give at least one"),
+        (X, -Y, {}, "no row has a label; give at least one"),
+        (X, Y, {"sample_weight": np.ones(3)}, "sample_weight must be 120 finite non-negative numbers"),
+        (X, Y, {"sample_weight": -np.ones(120)}, "sample_weight must be 120 finite non-negative numbers"),
+        (X, Y, {"sample_weight": np.full(120, np.nan)}, "sample_weight must be 120 finite"),
+        (X, Y, {"sample_weight": ["much"] * 120}, "sample_weight must be 120 finite"),
+        (X, Y, {"sample_weight": np.ones(120, complex)}, "sample_weight must be 120 finite"),
+        (X, Y, {"sample_weight": np.full(120, 1e300)}, "sample_weight must be 120 finite"),
+        (X, Y, {"sample_weight": np.zeros(120)}, "sample_weight is zero for every row"),
+        (X, Y, {"label_names": ["a", "b"]}, "Y holds label number 11, but there are 2 label names"),
+        (X, Y, {"label_names": ["a"] * 12}, "the label name 'a' comes twice"),
+        (X, Y, {"validation": (X[:, 1:], Y)}, "validation X has 29 features, but Wsabie is expecting 30 features"),
+        (X, Y, {"validation": (X[:3], Y)}, "X has 3 rows and Y has 120"),
+        (X, Y, {"validation": X}, "validation must be a pair"),
+    ],
+)
+def test_data_is_refused_in_a_sentence(rows: Any, labels: Any, options: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        make(epochs=1).fit(rows, labels, **options)
+
+
+def test_use_is_refused_in_a_sentence(fitted: Wsabie) -> None:
+    from sklearn.exceptions import NotFittedError
+
+    for use in (lambda m: m.rank(X), lambda m: m.transform(X), lambda m: m.label_vectors, lambda m: m.score(X, Y)):
+        with pytest.raises(NotFittedError, match="call fit"):
+            use(make())
+    with pytest.raises(InputError, match="X has 29 features, but Wsabie is expecting 30 features as input"):
+        fitted.rank(X[:, 1:])
+    with pytest.raises(InputError, match="X has 29 features, but Wsabie is expecting 30 features as input"):
+        fitted.score(X[:, 1:], Y)
+    with pytest.raises(InputError, match="k is 0; choose a whole number above 0"):
+        fitted.rank(X, 0)
+    with pytest.raises(InputError, match=r"k is 2.5; choose a whole number"):
+        fitted.annotate(X, 2.5)  # type: ignore[arg-type]
+    for mask in (np.arange(12) > 9, [1.7], [True]):
+        with pytest.raises(InputError, match=r"labels are names or whole numbers, not .*flatnonzero"):
+            fitted.rank(X, candidates=mask)
+    with pytest.raises(InputError, match="the labels are the text 'l1'; give a list of names"):
+        fitted.rank(X, candidates="l1")
+    with pytest.raises(InputError, match="give a sparse matrix"):
+        fitted.rank(X.toarray())
+    with pytest.raises(InputError, match="there is no label number 99; the 12 labels are numbered from 0"):
+        fitted.rank(X, candidates=[99])
+    with pytest.raises(UnknownLabelError, match="there is no label 'l' among"):
+        fitted.neighbours("l")
+    with pytest.raises(InputError, match="there is no label number -1"):
+        fitted.neighbours(-1)
+    with pytest.raises(InputError, match="epochs is 0"):
+        fitted.partial_fit(X, Y, epochs=0)
+
+
+def test_more_labels_asked_than_there_are_cost_nothing(fitted: Wsabie) -> None:
+    assert [len(found) for found in fitted.annotate(X[:3], 10**12)] == [12, 12, 12]
+    assert len(fitted.neighbours(0, 10**12)) == 11
+
+
+def test_a_model_is_searched_anew_after_more_training() -> None:
+    model = make(epochs=2).fit(X, Y)
+    before = model.rank(X, 3)[1]
+    assert "_searched" in model.__dict__
+    assert "_searched" not in model.__getstate__()  # it would be saved with the model
+    model.partial_fit(X, Y[::-1], epochs=3)
+    after = model.rank(X, 3)
+    assert not np.array_equal(before, after[1])
+    del model._searched
+    assert all(np.array_equal(a, b) for a, b in zip(after, model.rank(X, 3), strict=True))
+    assert "_searched" not in model.fit(X, Y).__dict__  # nor is the old table kept
+
+
+def test_rank_and_scores_agree_on_biases_whatever_is_set_later() -> None:
+    model = make(epochs=3, label_bias=True).fit(X, Y).set_params(label_bias=False)
+    ids, scores = model.rank(X, 3)
+    assert model.space_.bias.any()
+    np.testing.assert_allclose(scores, np.take_along_axis(model.scores(X), ids, axis=1), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("later", [{"dim": 1}, {"dim": 100}, {"similarity": "cosine"}])
+def test_a_fitted_model_stays_what_it_is_whatever_is_set_later(tmp_path, later) -> None:
+    model = make(epochs=3).fit(X, Y)
+    before = model.rank(X, 3)
+    model.set_params(**later).save(tmp_path / "model")
+    del model._searched
+    for now in (model, type(model).load(tmp_path / "model")):
+        for one, other in zip(now.rank(X, 3), before, strict=True):
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(np.sort(now.scores(X))[:, ::-1][:, :3], before[1], rtol=1e-5, atol=1e-6)
+
+
+def test_a_read_only_matrix_can_be_trained_on() -> None:
+    """As numpy.load(mmap_mode="r") gives it."""
+    frozen, expected = X.copy(), make(epochs=1, rows=None).fit(X, Y)
+    for array in (frozen.data, frozen.indices, frozen.indptr):
+        array.setflags(write=False)
+    assert same(make(epochs=1, rows=None).fit(frozen, Y), expected)
+    rows, _, _ = toy(dense=True)
+    expected = make(epochs=1, rows=None).fit(rows, Y)
+    rows.setflags(write=False)
+    assert same(make(epochs=1, rows=None).fit(rows, Y), expected)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_the_figure_that_steers_training_is_of_scaled_rows(dense: bool) -> None:
+    """Rows whose scaling changes ranks: large counts here, columns of unlike scale there."""
+    rng = np.random.default_rng(0)
+    rows: Any = rng.integers(0, 50, (120, 30)) * (rng.random((120, 30)) < 0.3)
+    rows = rows * 10.0 ** rng.integers(-2, 3, 30) if dense else sp.csr_matrix(rows.astype(np.float32))
+    model = make(epochs=2).fit(rows, Y, validation=(rows, Y))
+    expected = evaluate_scores([(0, model.scores(rows))], Y, ks=(1,)).means["MAP"]
+    assert model.score(rows, Y) == pytest.approx(expected, abs=1e-6)
+    assert model.history_[-1].validation == pytest.approx(expected, abs=0.2)
+
+
+@pytest.mark.parametrize("labels", [["a"] * 120, [["a", "b"]] * 120])
+def test_validation_rows_that_cannot_calibrate_do_not_cost_the_model(labels: Any) -> None:
+    model = make(epochs=2).fit(X, labels, validation=(X[:20], labels[:20]))
+    assert model.calibration_ is None
+    assert not hasattr(model, "predict_proba")
+
+
+def test_rows_all_of_whose_labels_are_said_to_be_right_or_wrong_calibrate() -> None:
+    signed = np.where(np.arange(60).reshape(20, 3) % 4 < 2, 1, -1)
+    model = make(epochs=2).fit(X[:20], signed, validation=(X[:20], signed))
+    assert model.predict_proba(X[:20]).shape == (20, 3)
+
+
+def test_a_named_model_gets_no_numbers_for_names() -> None:
+    model = make(epochs=2).fit(X, names(ANSWER))
+    with pytest.raises(InputError, match="label number 12, but there are 12 label names"):
+        model.partial_fit(X[:1], [12])
+    assert len(model.vocabulary_) == 12
+
+
+# ---- validation rows that cannot choose an epoch
+
+
+@pytest.mark.parametrize("labels", [[["zz"]] * 5, [[]] * 5])
+def test_validation_rows_without_a_known_label_are_refused_but_can_be_scored(labels: Any) -> None:
+    """They kept the first epoch's model, because every epoch's figure was 0."""
+    with pytest.raises(InputError, match="no validation row has a label that the training rows have"):
+        make(epochs=2).fit(X, names(ANSWER), validation=(X[:5], labels))
+    assert make(epochs=2).fit(X, names(ANSWER)).score(X[:5], labels) == 0
+
+
+def test_a_loaded_model_is_scored_by_its_mapped_table(tmp_path: Any) -> None:
+    model = make(epochs=2).fit(X, Y)
+    model.save(tmp_path / "m")
+    loaded = Wsabie.load(tmp_path / "m")
+    monitor = loaded._monitor(X, Y, 1, None)
+    assert loaded.space_.labels.shape[1] == 20 < loaded.space_.features.shape[1]
+    assert monitor(loaded.space_) == pytest.approx(model.score(X, Y), abs=1e-6)
+
+
+# ---- whole numbers
+
+
+@pytest.mark.parametrize("name", ["dim", "epochs", "max_trials", "patience", "threads", "seed"])
+def test_a_number_with_a_point_is_no_whole_number(name: str) -> None:
+    """dim=8.0 used to end in a TypeError; NumPy's integers are as good as Python's."""
+    with pytest.raises(InputError, match=f"{name} is 2.0; choose .*a whole number"):
+        make(**{"epochs": 1, name: 2.0}).fit(X, Y)
+    make(**{"epochs": 1, name: np.int64(2)}).fit(X, Y)
+
+
+def test_more_threads_than_any_machine_has_are_refused() -> None:
+    with pytest.raises(InputError, match="threads is 1000000; choose None or a whole number from 1 to 1024"):
+        make(threads=10**6).fit(X, Y)
+
+
+def test_a_numbered_model_gets_no_names_for_numbers() -> None:
+    model = make(epochs=2).fit(X, Y)
+    with pytest.raises(InputError, match="Y holds the label name 'x', but the model's labels are the numbers 0 to 11"):
+        model.partial_fit(X[:2], [["0"], ["x"]])
+    assert len(model.partial_fit(X[:2], [["0"], ["11"]]).vocabulary_) == N_LABELS
+
+
+# ---- halves
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+def test_a_halved_model_ranks_as_its_rounded_points_do(similarity, tmp_path):
+    model = make(similarity=similarity).fit(X, Y, validation=(X, Y))
+    model.halved().save(tmp_path / "half")
+    half = Wsabie.load(tmp_path / "half")
+    assert half.label_vectors.dtype == np.float16
+    np.testing.assert_array_equal(half.label_vectors, model.label_vectors.astype(np.float16))
+    saved = [path.stat().st_size for path in (tmp_path / "half/tensors").iterdir()]
+    assert any(2 * model.label_vectors.size <= size < 2 * model.label_vectors.size + 200 for size in saved)
+    rounded = make(similarity=similarity).fit(X, Y, validation=(X, Y))
+    rounded.space_.labels[:, :20] = half.label_vectors
+    for one, other in zip(half.rank(X, 5), rounded.rank(X, 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(half.scores(X), rounded.scores(X))
+    np.testing.assert_array_equal(half.predict_proba(X), rounded.predict_proba(X))
+    assert half.score(X, Y) == pytest.approx(model.score(X, Y), abs=0.01)
+    assert half.neighbours(0, 3) == rounded.neighbours(0, 3)
+    assert half.facts()["bytes_of_points"] == model.facts()["bytes_of_points"] - 2 * model.label_vectors.size
+
+
+def test_a_halved_model_learns_more_in_float32(fitted):
+    more = fitted.halved().partial_fit(X, Y)
+    assert more.label_vectors.dtype == np.float32
+    assert more.score(X, Y) > 0.8 * fitted.score(X, Y)
+
+
+def test_points_that_halves_cannot_hold_are_refused():
+    model = make(epochs=1).fit(X, Y)
+    model.space_.labels[0, 0] = 1e6
+    with pytest.raises(InputError, match="too far out for float16"):
+        model.halved()

@@ -1,0 +1,344 @@
+"""Models for other programs: every kind and similarity answers there as it does here."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import wsabie
+from exported import assert_same, fed, opened, predicted, ranked
+from wsabie.models.exporters import onnx_model
+from wsabie.models.exporters.export_formats import FORMATS, OPTIONS, export
+from wsabie.models.exporters.onnx_model import quantise_rows
+from wsabie.models.exporters.portable_model import build_portable_model
+from wsabie.storage.model_folder import open_model_folder
+
+pytest.importorskip("onnx", reason="onnx writes the graphs")
+RNG = np.random.default_rng(0)
+WORDS = wsabie.WordVectors([f"w{i}" for i in range(14)], RNG.normal(size=(14, 6)).astype(np.float32))
+ROWS: dict[str, Any] = {"counts": "tfidf", "one unit": None, "units": "auto"}
+NAMES = [f"w{i}" for i in range(9)]
+
+
+def rows(kind: str, n: int = 120) -> tuple[Any, list[str]]:
+    """Rows of nine labels: counts with an empty row, columns of one unit, columns of many."""
+    labels = np.arange(n) % 9
+    X = RNG.poisson(0.4 + 3 * (np.arange(12) == labels[:, None]))
+    if kind == "counts":
+        X[5] = 0
+        return sp.csr_matrix(X), [NAMES[y] for y in labels]
+    scale = 10.0 ** np.arange(-3, 9) if kind == "units" else 1
+    return (X + RNG.normal(size=X.shape)) * scale, [NAMES[y] for y in labels]
+
+
+def fitted(kind: str, data: str) -> tuple[Any, Any]:
+    few = {"epochs": 3, "threads": 1}
+    made = {
+        "dot": lambda: wsabie.Wsabie(dim=7, label_bias=True, **few),
+        "euclidean": lambda: wsabie.Wsabie(dim=7, similarity="euclidean", **few),
+        "cosine": lambda: wsabie.Wsabie(dim=7, similarity="cosine", label_bias=True, **few),
+        "rows": lambda: wsabie.Wsabie(dim=7, rows=ROWS[data], **few),
+        "ensemble": lambda: wsabie.Ensemble(wsabie.Wsabie(dim=4, epochs=3), n=2, threads=1),
+        "linear": lambda: wsabie.LinearRanker(label_bias=True, **few),
+        "one-vs-rest": lambda: wsabie.OneVsRest(threads=1),
+        "softmax": lambda: wsabie.Softmax(),
+        "devise": lambda: wsabie.Devise(WORDS, labels=["w9", "w10, w3", "w11,w12", "nowhere"], **few),
+        "conse": lambda: wsabie.Conse(WORDS, labels=["w9", "w10, w3", "nowhere"], top=3, threads=1),
+    }
+    X, labels = rows(data)
+    return made[kind]().fit(X, labels), X
+
+
+KINDS = ("dot", "euclidean", "cosine", "rows", "ensemble", "linear", "one-vs-rest", "softmax", "devise", "conse")
+
+
+@pytest.mark.parametrize("data", ["counts", "one unit", "units"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_programs_answer_as_the_model_does(kind: str, data: str, tmp_path: Path) -> None:
+    model, X = fitted(kind, data)
+    export(model, tmp_path / "m.onnx", "onnx", k=4)
+    assert_same(model, X, ranked(tmp_path / "m.onnx", X))
+    export(model, tmp_path / "all.onnx", "onnx", k=100)
+    every = ranked(tmp_path / "all.onnx", X)
+    assert every[0].shape == (120, len(model.vocabulary_))
+    assert_same(model, X, every)
+    export(model, tmp_path / "plain", "numpy")
+    assert_same(model, X, predicted(tmp_path / "plain", X, 100))
+
+
+@pytest.mark.parametrize("data", ["counts", "units"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_are_smaller_and_nearly_right(kind: str, data: str, tmp_path: Path) -> None:
+    model, X = fitted(kind, data)
+    export(model, tmp_path / "m.onnx", "onnx", int8=True, k=3)
+    ids, scores = ranked(tmp_path / "m.onnx", X)
+    own = model.scores(X)
+    spread = np.ptp(own[np.isfinite(own)])
+    gaps = np.abs(np.take_along_axis(own, ids, axis=1) - scores)
+    assert np.quantile(gaps, 0.99 if kind != "conse" else 0.9) < 0.03 * spread  # another class may come among its best
+    assert (np.abs(scores - model.rank(X, 3)[1]) > 0).any()
+
+
+def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
+    model, X = fitted("dot", "counts")
+    export(model, tmp_path / "m.onnx", "onnx", int8=True)
+    session = opened(tmp_path / "m.onnx")
+    alone = session.run(["scores"], fed(X[7]))[0]
+    assert alone[0] == pytest.approx(session.run(["scores"], fed(X))[0][7], abs=1e-6)
+    (points,) = session.run(["points"], fed(X))
+    assert points.shape == (120, 7)
+    assert np.abs(points - model.transform(X)).max() < 0.05
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_what_rows_are_padded_with_does_not_count_but_is_a_feature(int8: bool, tmp_path: Path) -> None:
+    model, X = fitted("rows", "counts")
+    export(model, tmp_path / "m.onnx", int8=int8)
+    session, given = opened(tmp_path / "m.onnx"), fed(X)
+    nothing = given["values"] == 0
+    assert nothing.any()
+    for index in range(12):
+        padded = {**given, "indices": np.where(nothing, index, given["indices"])}
+        for mine, theirs in zip(session.run(None, padded), session.run(None, given), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+    with pytest.raises(Exception, match="idx=12 must be within the inclusive range"):
+        session.run(None, {**given, "indices": np.where(nothing, 12, given["indices"])})
+
+
+def test_columns_that_never_vary_are_centred_all_the_same(tmp_path: Path) -> None:
+    model = wsabie.OneVsRest(threads=1).fit(np.full((6, 3), 5.0), ["a", "b", "c"] * 2)
+    model.coef_[:] = RNG.normal(size=(3, 3))
+    assert (model.scaling_.method, model.scaling_.weight.tolist()) == ("standard", [1, 1, 1])
+    X = RNG.normal(5, size=(8, 3))
+    for form in ("onnx", "numpy"):
+        export(model, tmp_path / form, form)
+    assert_same(model, X, ranked(tmp_path / "onnx", X))
+    assert_same(model, X, predicted(tmp_path / "numpy", X, 3))
+
+
+def test_small_values_keep_their_digits(tmp_path: Path) -> None:
+    X, labels = rows("counts")
+    model = wsabie.Wsabie(dim=4, epochs=2, threads=1).fit(X, labels)
+    tiny = sp.csr_matrix(X[:9] * 1e-7)
+    export(model, tmp_path / "m.onnx")
+    assert_same(model, tiny, ranked(tmp_path / "m.onnx", tiny), within=1e-5)
+
+
+def test_rows_that_hold_nothing_but_zeros(tmp_path: Path) -> None:
+    model, X = fitted("dot", "counts")
+    zeros = sp.csr_matrix((np.zeros(3), ([0, 0, 1], [2, 7, 4])), (3, 12))
+    assert zeros.nnz == 3
+    some = sp.vstack([zeros, X[:3]], "csr")
+    for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
+        export(model, tmp_path / name, form)
+    for found in (ranked(tmp_path / "m.onnx", some), predicted(tmp_path / "plain", some, 4)):
+        assert_same(model, some, found)
+
+
+def test_cosines_of_points_that_are_hardly_longer_than_nothing(tmp_path: Path) -> None:
+    """Of a length below a thousandth they are less than 1, here as there."""
+    model, X = fitted("cosine", "one unit")
+    model.space_.features *= np.float32(1e-4)
+    assert (np.linalg.norm(model.transform(X), axis=1) < 1e-3).all()
+    for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
+        export(model, tmp_path / name, form)
+    for found in (ranked(tmp_path / "m.onnx", X), predicted(tmp_path / "plain", X, 4)):
+        assert_same(model, X, found)
+
+
+@pytest.mark.parametrize("kind", ["dot", "euclidean", "cosine"])
+def test_scores_of_bytes_are_those_of_the_rounded_points(kind: str, tmp_path: Path) -> None:
+    model, X = fitted(kind, "one unit")
+    export(model, tmp_path / "m.onnx", int8=True, k=9)
+    ids, scores, points = opened(tmp_path / "m.onnx").run(["ids", "scores", "points"], fed(X))
+    table = model.label_vectors / (1 if kind != "cosine" else np.linalg.norm(model.label_vectors, axis=1)[:, None])
+    whole, steps = quantise_rows(table)
+    labels = whole * steps[:, None]
+    if kind == "euclidean":
+        expected = -np.linalg.norm(points[:, None] - labels, axis=2)
+    else:
+        length = 1 if kind == "dot" else np.linalg.norm(points, axis=1)[:, None]
+        expected = points @ labels.T / length + model.space_.bias
+    assert np.abs(np.take_along_axis(expected, ids, axis=1) - scores).max() < 1e-4
+
+
+def test_distances_far_from_the_origin_keep_their_digits(tmp_path: Path) -> None:
+    model, X = fitted("euclidean", "units")
+    model.space_.labels[:, :7] += 40
+    model.space_.features[-1, :7] += 40 / model.scaling_.weight[-1]
+    model.space_ = model.space_.copy()
+    assert build_portable_model(model).against.centre is not None  # type: ignore[union-attr]
+    for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
+        export(model, tmp_path / name, form)
+    for found in (ranked(tmp_path / "m.onnx", X), predicted(tmp_path / "plain", X, 4)):
+        assert np.abs(found[1] - model.rank(X, found[1].shape[1])[1]).max() < 1e-4
+
+
+def in_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if tables and names were too large for a single file."""
+    for name, size in (("MAX_FILE_BYTES", 100), ("_SMALL", 50), ("MAX_INLINE_BYTES", 10)):
+        monkeypatch.setattr(onnx_model, name, size)
+
+
+def test_tables_too_large_for_a_message_lie_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_many_files(monkeypatch)
+    model, X = fitted("dot", "counts")
+    files = [file.name for file in export(model, tmp_path / "m.onnx")]
+    assert files == ["m.onnx.labels.txt", "m.onnx.data", "m.onnx"]
+    assert_same(model, X, ranked(tmp_path / "m.onnx", X))
+    assert (tmp_path / "m.onnx.labels.txt").read_text().splitlines() == NAMES
+    with pytest.raises(wsabie.InputError, match=r"there is something at .*m.onnx already"):
+        export(model, tmp_path / "m.onnx")
+
+
+def test_what_a_killed_export_left_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it had come to: drafts, or some of the files but the graph."""
+    in_many_files(monkeypatch)
+    model, X = fitted("dot", "counts")
+    left = tmp_path / f".m.onnx.data.{16 * 'a'}.tmp"
+    for file in (left, tmp_path / "m.onnx.labels.txt", tmp_path / "m.onnx.data"):
+        file.write_text("half of something")
+    export(model, tmp_path / "m.onnx")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data", "m.onnx.labels.txt"]
+    assert_same(model, X, ranked(tmp_path / "m.onnx", X))
+
+
+@pytest.mark.parametrize("which", ["m.onnx.labels.txt", "m.onnx.data"])
+def test_a_folder_in_the_way_of_one_file_stops_all(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_many_files(monkeypatch)
+    (tmp_path / which).mkdir()
+    with pytest.raises(wsabie.InputError, match=rf"there is something at .*{which} already"):
+        export(fitted("dot", "counts")[0], tmp_path / "m.onnx")
+    assert [file.name for file in tmp_path.iterdir()] == [which]
+
+
+def test_the_file_says_what_its_numbers_mean(tmp_path: Path) -> None:
+    model, _ = fitted("dot", "counts")
+    export(wsabie.Annotator(model, feature_names=[f"f{i}" for i in range(12)]), tmp_path / "m.onnx")
+    about = opened(tmp_path / "m.onnx").get_modelmeta()
+    told = about.custom_metadata_map
+    assert json.loads(told["labels"]) == NAMES
+    assert json.loads(told["features"])[11] == "f11"
+    assert (told["kind"], told["rows"], told["int8"], about.producer_name) == ("wsabie", "sparse", "false", "wsabie")
+
+
+@pytest.mark.parametrize(
+    ("model", "form", "options", "sentence"),
+    [
+        ("nearest", "onnx", {}, "a model of kind nearest does not come down to two tables; export one of wsabie,"),
+        ("dot", "pmml", {}, "there is no format 'pmml'; choose one of onnx, numpy, huggingface, half"),
+        ("dot", "numpy", {"int8": True}, "int8 says tables of bytes, of onnx; the format numpy has none"),
+        ("dot", "onnx", {"license": "mit"}, "license says what a model card says, of huggingface; the format onnx"),
+        ("dot", "onnx", {"colour": 1}, "colour is no option; the format onnx has none, so leave it out"),
+        ("dot", "onnx", {"k": 0}, "k is 0; choose a whole number above 0"),
+        ("dot", "huggingface", {"license": "a\nb: c"}, "is no identifier; give one such as apache-2.0"),
+        ("random", "onnx", {}, "terms mean a random one of their labels cannot be exported"),
+        ("space", "onnx", {}, "has no labels to rank"),
+        ("unfitted", "numpy", {}, "is not fitted yet"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    model: str, form: str, options: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    X, labels = rows("counts")
+    made: Any = {
+        "nearest": lambda: wsabie.NearestNeighbours().fit(X, labels),
+        "random": lambda: wsabie.Devise(WORDS, expand="random", epochs=1, threads=1).fit(X, labels),
+        "space": lambda: wsabie.Space(),
+        "unfitted": wsabie.Wsabie,
+    }.get(model, lambda: fitted("dot", "counts")[0])()
+    with pytest.raises((wsabie.WsabieError, ValueError)) as raised:
+        export(made, tmp_path / "out", form, **options)
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_format_can_be_written(tmp_path: Path) -> None:
+    model, _ = fitted("dot", "counts")
+    for form in FORMATS:
+        files = export(model, tmp_path / form, form)
+        assert files
+        assert all(file.is_file() for file in files)
+        with pytest.raises(wsabie.InputError, match=r"there is something at .* already; give a new name"):
+            export(model, tmp_path / form, form)
+
+
+@pytest.mark.parametrize("data", ["counts", "units"])
+def test_what_is_written_for_everybody_has_no_training_rows(data: str, tmp_path: Path) -> None:
+    """The buffer of a model stays in memory, and in a folder for one's own use."""
+    X, labels = rows(data)
+    model = wsabie.Wsabie(dim=7, epochs=3, threads=1, replay=50).fit(X, labels).partial_fit(X[:9], labels[:9])
+    before = model.to_parts()
+    for form in ("huggingface", "half"):
+        export(model, tmp_path / form, form)
+    after = model.to_parts()
+    assert (model.replay, len(model.stream_), after.config) == (50, 1, before.config)
+    assert all(np.array_equal(array, before.tensors[name]) for name, array in after.tensors.items())
+    named = {form: open_model_folder(tmp_path / form).tensors.keys() for form in ("huggingface", "half")}
+    kept = {f"model/{name}" for name in before.tensors if name.startswith("replay/")}
+    assert kept
+    assert named["half"] - named["huggingface"] == kept
+    bare, half = (wsabie.load(tmp_path / form).model for form in ("huggingface", "half"))
+    assert (bare.memory_, bare.replay, len(bare.stream_), len(half.memory_)) == (None, None, 0, 50)
+    for mine, theirs in zip(bare.rank(X, 5), model.rank(X, 5), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    plain = wsabie.Wsabie(dim=7, epochs=3, threads=1).fit(X, labels)
+    plain.space_, plain.history_ = model.space_, model.history_
+    for one in (bare, plain):  # it goes on as one that never had a buffer
+        one.partial_fit(X[9:20], ["new"] * 11).partial_fit(X[9:20], labels[9:20])
+    assert np.array_equal(bare.space_.labels, plain.space_.labels)
+    assert len(bare.set_params(replay=50).remember(X, labels).memory_) == 50
+
+
+def test_an_ensemble_of_models_with_buffers_has_none(tmp_path: Path) -> None:
+    X, labels = rows("counts")
+    many = wsabie.Ensemble(wsabie.Wsabie(dim=4, epochs=2, replay=50), n=2, threads=1).fit(X, labels)
+    export(many, tmp_path / "card", "huggingface")
+    assert not [name for name in open_model_folder(tmp_path / "card").tensors if "replay" in name]
+    assert_same(many, X, wsabie.load(tmp_path / "card").model.rank(X, 5))
+
+
+def test_a_network_and_a_model_become_one_graph(tmp_path: Path) -> None:
+    """As docs/export.md says."""
+    import onnx
+    from onnxruntime import InferenceSession
+
+    model, X = fitted("dot", "one unit")
+    export(model, tmp_path / "model.onnx", k=9)
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    infos = [helper.make_tensor_value_info(name, kind, ["n", 12]) for name in ("pictures", "embeds")]
+    twice = helper.make_node("Add", ["pictures", "pictures"], ["embeds"])
+    graph = helper.make_graph([twice], "encoder", infos[:1], infos[1:])
+    encoder = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    head = onnx.compose.add_prefix(onnx.load(tmp_path / "model.onnx"), "labels_")
+    onnx.save(onnx.compose.merge_models(encoder, head, io_map=[("embeds", "labels_rows")]), tmp_path / "both.onnx")
+    session = InferenceSession(tmp_path / "both.onnx", providers=["CPUExecutionProvider"])
+    found = session.run(["labels_ids", "labels_scores"], {"pictures": np.asarray(X / 2, np.float32)})
+    assert_same(model, X, tuple(found))
+
+
+def test_help_names_every_format_and_option() -> None:
+    import typer
+
+    from wsabie.cli.main import app
+
+    commands: Any = typer.main.get_command(app)
+    told = {parameter.name: parameter.help for parameter in commands.commands["export"].params}
+    assert all(f"{name}: {known.holds}" in told["form"] for name, known in FORMATS.items())
+    assert {name for known in FORMATS.values() for name in known.takes} == set(OPTIONS) <= set(told)
+
+
+def test_labels_that_were_merged_are_never_given(tmp_path: Path) -> None:
+    model, X = fitted("dot", "counts")
+    model.merge_labels(NAMES[0], [NAMES[1]])
+    for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
+        export(model.halved(), tmp_path / name, form)
+    assert_same(model.halved(), X, ranked(tmp_path / "m.onnx", X))
+    assert_same(model.halved(), X, predicted(tmp_path / "plain", X, 9))
+    assert 1 not in ranked(tmp_path / "m.onnx", X)[0]
+    assert (tmp_path / "plain" / "labels.txt").read_text().splitlines() == [NAMES[0], "", *NAMES[2:]]
+    assert "\n8 labels, " in (tmp_path / "plain" / "README.md").read_text()

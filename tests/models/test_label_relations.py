@@ -1,0 +1,62 @@
+"""Related labels from training: a model of objects and parts, a relation of a space."""
+
+import numpy as np
+import pytest
+
+from wsabie import Relation, Space
+from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.models.label_relations import ObjectPartRelations, SpaceRelations, find_model_relations
+from wsabie.models.popularity import Popularity
+from wsabie.vocabulary.label_names import Vocabulary
+
+
+class Parts:
+    """What a model of objects and parts answers."""
+
+    vocabulary_ = Vocabulary(["car", "wheel", "door", "parking place", "moon"])
+    relations_ = np.array([[0, 1]])
+
+    def __init__(self, relation: str = "has-part") -> None:
+        self.relation = relation
+
+    def related(self, label: str, k: int = 10, *, side: str = "part") -> list[tuple[str, float]]:
+        if label != "car":
+            raise UnknownLabelError("there is no such label")
+        return [("wheel", 0.834), ("door", 0.5), ("moon", -0.1)][:k] if side == "part" else [("parking place", 0.25)]
+
+
+def test_parts_say_their_score() -> None:
+    assert ObjectPartRelations(Parts()).related("car", 1) == [("wheel", 0.834, "part of car (trained, f_L = 0.83)")]
+    (whole,) = ObjectPartRelations(Parts(), "object").related("car")
+    assert whole.why == "perhaps has the part car (trained, f_L = 0.25)"
+    assert [link.why for link in ObjectPartRelations(Parts()).related("car")] == [
+        "part of car (trained, f_L = 0.83)",
+        "perhaps part of car (trained, f_L = 0.50)",
+    ]
+    assert ObjectPartRelations(Parts()).related("ship") == []
+
+
+def test_other_relations_than_parts_are_named() -> None:
+    def said(relation: str) -> list[str]:
+        links = [
+            ObjectPartRelations(Parts(relation)).related("car", 1),
+            ObjectPartRelations(Parts(relation), "object").related("car"),
+        ]
+        return [link.why.partition(" (")[0] for (link,) in links]
+
+    assert said("is-a") == ["has the kind car", "perhaps kind of car"]
+    assert said("has-kind") == ["kind of car", "perhaps has the kind car"]
+    assert said("instance-of") == ["has the instance car", "perhaps instance of car"]
+    assert said("part-of") == ["has the part car", "perhaps part of car"]
+    assert said("driven-by") == ["driven-by of car", "perhaps driven-by car"]
+    assert said("^driven-by") == ["driven-by car", "perhaps driven-by of car"]
+
+
+def test_what_knows_related_labels_is_recognised() -> None:
+    space = Space(dim=4, epochs=5, threads=1).fit([Relation("whole", "part", [("car", "wheel")], "has")])
+    assert isinstance(find_model_relations(Parts()), ObjectPartRelations)
+    assert isinstance(find_model_relations(space), SpaceRelations)
+    with pytest.raises(InputError, match="no relation 'is'; it has has"):
+        find_model_relations(space, "is")
+    with pytest.raises(InputError, match="m does not relate labels"):
+        find_model_relations(Popularity(), None, "m")

@@ -1,0 +1,178 @@
+"""The linear model: what it learns, what it holds in memory, that nothing about it depends on threads."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toys import names, toy
+from wsabie.core.errors import InputError
+from wsabie.kernels.training import sequential_loop
+from wsabie.models.base.auto_defaults import TrainingShape
+from wsabie.models.linear import linear_ranker
+from wsabie.models.linear.linear_ranker import LinearRanker
+from wsabie.models.paper_presets import make_opt_auc, make_pamir, make_vse_ens
+
+X, Y, ANSWER = toy()
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("loss", ["warp", "auc", "owpc", "k-os"])
+def test_every_loss_finds_the_labels_of_the_toy(loss: Any, dense: bool) -> None:
+    rows = X.toarray() if dense else X
+    model = LinearRanker(loss=loss, epochs=10, threads=1).fit(rows, names(ANSWER))
+    for found, true in zip(model.annotate(rows, 2), names(ANSWER), strict=True):
+        assert {name for name, _ in found} == set(true)
+
+
+def test_scores_are_products_of_the_scaled_row_and_the_weights() -> None:
+    model = LinearRanker(epochs=3, label_bias=True, threads=1).fit(X, names(ANSWER))
+    scaled = X.copy()
+    scaled.data = np.log1p(scaled.data)
+    scaled = scaled.multiply(1 / np.sqrt(scaled.multiply(scaled).sum(1))).tocsr()
+    expected = scaled @ model.coef_.T + model.space_.bias
+    np.testing.assert_allclose(model.scores(X), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_auto_of_weights() -> None:
+    """Few pairs are passed over 10 times and not 30, 100 labels are drawn and not 1,000; "auc" takes larger steps."""
+    shape = TrainingShape(100, 100, 20_000)
+    found = LinearRanker()._resolved(shape)
+    assert (found.epochs, found.max_trials) == (10, 100)
+    assert found.weight_rate == found.learning_rate == pytest.approx(0.1)
+    assert make_pamir()._resolved(shape).weight_rate == pytest.approx(1.0)
+    asked = LinearRanker(epochs=25, max_trials=500)._resolved(shape)
+    assert (asked.epochs, asked.max_trials) == (25, 500)
+    assert LinearRanker()._resolved(TrainingShape(100, 100, 50)).max_trials == 50
+
+
+def test_a_bias_is_learnt_where_it_is_asked_for() -> None:
+    """A label of five rows in six ranks first where a row says nothing, only with a bias."""
+    rows, truth = np.zeros((60, 2), np.float32), [["often"]] * 50 + [["rare"]] * 10
+    models = [LinearRanker(label_bias=b, epochs=2, rows=None, threads=1).fit(rows, truth) for b in (False, True)]
+    often, rare = (list(models[1].vocabulary_).index(name) for name in ("often", "rare"))
+    assert not models[0].space_.bias.any()
+    assert models[1].space_.bias[often] > 0 > models[1].space_.bias[rare]
+
+
+@pytest.mark.parametrize("changes", [{}, {"l2": 0.01}, {"max_norm": 0.5}])
+def test_threads_change_no_bit(changes: dict[str, Any]) -> None:
+    one, two = (LinearRanker(epochs=3, threads=n, **changes).fit(X, names(ANSWER)) for n in (1, 2))
+    assert np.array_equal(one.coef_, two.coef_)
+
+
+@pytest.mark.parametrize(("changes", "shared"), [({}, True), ({"l2": 0.5}, False), ({"max_norm": 0.5}, False)])
+def test_hogwild_leaves_weights_that_are_scaled_to_one_thread(
+    changes: dict[str, Any], shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that scale one label at once would destroy it. Alone, the bits are those of the sequential loop."""
+    begun: set[int] = set()
+    kernel = sequential_loop.run_visits
+    monkeypatch.setattr(sequential_loop, "run_visits", lambda *given: (begun.add(int(given[6])), kernel(*given)))
+    options = {"epochs": 2, "deterministic": False, **changes}
+    four = LinearRanker(threads=4, **options).fit(X, names(ANSWER))
+    assert len(begun) == (4 if shared else 1)
+    if not shared:
+        one = LinearRanker(threads=1, **options).fit(X, names(ANSWER))
+        assert np.array_equal(four.coef_, one.coef_)
+        assert four.history_[-1].pairs == one.history_[-1].pairs == sum(map(len, names(ANSWER)))
+
+
+def test_weight_vectors_keep_to_the_limit_and_l2_makes_them_shorter() -> None:
+    free, held, decayed = (
+        LinearRanker(epochs=5, threads=1, **changes).fit(X, names(ANSWER))
+        for changes in ({}, {"max_norm": 0.5}, {"l2": 1.0})
+    )
+    length = [float(np.linalg.norm(model.coef_, axis=1).max()) for model in (free, held, decayed)]
+    assert length[0] > 0.5
+    assert length[1] <= 0.5 * (1 + 1e-5)
+    assert length[2] < length[0]
+
+
+def test_the_best_epoch_is_kept_on_disk_and_comes_back() -> None:
+    """The first epoch of a run whose rate explodes later is the best; the weights are those of a run of one epoch."""
+    validation = (X[:30], names(ANSWER[:30]))
+    model = LinearRanker(epochs=4, schedule="constant", threads=1).fit(X, names(ANSWER), validation=validation)
+    best = int(np.argmax([stats.validation for stats in model.history_]))
+    alone = LinearRanker(epochs=best + 1, schedule="constant", threads=1).fit(X, names(ANSWER))
+    assert np.array_equal(model.coef_, alone.coef_)
+    assert not isinstance(model.coef_, np.memmap)
+
+
+def test_a_stopped_run_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+    def fit(**options: Any) -> LinearRanker:
+        model = LinearRanker(epochs=4, l2=0.01, max_norm=1.0, threads=1)
+        return model.fit(X, names(ANSWER), checkpoint=tmp_path / "c", **options)
+
+    whole = LinearRanker(epochs=4, l2=0.01, max_norm=1.0, threads=1).fit(X, names(ANSWER))
+
+    class StopError(Exception):
+        pass
+
+    def stop(stats: Any) -> None:
+        if stats.epoch == 2:
+            raise StopError
+
+    with pytest.raises(StopError):
+        fit(on_epoch=stop)
+    assert np.array_equal(fit(resume=True).coef_, whole.coef_)
+
+
+def test_long_weights_have_not_diverged() -> None:
+    """A vector of length 1,000 has coordinates that are far from overflowing; 1,000,000 is its square."""
+    model = LinearRanker(learning_rate=1e5, max_norm=2000.0, margin=1e4, epochs=1, threads=1).fit(X, names(ANSWER))
+    assert np.linalg.norm(model.coef_, axis=1).max() > 1500
+
+
+def test_memory_is_told_before_the_start_where_it_is_some(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with caplog.at_level("INFO", "wsabie"):
+        LinearRanker(epochs=1, threads=1).fit(X, names(ANSWER))
+        assert caplog.text == ""
+        monkeypatch.setattr(linear_ranker, "TOLD", 1000)
+        LinearRanker(epochs=1, threads=1).fit(X, names(ANSWER))
+    assert "12 labels with a weight for each of 30 features take 0.00 GB" in caplog.text
+
+
+def test_the_adaptive_sampler_is_refused() -> None:
+    with pytest.raises(InputError, match="and scores are by weights; choose another sampler"):
+        LinearRanker(sampler="adaptive", loss="auc").fit(X, names(ANSWER))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"learning_rate": -1.0}, "learning_rate is -1.0"),
+        ({"max_norm": 0}, "max_norm is 0"),
+        ({"l2": -0.1}, "l2 is -0.1; choose a number from 0 on"),
+        ({"rank_from": 0}, "rank_from is 0"),
+        ({"sampler": "frequency", "rank_from": "draws"}, "says nothing about the rank when the sampler is 'frequency'"),
+        ({"surrogate": "logistic", "rank_from": "draws"}, "about the rank when the surrogate is 'logistic'; choose"),
+        ({"loss": "k-os", "order_statistic": (3, 2)}, r"order_statistic is \(3, 2\)"),
+        ({"loss": "owpc", "surrogate": "logistic"}, "is a sum of hinges"),
+        ({"loss": "owpc", "sampler": "frequency"}, 'draws none; leave sampler at "uniform" and'),
+        ({"loss": "owpc", "rank_from": 20}, 'and rank_from at "auto"'),
+    ],
+)
+def test_parameters_that_cannot_be_used_are_named(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        LinearRanker(**changes).fit(X, names(ANSWER))
+
+
+@pytest.mark.parametrize("loss", ["warp", "k-os"])
+def test_the_logistic_surrogate_weighs_by_a_rank_that_is_counted(loss: Any) -> None:
+    """Its first draw is taken, so that floor(Y_neg / N) would be Y_neg at every step: one bin, the highest."""
+    model = LinearRanker(loss=loss, surrogate="logistic", epochs=8, threads=1).fit(X, names(ANSWER))
+    ranks = model.history_[-1].rank_histogram
+    assert model.history_[-1].mean_draws == 1
+    assert ranks[0] > 0.9 * sum(ranks)
+    assert model.score(X, names(ANSWER)) > 0.95
+
+
+@pytest.mark.parametrize("preset", [make_vse_ens, make_opt_auc, make_pamir])
+def test_the_papers_systems_learn_the_toy(preset: Any) -> None:
+    changes = {} if preset is make_pamir else {"dim": 16, "learning_rate": 0.1}
+    model = preset(epochs=40, threads=1, **changes).fit(X, names(ANSWER))
+    assert model.score(X, names(ANSWER)) > 0.95

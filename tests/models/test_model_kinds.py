@@ -1,0 +1,82 @@
+"""Every kind of model: saved = loaded with tolerance zero, and a folder whose parts do not agree is refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wsabie
+from toys import N_LABELS, names, toy
+from wsabie.core.errors import ModelFolderError
+from wsabie.core.json_conversion import to_json_value
+from wsabie.models.base.label_model import LabelModel
+from wsabie.models.base.model_kinds import KINDS, find_model_class
+from wsabie.models.base.row_scaling import RowScaling
+from wsabie.storage.model_folder import save_model_folder
+from wsabie.vocabulary.word_vectors import WordVectors
+
+X, Y, ANSWER = toy()
+WORDS = WordVectors(
+    [f"label_{y}" for y in range(N_LABELS)],
+    np.random.default_rng(0).standard_normal((N_LABELS, 4)).astype(np.float32),
+)
+SMALL = {
+    "wsabie": {"dim": 16, "epochs": 3},
+    "ensemble": {"n": 2},
+    "linear": {"epochs": 3},
+    "full-rank": {"blend": 2.0},
+    "parts": {"dim": 16, "epochs": 3, "relations": [["label 0", "label 3"]], "tables": "unshared"},
+    "one-vs-rest": {"rows": "auto"},
+    "devise": {"epochs": 3, "vectors": WORDS},
+    "conse": {"vectors": WORDS},
+}
+
+
+def fitted(kind: str, rows: object) -> LabelModel:
+    return find_model_class(kind)(**SMALL.get(kind, {})).fit(rows, names(ANSWER))
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_loaded_answers_are_those_of_the_saved_model(tmp_path: Path, kind: str, dense: bool) -> None:
+    rows = X.toarray() if dense else X
+    saved = fitted(kind, rows)
+    saved.save(tmp_path / "m")
+    loaded = wsabie.load(tmp_path / "m")
+    assert type(loaded) is type(saved)
+    kept = {name: None if name == "vectors" else value for name, value in saved.get_params().items()}
+    assert to_json_value(loaded.get_params()) == to_json_value(kept)
+    assert list(loaded.vocabulary_) == list(saved.vocabulary_)
+    for a, b in zip(saved.rank(rows, 5), loaded.rank(rows, 5), strict=True):
+        assert np.array_equal(a, b)
+    assert np.array_equal(saved.scores(rows), loaded.scores(rows))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "popularity"])  # which scales nothing
+def test_a_fit_that_is_broken_off_leaves_the_model_as_it_was(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = fitted(kind, X)
+    before = model.annotate(X, 3)
+    with monkeypatch.context() as patched:
+        patched.setattr(RowScaling, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X[:, :-1], names(ANSWER)[::-1])
+    assert model.annotate(X, 3) == before
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_whose_parts_do_not_agree_is_refused(tmp_path: Path, kind: str) -> None:
+    parts = fitted(kind, X).to_parts()
+    inner = parts.config["linear"] if kind == "full-rank" else parts.config
+    inner["label_names"] = inner["label_names"][:-1]
+    save_model_folder(tmp_path / "m", parts)
+    with pytest.raises(ModelFolderError, match="lacks a part"):
+        wsabie.load(tmp_path / "m")
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(ModelFolderError, match="no model of kind 'warp-drive'"):
+        find_model_class("warp-drive")

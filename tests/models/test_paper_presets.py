@@ -1,0 +1,53 @@
+"""The papers' systems have the settings that the papers give."""
+
+import pytest
+
+from wsabie.models.paper_presets import make_opt_auc, make_vse_ens
+from wsabie.training.samplers import SamplerConfig, compute_rank_chances
+
+AS_IN_V = {
+    "dim": 100,
+    "loss": "auc",
+    "learning_rate": 0.01,
+    "schedule": "constant",
+    "l2": 0.01,
+    "init_scale": 0.1,
+    "max_norm": None,
+    "positives": "pairs",
+    "similarity": "dot",
+}
+
+
+def test_vse_ens_is_that_of_v() -> None:
+    """Coordinates begin with variance .01; a picture's pairs weigh 1 each; nothing holds the norms but L2."""
+    found = make_vse_ens(0.3).get_params()
+    assert found.items() >= AS_IN_V.items()
+    assert found["surrogate"] == "hinge"
+    assert SamplerConfig.given(found["sampler"]) == SamplerConfig("adaptive", rank_scale=0.3)
+
+
+def test_opt_auc_differs_by_its_draws_and_its_surrogate() -> None:
+    found = make_opt_auc().get_params()
+    assert found.items() >= AS_IN_V.items()
+    assert (found["sampler"], found["surrogate"]) == ("uniform", "logistic")
+
+
+def test_the_printed_scale_has_no_number_of_labels() -> None:
+    """Convention 7: p(r) ~ exp(-r / lambda) as printed, exp(-r / (lambda * n)) otherwise."""
+    printed, scaled = (
+        compute_rank_chances(SamplerConfig.given(make_vse_ens(0.5, paper=paper).sampler), 1000)[:2]
+        for paper in (True, False)
+    )
+    assert printed[1] / printed[0] == pytest.approx(0.1353, abs=1e-4)  # exp(-1 / .5)
+    assert scaled[1] / scaled[0] == pytest.approx(0.9980, abs=1e-4)  # exp(-1 / 500)
+
+
+def test_changes_win() -> None:
+    assert (
+        make_vse_ens(dim=7, init_scale=0.2, sampler="uniform").get_params().items()
+        >= {
+            "dim": 7,
+            "init_scale": 0.2,
+            "sampler": "uniform",
+        }.items()
+    )

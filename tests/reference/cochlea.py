@@ -1,0 +1,51 @@
+"""Slow twin of the cochlea and its stabilised image: NumPy, float64, channel by channel."""
+
+from typing import Any
+
+import numpy as np
+
+from wsabie.core.arrays import Float64
+from wsabie.kernels.features.cochlea import GAIN_SAMPLES, FilterCascade
+
+
+def filter_samples(samples: Any, cascade: FilterCascade) -> Float64:
+    """What comes out of every stage of the cascade, (n_channels, n), from silence on."""
+    out, x = [], np.asarray(samples, np.float64)
+    for a, b, h, g in zip(cascade.real, cascade.imaginary, cascade.zero, cascade.gain, strict=True):
+        state, y = 0j, np.empty_like(x)
+        for t, value in enumerate(x):
+            state = complex(a, b) * state + value
+            y[t] = g * (value + h * state.imag)
+        out.append(y)
+        x = y
+    return np.array(out)
+
+
+def compute_cochlea_output(samples: Any, cascade: FilterCascade) -> Float64:
+    """The same, rectified and held to one level."""
+    loud = np.maximum(filter_samples(samples, cascade), 0)
+    level, out = np.zeros(len(loud)), np.empty_like(loud)
+    for t in range(loud.shape[1]):
+        if t % GAIN_SAMPLES == 0:
+            gain = 1 / np.sqrt((cascade.floor + level) * (cascade.floor + level.mean()))
+        out[:, t] = loud[:, t] * gain
+        level += cascade.smooth * (loud[:, t] - level)
+    return out
+
+
+def compute_stabilised_image(heard: Any, n_lags: int, decay: float, forget: Any, least: int) -> Float64:
+    """The image, (n_channels, n_lags) with lag 0 first, after all that was heard but its last sample."""
+    n_channels, n = heard.shape
+    before = np.hstack([np.zeros((n_channels, n_lags)), heard])
+    image = np.zeros((n_channels, n_lags))
+    for c in range(n_channels):
+        threshold, last = 0.0, -2  # one silent sample was heard before
+        for t in range(n - 1):
+            threshold *= decay
+            ahead, here, behind = before[c, n_lags + t - 1 : n_lags + t + 2]
+            if here > threshold and t - last >= least and here > ahead and here >= behind:
+                left = forget[min(t - last, len(forget) - 1)]
+                past = before[c, t + 1 : n_lags + t + 1][::-1]
+                image[c] = left * image[c] + (1 - left) * past
+                threshold, last = here, t
+    return image

@@ -1,0 +1,137 @@
+"""The slow twin of the WARP step: find a violator, weigh it by its estimated rank; nothing moves."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from tests.reference.candidates import query_gradient, score_label
+from tests.reference.negative_samplers import draw_label
+from tests.reference.random_numbers import ALL, advance_counter, draw_below, draw_unit, mix_bits, start_stream
+
+from wsabie.core.arrays import Float64
+from wsabie.kernels.training.warp import DRAWS, EXACT, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED
+
+
+def list_positives(targets: Any, i: int) -> set[int]:
+    """The true labels of example i."""
+    return {int(y) for y in targets.indices[targets.indptr[i] : targets.indptr[i + 1]]}
+
+
+def list_explicit_negatives(targets: Any, i: int) -> list[int]:
+    """Labels that are known not to hold for example i."""
+    return [int(y) for y in targets.against[targets.against_indptr[i] : targets.against_indptr[i + 1]]]
+
+
+class ViolatorSearch(NamedTuple):
+    """Where the search for a violator ended."""
+
+    violator: int  # -1: none
+    drawn: int  # negatives
+    rejected: int  # draws that were true labels
+
+
+def find_violator(
+    targets: Any, labels: Any, rule: Any, sampler: Any, i: int, q: Any, threshold: float, counter: int
+) -> ViolatorSearch:
+    """One explicit negative, if there is one above the threshold (no draw); else labels from the sampler until one is.
+
+    The logistic surrogate takes the first of the sampler's, whatever it scores.
+
+    At most T = min(max_trials, negatives there are) negatives and 2T + 10 labels in all are drawn.
+    """
+    known, against = list_positives(targets, i), list_explicit_negatives(targets, i)
+    if against:
+        v = against[draw_below(counter, len(against))]
+        if score_label(labels, q, v) > threshold:
+            return ViolatorSearch(v, 0, 0)
+    lowest = -math.inf if rule.logistic else threshold
+    limit = min(int(rule.max_trials), targets.n_labels - len(known))
+    drawn = rejected = 0
+    for _ in range(2 * limit + 10):
+        counter = advance_counter(counter)
+        v = draw_label(sampler, labels, q, counter)
+        if v in known:
+            rejected += 1
+            continue
+        drawn += 1
+        if score_label(labels, q, v) > lowest:
+            return ViolatorSearch(v, drawn, rejected)
+        if drawn >= limit:
+            break
+    return ViolatorSearch(-1, drawn, rejected)
+
+
+def estimate_margin_rank(
+    targets: Any, labels: Any, rule: Any, i: int, q: Any, threshold: float, found: ViolatorSearch, counter: int
+) -> int:
+    """floor(negatives there are / drawn), 1 for an explicit negative; or violators counted in all or in a sample."""
+    known = list_positives(targets, i)
+    n_negatives = targets.n_labels - len(known)
+    if rule.rank_sample == 0:
+        return n_negatives // found.drawn if found.drawn else 1
+    if rule.rank_sample == EXACT:
+        return max(1, sum(score_label(labels, q, y) > threshold for y in range(targets.n_labels) if y not in known))
+    above = drawn = 0
+    counter = mix_bits(counter)
+    for _ in range(2 * int(rule.rank_sample) + 10):
+        counter = advance_counter(counter)
+        y = draw_below(counter, targets.n_labels)
+        if y in known:
+            continue
+        drawn, above = drawn + 1, above + int(score_label(labels, q, y) > threshold)
+        if drawn == rule.rank_sample:
+            break
+    return max(1, int(above * n_negatives // max(drawn, 1)))
+
+
+def sample_positive(targets: Any, labels: Any, rule: Any, i: int, pair: int, q: Any, counter: int) -> int:
+    """The pair's label; or of n drawn positives the one at a drawn place in the order of their scores."""
+    if len(rule.places) == 1:
+        return int(targets.labels[pair])
+    counter = mix_bits(counter ^ ALL)
+    place = int(np.searchsorted(rule.places[:-1], draw_unit(counter), side="right"))
+    own = targets.indices[targets.indptr[i] : targets.indptr[i + 1]]
+    drawn = []
+    for _ in rule.places:
+        counter = advance_counter(counter)
+        drawn.append(int(own[draw_below(counter, len(own))]))
+    return sorted(drawn, key=lambda y: -score_label(labels, q, y))[place]
+
+
+class StepProposal(NamedTuple):
+    """One pair's step, not taken yet."""
+
+    positive: int
+    violator: int  # -1: no step
+    weight: float
+    direction: Float64  # of the query's point
+    loss: float
+
+
+def warp_step(
+    targets: Any, labels: Any, rule: Any, sampler: Any, i: int, pair: int, q: Any, counters: Any
+) -> StepProposal:
+    """L(rank) * pair weight * loss of the two labels, and its descent direction for the query."""
+    y, none = int(targets.labels[pair]), np.zeros(1)
+    counters[VISITED] += 1
+    if len(list_positives(targets, i)) >= targets.n_labels or targets.weights[pair] == 0:
+        counters[SKIPPED] += 1
+        return StepProposal(y, -1, 0.0, none, 0.0)
+    counter = start_stream(rule.seed, rule.epoch, targets.first_pair + pair)
+    y = sample_positive(targets, labels, rule, i, pair, q, counter)
+    base = score_label(labels, q, y)
+    threshold = base - float(rule.margin)
+    found = find_violator(targets, labels, rule, sampler, i, q, threshold, counter)
+    counters[DRAWS] += found.drawn
+    counters[REJECTED] += found.rejected
+    if found.violator < 0:
+        counters[SKIPPED] += found.drawn == 0
+        return StepProposal(y, -1, 0.0, none, 0.0)
+    rank = estimate_margin_rank(targets, labels, rule, i, q, threshold, found, counter)
+    counters[UPDATES] += 1
+    counters[HISTOGRAM + rank.bit_length() - 1] += 1
+    weight = float(rule.losses[rank]) * float(targets.weights[pair])
+    gap = score_label(labels, q, found.violator) - base
+    slope, loss = (1 / (1 + math.exp(-gap)), math.log1p(math.exp(gap))) if rule.logistic else (1, gap + rule.margin)
+    direction = query_gradient(labels, q, y, found.violator)
+    return StepProposal(y, found.violator, weight * slope, weight * slope * direction, weight * float(loss))

@@ -1,0 +1,91 @@
+"""What a query means: labels first, then what is known, what names the same things, what is near."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsabie.core.errors import UnknownLabelError
+from wsabie.search.query_labels import LabelAliases, QueryMatcher, format_label_list
+from wsabie.vocabulary.concept_matching import LabelConcepts, match_labels
+from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
+from wsabie.vocabulary.word_vectors import WordVectors
+
+LABELS = ["car", "auto", "Bicycle", "ship"]
+
+
+@pytest.fixture
+def matched() -> LabelConcepts:
+    known = KnowledgeGraph()
+    known.add("n1", ["vehicle", "conveyance"])
+    known.add("n2", ["car", "auto", "motorcar"], language="en")
+    known.add("n2", ["voiture"], language="fra")
+    known.add("n3", ["bicycle"])
+    known.add("n4", ["galaxy"])
+    for kind in ("n2", "n3"):
+        known.relate("is-a", kind, "n1")
+    return match_labels(known, LABELS)
+
+
+def test_a_label_is_itself_whatever_its_case(matched: LabelConcepts) -> None:
+    queries = QueryMatcher(LABELS, matched)
+    assert queries.understand("bicycle")[1:4] == (["Bicycle"], "label", None)
+    assert queries.understand(" CAR ").labels == ["car"]
+    both = QueryMatcher(["Turkey", "turkey"])
+    assert [both.understand(name).labels for name in ("turkey", "Turkey", "TURKEY")] == [
+        ["turkey"], ["Turkey"], ["Turkey"],
+    ]  # fmt: skip
+
+
+def test_other_names_kinds_and_translations(matched: LabelConcepts) -> None:
+    queries = QueryMatcher(LABELS, matched)
+    found = queries.understand("motorcar")
+    assert found == ("motorcar", ["car", "auto"], "name", "n2", "'motorcar' is another name of 'car' and 'auto'")
+    assert queries.understand("Voiture").sentence.startswith("'Voiture' (fra) is another name of")
+    found = queries.understand("conveyance")
+    assert (found.labels, found.how, found.concept) == (["car", "auto", "Bicycle"], "kinds", "n1")
+    with pytest.raises(UnknownLabelError, match="there is no label 'galaxy'"):
+        queries.understand("galaxy")
+
+
+def test_what_is_known_goes_before_what_is_near(matched: LabelConcepts) -> None:
+    vectors = WordVectors(
+        ["ship", "boat", "car", "voiture"], np.array([[1, 0], [0.9, 0.1], [0, 1], [1, 0]], np.float32)
+    )
+    same = LabelAliases(np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1]]), ["ship", "schiff", "boat"])
+    queries = QueryMatcher(LABELS, matched, same, vectors)
+    assert queries.understand("voiture").how == "name"
+    assert queries.understand("schiff").sentence == (
+        "'schiff' names the same things of the collection as 'ship' (cosine 0.82)"
+    )
+    assert queries.understand("boat").labels == ["ship"]
+    weak = LabelAliases(np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0]]), ["ship", "boat", "car"])
+    found = QueryMatcher(LABELS, None, weak, vectors).understand("boat")
+    assert (found.how, found.labels) == ("word vector", ["ship"])
+    assert "(cosine 0.99)" in found.sentence
+    nothing = WordVectors(["ship", "boat"], np.array([[1, 0], [0, 0]], np.float32))
+    with pytest.raises(UnknownLabelError):
+        QueryMatcher(LABELS, None, None, nothing).understand("boat")
+    with pytest.raises(UnknownLabelError):
+        QueryMatcher(["no vector"], None, None, vectors).understand("boat")
+
+
+@given(st.integers(1, 12), st.integers(2, 6), st.integers(0, 2**31))
+def test_the_same_things_as_by_brute_force(n_things: int, n_labels: int, seed: int) -> None:
+    Y = np.random.default_rng(seed).integers(0, 2, (n_things, n_labels))
+    names = [f"label {y}" for y in range(n_labels)]
+    found = LabelAliases(Y, names).nearest("Label 0", names)
+    both = Y[:, 0] @ Y
+    alike = both / np.sqrt(np.maximum(Y.sum(0) * Y[:, 0].sum(), 1))
+    alike[0] = 0
+    if not alike.any():
+        assert found is None
+        return
+    assert found is not None
+    assert found[1] == pytest.approx(alike.max())
+    assert alike[names.index(found[0])] == pytest.approx(alike.max())
+
+
+def test_lists_are_cut() -> None:
+    assert format_label_list(["a"]) == "a"
+    assert format_label_list(list("abc"), 2) == "a, b and 1 more"

@@ -1,0 +1,82 @@
+"""What files know to be related: how many steps away, and what is said of it."""
+
+import pytest
+
+from wsabie.search.query_labels import LabelAliases
+from wsabie.search.related_labels import HierarchyRelatedLabels
+from wsabie.vocabulary.concept_matching import match_labels
+from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
+
+
+@pytest.fixture
+def known() -> KnowledgeGraph:
+    found = KnowledgeGraph()
+    for low, high in [
+        ("taxi", "car"), ("car", "motor vehicle"), ("truck", "motor vehicle"), ("motor vehicle", "vehicle"),
+        ("spare wheel", "wheel"), ("sled", "vehicle"),
+    ]:  # fmt: skip
+        found.relate("is-a", low, high)
+    for part, whole in [("wheel", "vehicle"), ("door", "car"), ("hub", "wheel")]:
+        found.relate("part-of", part, whole)
+    return found
+
+
+def said(known: KnowledgeGraph, labels: list[str], label: str, **options) -> dict[str, tuple[float, str]]:
+    links = HierarchyRelatedLabels(match_labels(known, labels), **options).related(label)
+    assert [link.score for link in links] == sorted((link.score for link in links), reverse=True)
+    return {link.label: (link.score, link.why) for link in links}
+
+
+def test_parts_kinds_wholes_and_siblings(known: KnowledgeGraph) -> None:
+    labels = ["car", "taxi", "truck", "wheel", "spare wheel", "door", "hub", "sled"]
+    assert said(known, labels, "car") == {
+        "door": (1, "known: part of car"),
+        "taxi": (1, "known: kind of car"),
+        "truck": (1 / 2, "known: a motor vehicle too"),
+        "wheel": (1 / 3, "known: part of vehicle"),
+        "spare wheel": (1 / 4, "known: part of vehicle"),
+    }
+    assert "wheel" not in said(known, labels, "car", inherit=False)
+    wheel = said(known, labels, "wheel", called="words")
+    assert wheel["hub"] == (1, "words: part of wheel")
+    assert wheel["sled"] == (1 / 2, "words: has the part wheel")
+    assert wheel["car"] == (1 / 3, "words: has the part wheel")
+
+
+def test_a_word_above_labels_has_parts_and_kinds_but_no_siblings(known: KnowledgeGraph) -> None:
+    found = said(known, ["car", "truck", "wheel", "sled"], "motor vehicle")
+    assert found == {
+        "car": (1, "known: kind of motor vehicle"),
+        "truck": (1, "known: kind of motor vehicle"),
+        "wheel": (1 / 2, "known: part of vehicle"),
+    }
+
+
+def test_siblings_of_a_large_family_say_nothing() -> None:
+    known = KnowledgeGraph()
+    for number in range(10):
+        known.relate("is-a", f"kind {number}", "thing")
+    labels = [f"kind {number}" for number in range(10)]
+    assert said(known, labels[:4], "kind 0")["kind 1"] == (1 / 4, "known: a thing too")
+    assert said(known, labels[:5], "kind 0") == {}
+
+
+def test_of_labels_with_one_meaning_the_usual_one_is_shown(known: KnowledgeGraph) -> None:
+    known.add("n9", ["tram", "trolley", "streetcar"])
+    known.relate("is-a", "n9", "truck")
+    assert list(said(known, ["truck", "streetcar", "trolley"], "truck")) == ["trolley"]
+
+
+def test_a_label_of_which_nothing_is_known_has_a_stand_in(known: KnowledgeGraph) -> None:
+    matched = match_labels(known, ["car", "door", "Wagen", "weg"])
+    same = LabelAliases([[1, 1, 0], [1, 1, 0], [0, 0, 1]], ["car", "Wagen", "weg"])
+    assert HierarchyRelatedLabels(matched).related("Wagen") == []
+    (door,) = HierarchyRelatedLabels(matched, same=same).related("Wagen")
+    assert door == ("door", 1.0, "known: part of car ('Wagen' names the same things)")
+    assert HierarchyRelatedLabels(matched, same=same).related("weg") == []
+
+
+def test_circles_end(known: KnowledgeGraph) -> None:
+    known.relate("is-a", "vehicle", "taxi")
+    known.relate("part-of", "car", "hub")
+    assert said(known, ["car", "taxi", "wheel", "hub"], "car")

@@ -1,0 +1,147 @@
+"""Annotations over HTTP: every filter against what Python makes of all of them, pages, and what cannot be asked."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.server.conftest import Client
+
+from wsabie.collection.annotations import annotation_list
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import begin_write
+from wsabie.collection.db.journal import begin_entry
+from wsabie.collection.folder.collection import create_collection
+from wsabie.collection.labels import label_store
+from wsabie.server.app import make_app
+from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
+from wsabie.server.model_holder import CollectionModelHolder
+
+N = 60
+Row = dict[str, Any]
+
+
+def made(labels: dict[str, int]) -> list[Row]:
+    """Annotations of every kind, over some days."""
+    return [
+        {
+            "id": n, "item_id": 1 + n % 20, "label_id": labels[("sea", "sky")[n % 3 == 0]], "region": f"box=1,1,{n},9",
+            "state": ("accepted", "rejected")[n % 4 == 0], "origin": ("person", "import", "model")[n % 3],
+            "by": ("eve", "Möwe % '", "tags.csv")[n % 5 % 3], "model_id": (None, 1)[n % 2], "score": None,
+            "probability": None, "at": f"2026-0{1 + n % 3}-05T10:00:{n % 60:02d}.500000Z",
+        }
+        for n in range(1, N + 1)
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def asked(tmp_path: Path, database: str | None) -> Iterator[TestClient]:
+    with create_collection(tmp_path / "photos", database) as at:
+        with begin_entry(at.engine, "eve", "labels") as change:
+            labels = label_store.ensure_labels(change, ["sea", "sky"])
+            label_store.add_synonyms(change, labels["sea"], {"Meer": "de"})
+        model = {"id": 1, "folder": "m", "made": "x", "how": "full", "learnt_to": 0, "in_use": True}
+        rows = [
+            {"id": n, "root_id": 1, "path": f"a/{n}.jpg", "folder": "a", "state": "present", "added": "x"}
+            for n in range(1, 21)
+        ]
+        with begin_write(at.engine) as connection:
+            connection.execute(tables.items.insert(), rows)
+            connection.execute(tables.models.insert(), [model | {"facts": {}, "figures": {}}])
+            connection.execute(tables.annotations.insert(), made(labels))
+        context = ServiceContext(ServiceLimits(), None, CollectionModelHolder(at), at)
+        with TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost") as client:
+            yield client
+
+
+def everything(asked: TestClient, **filters: Any) -> list[Row]:
+    """All pages of seven."""
+    found: list[Row] = []
+    cursor: dict[str, str] = {}
+    while True:
+        answer = asked.get("/api/v1/annotations", params=filters | cursor | {"k": 7})
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        assert len(page["annotations"]) == 7 or page["next"] is None
+        found += page["annotations"]
+        if page["next"] is None:
+            return found
+        cursor = {"cursor": page["next"]}
+
+
+@pytest.mark.parametrize("few", [0, 20_000])
+def test_pages_hold_what_is_asked_for(asked: TestClient, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether those of a label are sorted, or all are walked."""
+    monkeypatch.setattr(annotation_list, "SORTED", few)
+    rows = [row | {"label": ("sea", "sky")[row["id"] % 3 == 0]} for row in reversed(made({"sea": 1, "sky": 2}))]
+    cases: list[tuple[Row, Any]] = [
+        ({}, lambda row: True),
+        ({"item": 7}, lambda row: row["item_id"] == 7),
+        ({"item": 7, "label": "sky"}, lambda row: row["item_id"] == 7 and row["label"] == "sky"),
+        ({"label": "Meer"}, lambda row: row["label"] == "sea"),
+        ({"label": "sky", "state": "rejected"}, lambda row: row["label"] == "sky" and row["state"] == "rejected"),
+        ({"state": "accepted"}, lambda row: row["state"] == "accepted"),
+        ({"origin": "import"}, lambda row: row["origin"] == "import"),
+        ({"by": "Möwe % '"}, lambda row: row["by"] == "Möwe % '"),
+        ({"by": "%"}, lambda row: False),
+        ({"model": 1, "by": "eve"}, lambda row: row["model_id"] == 1 and row["by"] == "eve"),
+        ({"item": 999}, lambda row: False),
+        ({"since": "2026-02"}, lambda row: row["at"] >= "2026-02"),
+        ({"since": "2026-02-05", "until": "2026-02-05T10:00:30"},
+         lambda row: "2026-02-05" <= row["at"] < "2026-02-05T10:00:31"),
+        ({"since": rows[0]["at"], "until": rows[0]["at"]}, lambda row: row["at"] == rows[0]["at"]),
+        ({"until": "2026-01-05T10:00:03Z"}, lambda row: row["at"] < "2026-01-05T10:00:04"),
+    ]  # fmt: skip
+    for filters, passes in cases:
+        expected = [row["id"] for row in rows if passes(row)]
+        assert [one["id"] for one in everything(asked, **filters)] == expected, filters
+
+
+def test_what_is_told_of_one(asked: TestClient) -> None:
+    first = asked.get("/api/v1/annotations?k=1").json()["annotations"][0]
+    assert (first["id"], first["item"], first["path"], first["label"]) == (N, 1, "a/1.jpg", "sky")
+    before = asked.get("/api/v1/annotations?k=1").json()
+    body = {"decisions": [{"item": 5, "label": "new", "state": "accepted"}]}
+    asked.post("/api/v1/decisions", json=body)
+    newest = asked.get("/api/v1/annotations?k=1").json()["annotations"][0]
+    assert (newest["item"], newest["label"], newest["by"], newest["origin"]) == (5, "new", "local", "person")
+    after = asked.get("/api/v1/annotations", params={"k": 1, "cursor": before["next"]}).json()["annotations"]
+    assert after[0]["id"] == N - 1  # what came meanwhile moves nothing
+
+
+def cursor_of(content: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("asks", "status"),
+    [
+        ({"item": "x"}, 422), ({"item": 0}, 422), ({"item": 2**63}, 422), ({"model": -1}, 422),
+        ({"label": "nobody"}, 404), ({"label": ""}, 422), ({"label": "a\0b"}, 422), ({"label": "x" * 501}, 422),
+        ({"state": "suggested"}, 422), ({"origin": "' OR 1=1"}, 422), ({"by": "a\0b"}, 422), ({"by": "' OR 1=1"}, 200),
+        ({"since": "yesterday"}, 422), ({"until": "2026-05-01 12:00"}, 422), ({"since": "2026-05\n"}, 422),
+        ({"k": 0}, 422), ({"k": 1001}, 422), ({"k": 1000}, 200),
+        ({"cursor": "x"}, 422), ({"cursor": "A" * 6000}, 422), ({"cursor": cursor_of(["-added", 5, 5])}, 422),
+        ({"cursor": cursor_of(["-decided", 5, 5])}, 422), ({"cursor": cursor_of(["-decided", None, "5"])}, 422),
+        ({"cursor": cursor_of(["-decided", None, 2**63])}, 422), ({"cursor": cursor_of(["-decided", None, 0])}, 200),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked(asked: TestClient, asks: Row, status: int) -> None:
+    answer = asked.get("/api/v1/annotations", params=asks)
+    assert answer.status_code == status, answer.text
+    if answer.status_code != 200:
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_cursor_of_items_is_none_of_annotations(asked: TestClient) -> None:
+    of_items = asked.get("/api/v1/items?k=1&sort=added&descending=true").json()["next"]
+    refused = asked.get("/api/v1/annotations", params={"cursor": of_items})
+    assert (refused.status_code, "sorted by '-added'" in refused.json()["detail"]) == (422, True)
+
+
+def test_a_model_has_none(client: Client) -> None:
+    assert client().get("/api/v1/annotations").status_code == 404

@@ -1,0 +1,62 @@
+"""Requests that a machine makes up from the OpenAPI document: none may make the service fail.
+
+`make fuzz` makes up 100 for each operation by three seeds; as tests among others a few. WSABIE_FUZZ_EXAMPLES says how
+many (empty: few), WSABIE_FUZZ_SEEDS by which seeds ("1,2,3").
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.server.conftest import running
+
+from wsabie.server.auth.tokens import create_token
+
+pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+
+EXAMPLES = os.environ.get("WSABIE_FUZZ_EXAMPLES", "")
+SEEDS = os.environ.get("WSABIE_FUZZ_SEEDS", "1").split(",")
+PATIENCE = 3600 if EXAMPLES else 300  # seconds for one seed
+
+
+def assert_never_fails(address: object, place: Path, phases: str, few: int, *more: str) -> None:
+    """Made-up requests to all routes that the document names, so many for each."""
+    for seed in SEEDS:
+        words = ["run", f"{address}/openapi.json", "--checks", "not_a_server_error", "--phases", phases, *more]
+        words += ["--max-examples", EXAMPLES or str(few), "--seed", seed]
+        program = str(Path(sys.executable).parent / "schemathesis")
+        done = subprocess.run(
+            [program, *words], capture_output=True, text=True, cwd=place, timeout=PATIENCE, check=False
+        )
+        assert done.returncode == 0, f"seed {seed}: {done.stdout[-3000:]}"
+        told = [line.strip() for line in done.stdout.splitlines() if "generated" in line]
+        assert told
+        print(f"seed {seed}: {told[-1]}")
+
+
+def test_no_request_makes_the_service_fail(folder: Path, tmp_path: Path) -> None:
+    with running(folder) as asked:
+        assert_never_fails(asked.base_url, tmp_path, "coverage,fuzzing", 2)
+
+
+def test_no_request_makes_a_model_fail(served_model: Path, tmp_path: Path) -> None:
+    with running(served_model) as asked:
+        assert_never_fails(asked.base_url, tmp_path, "coverage,fuzzing", 3)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_no_request_makes_a_guarded_service_fail(
+    trained_collection: Path,
+    tmp_path: Path,
+    known: bool,
+) -> None:
+    folder, tokens = tmp_path / "photos", tmp_path / "tokens"
+    shutil.copytree(trained_collection, folder)
+    token = create_token(tokens, "eve", "read")
+    with running(folder, "--tokens", tokens) as asked:
+        given = ("--header", f"Authorization: Bearer {token if known else 'no'}")
+        assert_never_fails(asked.base_url, tmp_path, "fuzzing", 2, *given)
+        assert asked.get("/api/v1/info").status_code == 401

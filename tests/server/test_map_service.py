@@ -1,0 +1,196 @@
+"""The map over HTTP: points as bytes, colours, labels, what is asked again, what is refused; the job that makes it."""
+
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from wsabie.collection.folder.collection import Collection, create_collection, open_collection
+from wsabie.collection.maps import item_map
+from wsabie.server.app import make_app
+from wsabie.server.auth.tokens import Token, compute_digest
+from wsabie.server.dependencies import ServiceContext
+from wsabie.server.limits.request_limits import ServiceLimits
+from wsabie.server.model_holder import CollectionModelHolder
+
+MAP = "/api/v1/map"
+PATIENCE = 900.0
+"""Seconds after which a job hangs, on however busy a machine."""
+
+
+def read_points(content: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers and places, as the route says that they are written."""
+    n = int(np.frombuffer(content, "<u4", 1)[0])
+    assert len(content) == 4 + 8 * n
+    steps = np.frombuffer(content, "<u4", n, 4)
+    return np.cumsum(steps.astype(np.int64)), np.frombuffer(content, "<u2", 2 * n, 4 + 4 * n).reshape(n, 2)
+
+
+def served(collection: Collection, tokens: list[Token] | None = None) -> TestClient:
+    context = ServiceContext(ServiceLimits(), tokens, CollectionModelHolder(collection), collection)
+    return TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost")
+
+
+def test_points_are_where_the_catalogue_says(asked: TestClient, folder: Path) -> None:
+    about = asked.get(MAP).json()
+    assert (about["schema"], about["method"], about["points"]) == (1, "pca", 45)
+    numbers, places = read_points(asked.get(f"{MAP}/points").content)
+    box = about["box"]
+    with open_collection(folder) as collection:
+        drawn = item_map.build_map(collection)
+    assert numbers.tolist() == drawn.items.tolist() == list(range(1, 46))
+    there = np.array([box["x"], box["y"]]) + places / 65535 * box["side"]
+    np.testing.assert_allclose(there, drawn.places, atol=1.01 * box["side"] / 65535)
+    assert (places.min(), places.max()) == (0, 65535)
+
+
+def test_points_are_compressed_and_asked_for_again(asked: TestClient) -> None:
+    whole = asked.get(f"{MAP}/points", headers={"accept-encoding": "identity"})
+    small = asked.get(f"{MAP}/points", headers={"accept-encoding": "gzip"})
+    assert (small.headers["content-encoding"], small.content) == ("gzip", whole.content)
+    assert int(small.headers["content-length"]) < int(whole.headers["content-length"])
+    assert "content-encoding" not in whole.headers
+    again = asked.get(f"{MAP}/points", headers={"if-none-match": whole.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert whole.headers["etag"].strip('"') == asked.get(MAP).json()["version"]
+
+
+def test_nothing_is_compressed_that_is_not_sent(
+    asked: TestClient,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> bytes:
+        raise AssertionError("compressed")
+
+    path, plain = f"{MAP}/label?label=red", {"accept-encoding": "gzip;q=0"}
+    monkeypatch.setattr("wsabie.server.routes.maps.gzip.compress", refuse)
+    first = asked.get(path, headers=plain)
+    assert (first.status_code, "content-encoding" in first.headers) == (200, False)
+    known = {"accept-encoding": "gzip", "if-none-match": f'"other", W/{first.headers["etag"]}'}
+    assert asked.get(path, headers=known).status_code == 304
+
+
+def test_who_asks_about_a_map_that_was_is_told_so(asked: TestClient) -> None:
+    version = asked.get(MAP).json()["version"]
+    for path in (f"{MAP}/points", f"{MAP}/labels"):
+        assert asked.get(f"{path}?version={version}").status_code == 200
+        answer = asked.get(f"{path}?version=another")
+        assert (answer.status_code, "ask for it again" in answer.json()["detail"]) == (409, True)
+
+
+def test_colours_change_with_decisions(asked: TestClient) -> None:
+    def colours() -> dict[int, int]:
+        content = asked.get(f"{MAP}/label?label=red").content
+        n = int(np.frombuffer(content, "<u4", 1)[0])
+        assert len(content) == 4 + 5 * n
+        numbers = np.cumsum(np.frombuffer(content, "<u4", n, 4)).tolist()
+        return dict(zip(numbers, content[4 + 4 * n :], strict=True))
+
+    before = colours()
+    tag = asked.get(f"{MAP}/label?label=red").headers["etag"]
+    assert sorted(n for n, code in before.items() if code == 2) == [
+        one["id"] for one in sorted(asked.get("/api/v1/items?label=red").json()["items"], key=lambda one: one["id"])
+    ]
+    item = next(n for n, code in before.items() if code > 2)
+    decided = {"decisions": [{"item": item, "label": "red", "state": "rejected"}]}
+    assert asked.post("/api/v1/decisions", json=decided).status_code == 200
+    assert colours() == before | {item: 1}
+    assert asked.get(f"{MAP}/label?label=red", headers={"if-none-match": tag}).status_code == 200
+
+
+def test_labels_lie_within_the_box(asked: TestClient) -> None:
+    box = asked.get(MAP).json()["box"]
+    found = asked.get(f"{MAP}/labels").json()["labels"]
+    assert (found[0]["label"], found[0]["accepted"]) == ("colour", 30)
+    assert {one["label"] for one in found} == {"colour", "red", "green", "blue"}
+    for one in found:
+        assert box["x"] <= one["x"] <= box["x"] + box["side"] + 1e-6
+        assert box["y"] <= one["y"] <= box["y"] + box["side"] + 1e-6
+    assert len(asked.get(f"{MAP}/labels?k=1").json()["labels"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/map?method=tsne", 422, "method"),
+        ("/map/points?method=", 422, "method"),
+        ("/map/points?method=umap", 422, "no UMAP of the model in use yet"),
+        ("/map?method=umap", 422, "no UMAP of the model in use yet"),
+        ("/map/labels?k=0", 422, "k"),
+        ("/map/labels?k=1001", 422, "at most 1,000"),
+        ("/map/label", 422, "label"),
+        ("/map/label?label=", 422, "label"),
+        ("/map/label?label=" + 501 * "x", 422, "label"),
+        ("/map/label?label=nothing%20here", 404, "there is no label"),
+        ("/items?numbers=1,x", 422, "numbers"),
+        ("/items?numbers=0", 422, "up to 1,000 numbers from 1 on"),
+        ("/items?numbers=99999999999999999999", 422, "numbers"),
+        ("/items?numbers=9999999999999999999", 422, "up to 1,000 numbers"),
+        ("/items?numbers=" + ",".join(["1"] * 1001), 422, "up to 1,000 numbers"),
+    ],
+)
+def test_what_is_refused(asked: TestClient, path: str, status: int, said: str) -> None:
+    answer = asked.get(f"/api/v1{path}")
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert said in answer.json()["detail"]
+
+
+def test_items_by_their_numbers(asked: TestClient) -> None:
+    found = asked.get("/api/v1/items?numbers=7,3,44,1000").json()
+    assert sorted(one["id"] for one in found["items"]) == [3, 7, 44]
+    assert found["total"] == 3
+
+
+def test_without_a_model_there_is_no_map(tmp_path: Path, database: str | None) -> None:
+    with create_collection(tmp_path / "empty", database) as collection, served(collection) as client:
+        answer = client.get(MAP)
+        nothing = client.get("/api/v1/items/99")
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "the collection has no model yet; let one learn, on the page Training"
+    assert nothing.json()["detail"] == "there is no item number 99"  # no command or folder of the service's machine
+
+
+def test_who_only_reads_starts_no_job(folder: Path) -> None:
+    tokens = [Token("eve", "read", None, compute_digest("secret"))]
+    with open_collection(folder) as collection, served(collection, tokens) as client:
+        assert client.get(f"{MAP}/points").status_code == 401
+        client.headers["authorization"] = "Bearer secret"
+        assert client.get(f"{MAP}/points").status_code == 200
+        assert client.post("/api/v1/jobs", json={"kind": "map"}).status_code == 403
+
+
+# What a UMAP is drawn from was read before; jobs in PostgreSQL have tests in `test_training_service.py`.
+@pytest.mark.parametrize("folder", ["trained_collection"], indirect=True, ids=["sqlite"])
+def test_the_job_makes_a_umap(asked: TestClient) -> None:
+    job = asked.post("/api/v1/jobs", json={"kind": "map"}).json()
+    refused = asked.post("/api/v1/jobs", json={"kind": "map", "options": {"again": True}})
+    assert (refused.status_code, "has no option 'again'" in refused.json()["detail"]) == (422, True)
+    until = time.monotonic() + PATIENCE
+    while job["state"] in ("waiting", "running") and time.monotonic() < until:
+        time.sleep(0.3)
+        job = asked.get(f"/api/v1/jobs/{job['id']}").json()
+    if item_map.has_umap():
+        assert (job["state"], job["result"]["state"]) == ("done", "ready")
+        about = asked.get(f"{MAP}?method=umap").json()
+        assert about["projections"][1]["made"] == job["result"]["made"]
+        numbers, _ = read_points(asked.get(f"{MAP}/points?method=umap").content)
+        assert len(numbers) == 45
+    else:
+        assert (job["state"], "pip install 'wsabie[map]'" in job["error"]) == ("failed", True)
+
+
+def test_a_map_follows_the_items(asked: TestClient, folder: Path) -> None:
+    before = asked.get(f"{MAP}/points")
+    shutil.move(folder / "part 0" / "44.png", folder.parent / "44.png")
+    job = asked.post("/api/v1/jobs", json={"kind": "scan"}).json()
+    until = time.monotonic() + PATIENCE
+    while job["state"] in ("waiting", "running") and time.monotonic() < until:
+        time.sleep(0.2)
+        job = asked.get(f"/api/v1/jobs/{job['id']}").json()
+    assert job["state"] == "done"
+    after = asked.get(f"{MAP}/points", headers={"if-none-match": before.headers["etag"]})
+    assert after.status_code == 200
+    assert len(read_points(after.content)[0]) == 44

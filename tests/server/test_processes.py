@@ -1,0 +1,238 @@
+"""The service as processes: figures of all of them, requests at a time, a stop that lets requests finish, bad HTTP."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2 as httpx
+import numpy as np
+import pytest
+from scipy.sparse import random_array
+from tests.server.conftest import running, started
+
+from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.wsabie.estimator import Wsabie
+
+BODY = b'{"rows": [{"columns": [1], "values": [1]}], "k": 1}'
+
+
+@contextmanager
+def half_asked(service: httpx.Client) -> Iterator[socket.socket]:
+    """A request that is being worked on: the rest of its body has not come."""
+    address = service.base_url
+    assert service.get("/api/v1/health").status_code == 200  # it listens before it can answer
+    with socket.create_connection((address.host, address.port or 80), timeout=30) as there:
+        lines = "Host: localhost\r\nContent-Type: application/json\r\nConnection: close"
+        head = f"POST /api/v1/annotate/rows HTTP/1.1\r\n{lines}\r\nContent-Length: {len(BODY)}\r\n\r\n"
+        there.sendall(head.encode() + BODY[:20])
+        time.sleep(0.3)
+        yield there
+
+
+def answer_of(there: socket.socket) -> tuple[int, str, bytes]:
+    """Status, head and body of the answer, up to the end of the connection."""
+    content = b""
+    while piece := there.recv(1 << 16):
+        content += piece
+    head, _, body = content.partition(b"\r\n\r\n")
+    return int(head[9:12]), head.decode().lower(), body
+
+
+def test_more_requests_at_once_are_refused(served_model: Path) -> None:
+    with (
+        running(served_model, "--together", "1", "--min-kilobytes", "0.001") as service,
+        half_asked(service) as first,
+    ):
+        refused = service.post("/api/v1/annotate/rows", content=BODY, headers={"content-type": "application/json"})
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.headers["content-type"] == "application/problem+json"
+        for free in ("health", "info"):  # a body that has not come yet keeps nobody else waiting
+            assert service.get(f"/api/v1/{free}").status_code == 200
+        first.sendall(BODY[20:])
+        assert answer_of(first)[0] == 200
+        assert service.get("/api/v1/info").status_code == 200
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_stop_lets_requests_finish(served_model: Path, workers: int) -> None:
+    with started(served_model, "--workers", workers) as (service, process), half_asked(service) as first:
+        process.send_signal(signal.SIGTERM)
+        time.sleep(2)
+        with pytest.raises(httpx.TransportError), httpx.Client(base_url=service.base_url, timeout=2) as another:
+            another.get("/api/v1/health")
+        assert process.poll() is None
+        first.sendall(BODY[20:])
+        status, _, body = answer_of(first)
+        assert status == 200
+        assert len(json.loads(body)["results"]) == 1
+        assert process.wait(30) in (0, -15)
+
+
+def counted(service: httpx.Client) -> dict[str, float]:
+    """Requests by route, as one scrape tells."""
+    page = service.get("/metrics").text
+    lines = re.findall(r'^wsabie_requests_total\{.*?route="([^"]+)".*?\} (\S+)$', page, re.MULTILINE)
+    return {route: float(n) for route, n in lines}
+
+
+def test_figures_are_those_of_all_processes(
+    served_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with started(served_model, "--workers", "2") as (service, process):
+        for _ in range(30):  # each by a connection of its own, which either process takes
+            with httpx.Client(base_url=service.base_url, timeout=30) as one:
+                assert one.get("/api/v1/info").status_code == 200
+        assert {counted(service)["/api/v1/info"] for _ in range(6)} == {30}
+        files = list(tmp_path.glob("wsabie-figures-*/counter_*.db"))
+        assert len(files) == 2
+        with half_asked(service):
+            pages = [httpx.get(f"{service.base_url}/metrics").text for _ in range(4)]
+            running_now = re.findall(r"^wsabie_requests_running (\S+)$", "\n".join(pages), re.MULTILINE)
+            assert running_now == ["2.0"] * 4  # that one, and the question for figures
+        before = set(tmp_path.glob("wsabie-figures-*/gauge_live*.db"))  # a process has one from its start
+        os.kill(int(files[0].stem.rpartition("_")[2]), signal.SIGKILL)
+        until = time.monotonic() + 30
+        while time.monotonic() < until and before >= set(tmp_path.glob("wsabie-figures-*/gauge_live*.db")):
+            time.sleep(0.2)
+        with httpx.Client(base_url=service.base_url, timeout=30, transport=httpx.HTTPTransport(retries=5)) as one:
+            assert counted(one)["/api/v1/info"] == 30  # what was counted by the killed one stays
+        process.terminate()
+        process.wait(60)
+    assert not list(tmp_path.glob("wsabie-figures-*"))
+
+
+@pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET /" + b"a" * 70_000, b"GET / HTTP/1.1\r\n\r\n"])
+def test_what_is_no_request_is_told_as_other_errors(served_service: httpx.Client, sent: bytes) -> None:
+    address = served_service.base_url
+    with socket.create_connection((address.host, address.port or 80), timeout=30) as there:
+        there.sendall(sent)
+        status, head, body = answer_of(there)
+    assert status == 400
+    assert "content-type: application/problem+json" in head
+    problem = json.loads(body)
+    assert (problem["status"], problem["title"]) == (400, "The request cannot be understood")
+
+
+HOST = "Host: localhost"
+UNDO = f"POST /api/v1/undo HTTP/1.1\r\n{HOST}\r\n"
+TWO = [
+    f"{UNDO}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nX",
+    f"{UNDO}Transfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nX",
+    f"{UNDO}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{{}}",
+    f"{UNDO}Content-Length: 2, 3\r\n\r\n{{}}",
+    f"{UNDO}Content-Length: +2\r\n\r\n{{}}",
+    f"{UNDO}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    f"{UNDO}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    f"{UNDO}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    f"{UNDO}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    f"{UNDO}Transfer-Encoding: chunked\r\n\r\n0x5\r\nabcde\r\n0\r\n\r\n",
+    f"{UNDO}Transfer-Encoding: chunked\r\n\r\n0\r\n\nGET / HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"POST /api/v1/undo HTTP/1.0\r\n{HOST}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    f"GET / HTTP/1.1\r\n{HOST}\r\nX: a\r\n b\r\n\r\n",
+    f"GET / HTTP/1.1\r\n{HOST}\nX: a\r\n\r\n",
+    f"GET / HTTP/1.1\n{HOST}\n\n",
+    f"\nGET / HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"GET / HTTP/1.1\r\n{HOST}\r\nX: a\rb\r\n\r\n",
+    f"GET / HTTP/1.1\r\n{HOST}\r\nX: a\0b\r\n\r\n",
+    f"GET /\0 HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"GET / HTTP/1.1\r\n{HOST}\r\nHost: evil.example\r\n\r\n",
+    "GET / HTTP/1.1\r\n\r\n",
+    f"GET http://localhost/ HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"GET localhost HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"CONNECT localhost:80 HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"GET  / HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"GET / HTTP/1.1 \r\n{HOST}\r\n\r\n",
+    f"GET / HTTP/2.0\r\n{HOST}\r\n\r\n",
+    "GET / HTTP/1.1\r\n" + "".join(f"X-{i}: a\r\n" for i in range(9000)) + f"{HOST}\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("request_", TWO, ids=range(len(TWO)))
+def test_requests_with_two_meanings_are_refused_and_end_the_connection(
+    served_service: httpx.Client, request_: str
+) -> None:
+    address = served_service.base_url
+    with socket.create_connection((address.host, address.port or 80), timeout=30) as there:
+        there.sendall(request_.encode())
+        status, head, body = answer_of(there)
+    assert status == 400
+    assert "connection: close" in head
+    assert json.loads(body)["status"] == 400  # and nothing behind it
+
+
+@pytest.fixture(scope="module")
+def served_service(served_model: Path) -> Iterator[httpx.Client]:
+    with running(served_model) as found:
+        yield found
+
+
+BUSY = """
+import sys
+from wsabie.core.errors import BusyError
+from wsabie.server import launcher
+
+make_context, calls = launcher.make_context, []
+
+def make_context_once(options):
+    calls.append(options)
+    if len(calls) == 1:
+        return make_context(options)
+    print("waits", flush=True)
+    raise BusyError("the database is away")
+
+launcher.make_context = make_context_once
+options = launcher.ServiceOptions(sys.argv[1], port=0)
+launcher.run_service(options, launcher.open_socket(options), lambda: None)
+"""
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_that_waits_for_its_database_can_be_stopped(served_model: Path, stop: signal.Signals) -> None:
+    words = [sys.executable, "-c", BUSY, str(served_model)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as service:
+        try:
+            assert service.stdout is not None
+            assert service.stdout.readline() == "waits\n"
+            service.send_signal(stop)
+            assert service.wait(20) == -stop
+        finally:
+            service.kill()
+
+
+def test_one_process_needs_no_files(served_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with running(served_model) as service:
+        service.get("/api/v1/info")
+        assert counted(service)["/api/v1/info"] == 1
+        assert not list(tmp_path.glob("wsabie-figures-*"))
+
+
+def test_processes_have_the_tables_of_a_model_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both map the same file, which is gone with the service; the answers are those of the model."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    rows = random_array((60, 10_000), density=0.004, rng=np.random.default_rng(0), dtype=np.float32, format="csr")
+    model = Wsabie(dim=20, epochs=2, threads=1).fit(rows, [f"label {i % 9}" for i in range(60)])
+    Annotator(model).save(tmp_path / "model")
+    asked = {"rows": [{"columns": rows[[0]].indices.tolist(), "values": rows[[0]].data.tolist()}], "k": 9}
+    with started(tmp_path / "model", "--workers", "2") as (service, process):
+        for _ in range(10):
+            with httpx.Client(base_url=service.base_url, timeout=30) as one:
+                found = one.post("/api/v1/annotate/rows", json=asked).json()["results"][0]["labels"]
+            assert [(one["label"], one["score"]) for one in found] == model.annotate(rows[[0]], 9)[0]
+        below = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        maps = [Path(f"/proc/{number}/maps").read_text() for number in below]
+        mapped = [set(re.findall(r"(\d+) +\S+/wsabie-tables-", one)) for one in maps]
+        assert len([one for one in mapped if one]) == 2
+        assert len(set.union(*mapped)) == 1
+        process.terminate()
+        process.wait(60)
+    assert not list(tmp_path.glob("wsabie-tables-*"))

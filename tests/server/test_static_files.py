@@ -1,0 +1,91 @@
+"""The pages as files: which are kept by browsers, which are not, and what is not among them."""
+
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+from tests.server.conftest import Client
+
+from wsabie.server import problems
+from wsabie.server.static_files import NOT_BUILT, PAGES, make_page_routes
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> TestClient:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "index.html").write_text("<p>page</p>")
+    (tmp_path / "theme.js").write_text("1")
+    (tmp_path / "assets" / "index-abc123.js").write_text("2")
+    (tmp_path.parent / "secret.js").write_text("3")
+    app = FastAPI(docs_url=None, redoc_url=None)
+    problems.install_error_handlers(app)
+    app.include_router(make_page_routes(tmp_path))
+    return TestClient(app)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_is_the_same_document_and_asked_for_again(built: TestClient, path: str) -> None:
+    first = built.get(path)
+    assert (first.status_code, first.text) == (200, "<p>page</p>")
+    assert first.headers["cache-control"] == "no-cache"
+    again = built.get(path, headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_tags_are_compared_as_http_says(built: TestClient) -> None:
+    tag = built.get("/theme.js").headers["etag"]
+    inner = tag.strip('"')
+    known = [tag, f"W/{tag}", f'"other", {tag}', f'"a,b",W/{tag} , "c"', " * ", "*"]
+    others = ["", '"other"', inner, f'"{inner}x"', f'"x{inner}"', f'"{inner},other"', f'"*", W/"{inner[1:]}"', '"*"']
+    for given in known:
+        assert built.get("/theme.js", headers={"if-none-match": given}).status_code == 304, given
+    for given in others:
+        assert built.get("/theme.js", headers={"if-none-match": given}).status_code == 200, given
+    lines = [("if-none-match", '"other"'), ("if-none-match", tag)]
+    assert built.get("/theme.js", headers=lines).status_code == 304
+
+
+def test_files_named_by_their_content_are_kept(built: TestClient) -> None:
+    found = built.get("/assets/index-abc123.js")
+    assert found.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert found.headers["content-type"].startswith("text/javascript")
+    assert built.head("/assets/index-abc123.js").headers["content-length"] == "1"
+    assert built.get("/theme.js").headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize(
+    "path", ["/assets/..%2f..%2fsecret.js", "/assets/%2e%2e/secret.js", "/assets/other.js", "/secret.js", "/api/v1/no"]
+)
+def test_nothing_else_is_given(built: TestClient, path: str) -> None:
+    answer = built.get(path)
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == problems.MEDIA_TYPE
+
+
+def test_a_browser_is_shown_a_page_where_there_is_none(client: Client) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    answer = client().get("/galery", headers=browser)
+    assert (answer.status_code, answer.text) == (404, problems.NO_PAGE)
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+    for path, headers in [("/api/v1/galery", browser), ("/galery", {"accept": "*/*"}), ("/assets/no.js", browser)]:
+        other = client().get(path, headers=headers)
+        assert (other.status_code, other.headers["content-type"]) == (404, problems.MEDIA_TYPE), path
+    assert client().post("/galery", headers=browser).headers["content-type"] == problems.MEDIA_TYPE
+
+
+def test_without_a_build_a_page_says_so(tmp_path: Path) -> None:
+    app = FastAPI(docs_url=None, redoc_url=None)
+    problems.install_error_handlers(app)
+    app.include_router(make_page_routes(tmp_path))
+    asked = TestClient(app)
+    assert (asked.get("/review").status_code, asked.get("/review").text) == (404, NOT_BUILT)
+    assert asked.get("/favicon.svg").status_code == 404
+
+
+def test_pages_run_no_script_but_their_own(client: Client) -> None:
+    answer = client().get("/")
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+    assert "'unsafe-inline'" not in answer.headers["content-security-policy"].split("style-src")[0]
+    assert "/review" not in client().get("/openapi.json").json()["paths"]

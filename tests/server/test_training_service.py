@@ -1,0 +1,126 @@
+"""Models over HTTP: what the next training would be, how one went, which is better, and the way back."""
+
+import fcntl
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+from starlette.testclient import TestClient
+from tests.server.conftest import running
+from tests.server.test_collection_service import untagged
+
+
+def ended(service: httpx.Client, job: dict[str, Any]) -> dict[str, Any]:
+    """The job when it is done, by its events; and what they told on the way, under "told"."""
+    told: list[dict[str, Any]] = []
+    until = time.monotonic() + 100
+    while not told or told[-1]["state"] in ("waiting", "running"):
+        assert time.monotonic() < until
+        with service.stream("GET", f"/api/v1/jobs/{job['id']}/events") as stream:
+            lines = (line for line in stream.iter_lines() if line.startswith("data: "))
+            told += [json.loads(line.removeprefix("data: ")) for line in lines]
+    return told[-1] | {"told": told}
+
+
+def started(service: httpx.Client, kind: str, **options: Any) -> dict[str, Any]:
+    answer = service.post("/api/v1/jobs", json={"kind": kind, "options": options})
+    assert answer.status_code == 200, answer.text
+    return answer.json()  # type: ignore[no-any-return]
+
+
+def test_what_is_not_learnt_yet(asked: TestClient) -> None:
+    found = asked.get("/api/v1/models").json()
+    assert (found["back"], found["removed"], found["outlook"]["decisions"]) == (None, [], 0)
+    assert found["outlook"]["how"] == "nothing"
+    one, other, *_ = untagged(asked)
+    decisions = [{"item": item, "label": "red", "state": "accepted"} for item in (one, other)]
+    asked.post("/api/v1/decisions", json={"decisions": decisions})
+    found = asked.get("/api/v1/models").json()["outlook"]
+    assert found == {"decisions": 2, "how": "corrections", "why": "2 items were decided about since model 1 learnt"}
+
+
+def test_the_curve_of_a_model(asked: TestClient) -> None:
+    assert "curve" not in asked.get("/api/v1/models").json()["models"][0]["facts"]
+    found = asked.get("/api/v1/models/1").json()
+    assert "curve" not in found["facts"]
+    assert [point["epoch"] for point in found["curve"]] == list(range(1, 31))
+    assert {*found["curve"][0]} == {"epoch", "loss", "MAP"}
+    assert 1 <= found["facts"]["best_epoch"] <= 30
+    for number, status in ((9, 404), (0, 422), ("x", 422), (2**63, 422)):
+        assert asked.get(f"/api/v1/models/{number}").status_code == status
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("compare", {"models": 1}),
+        ("compare", {"models": [1.5, 2]}),
+        ("compare", {"models": [True, False]}),
+        ("compare", {"models": [1, 2], "full": True}),
+        ("compare", {"models": list(range(1, 200))}),
+        ("train", {"epochs": [5]}),
+        ("train", {"even_if_worse": 1}),
+        ("apply", {"min_precision": "high"}),
+        ("compare", {"models": [0, 1]}),
+    ],
+)
+def test_jobs_that_cannot_be_asked(asked: TestClient, kind: str, options: dict[str, Any]) -> None:
+    answer = asked.post("/api/v1/jobs", json={"kind": kind, "options": options})
+    assert answer.status_code == 422, answer.text
+    assert asked.get("/api/v1/jobs").json() == {"jobs": []}
+
+
+def test_waiting_jobs_are_counted(asked: TestClient, folder: Path) -> None:
+    lock = (folder / ".wsabie" / "jobs.lock").open("a")
+    fcntl.flock(lock, fcntl.LOCK_EX)  # as if another process worked, so that none of them is begun
+    first = asked.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [1, 2]}}).json()
+    again = asked.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [1, 2]}}).json()
+    other = asked.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [2, 1]}}).json()
+    assert first["id"] == again["id"] != other["id"]
+    for epochs in range(1, 19):
+        assert asked.post("/api/v1/jobs", json={"kind": "train", "options": {"epochs": epochs}}).status_code == 200
+    refused = asked.post("/api/v1/jobs", json={"kind": "train", "options": {}})
+    assert (refused.status_code, refused.json()["detail"][:21]) == (422, "20 jobs wait already;")
+    lock.close()
+
+
+def test_a_look_tells_which_items_no_tag_fits(folder: Path) -> None:
+    with running(folder) as service:
+        alone = {one["id"] for one in service.get("/api/v1/items?unlabelled=true").json()["items"]}
+        looked = ended(service, started(service, "apply", min_precision=1))
+        assert looked["state"] == "done", looked
+        fitting = looked["result"]["fitting"]  # nothing is right for sure
+        assert (fitting["probability"], fitting["items"], fitting["none"]) == (None, 0, 15)
+        assert set(fitting["none_listed"]) == alone
+        assert ended(service, started(service, "apply"))["result"]["fitting"] is None
+        failed = ended(service, started(service, "apply", min_precision=2))
+        assert (failed["state"], failed["error"][:26]) == ("failed", "a precision of 2 cannot be")
+
+
+def test_training_comparing_and_going_back(folder: Path) -> None:
+    with running(folder) as service:
+        trained = ended(service, started(service, "train", full=True, epochs=40))
+        assert trained["state"] == "done", trained
+        curve = trained["progress"]["curve"]
+        assert [point["epoch"] for point in curve] == list(range(1, 41))
+        assert all("curve" in one["progress"] for one in trained["told"] if one["progress"])  # also when opened late
+        assert "curve" not in trained["result"]["facts"]
+        assert "curve" not in service.get("/api/v1/jobs").json()["jobs"][0]["progress"]
+        assert service.get("/api/v1/models/2").json()["curve"] == curve
+        failed = ended(service, started(service, "compare", models=[1, 7]))
+        assert (failed["state"], failed["error"][:19]) == ("failed", "there is no model 7")
+        compared = ended(service, started(service, "compare", models=[1, 2]))
+        assert compared["state"] == "done", compared
+        one, two = compared["result"]["models"]
+        assert (one["model"], two["model"], one["difference"], two["verdict"]) == (1, 2, None, "alike")
+        assert compared["result"]["items"] >= 5
+        assert two["figures"] == service.get("/api/v1/models/2").json()["figures"]["now"]
+        back = service.get("/api/v1/models").json()["back"]
+        assert back["model"] == 1
+        assert service.post("/api/v1/undo", json={"entry": back["entry"]}).status_code == 200
+        found = service.get("/api/v1/models").json()
+        assert ([one["in_use"] for one in found["models"]], found["back"]) == ([False, True], None)
+        assert service.post("/api/v1/models/2/use").json()["back"]["model"] == 1

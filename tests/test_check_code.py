@@ -1,0 +1,47 @@
+"""The rules for names, docstrings, sizes and imports find what they are for."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "scripts"))
+import check_code
+
+FAULTS = {
+    "names": "found = 1\nmatches = 2\n",
+    "docstrings": '"""What it is."""\n\n\ndef load():\n    """Load it."""\n',
+    "marks": "# as in [W] section 4\n",
+    "classes": "class A: ...\n\n\nclass A: ...\n",
+    "functions": ("def f():\n" + "    x = 1\n" * 81) * 3,
+    "files": "x = 1\n" * 501,
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_rule_finds_its_fault(name: str, tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(FAULTS[name])
+    (tmp_path / "sound.py").write_text('"""Load rows."""\n\nmatches = 2\n')
+    figure, places = check_code.RULES[name].check(check_code.read_modules(tmp_path))
+    assert len(places) == (3 if name == "functions" else 1)
+    assert figure > check_code.RULES[name].limit
+
+
+def test_a_folder_of_21_modules_is_full(tmp_path: Path) -> None:
+    for number in range(21):
+        (tmp_path / f"module_{number}.py").write_text("")
+    rule = check_code.RULES["folders"]
+    assert rule.check(check_code.read_modules(tmp_path))[0] == 1
+    (tmp_path / "module_0.py").unlink()
+    assert rule.check(check_code.read_modules(tmp_path))[0] == 0
+
+
+def test_circles_through_functions_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Graph:
+        modules = ("a", "b", "c", "d")
+
+        def find_modules_directly_imported_by(self, name: str) -> set[str]:
+            return {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set[str]()}[name]
+
+    monkeypatch.setattr(check_code, "build_graph", lambda *_, **__: Graph())
+    assert check_code.RULES["circles"].check([])[1] == ["a <-> b <-> c"]

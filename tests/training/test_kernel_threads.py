@@ -1,0 +1,47 @@
+"""Work shared out over threads: all of it, once, and errors come back."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from wsabie.training.kernel_threads import KernelThreads
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_each_runs_once_per_thread(n: int) -> None:
+    seen: list[int] = []
+    lock = threading.Lock()
+
+    def work(t: int) -> None:
+        with lock:
+            seen.append(t)
+
+    with KernelThreads(n) as threads:
+        threads.each(work)
+        threads.each(work)
+    assert sorted(seen) == sorted([*range(n)] * 2)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("items", [0, 1, 63, 64, 4096, 30_000])
+def test_split_covers_all_items_once(n: int, items: int) -> None:
+    done = np.zeros(items, int)
+
+    def work(lo: int, hi: int) -> None:
+        assert hi - lo <= 4096  # Ctrl-C is served in between
+        done[lo:hi] += 1
+
+    with KernelThreads(n) as threads:
+        threads.split(work, items)
+    assert (done == 1).all()
+
+
+@pytest.mark.parametrize("guilty", [0, 2])
+def test_an_error_in_any_thread_is_raised(guilty: int) -> None:
+    def work(t: int) -> None:
+        if t == guilty:
+            raise ZeroDivisionError
+
+    with KernelThreads(3) as threads, pytest.raises(ZeroDivisionError):
+        threads.each(work)

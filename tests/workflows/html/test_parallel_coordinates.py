@@ -1,0 +1,83 @@
+"""Parallel coordinates: values stand where their axis says, and good lines are told from bad ones without colour."""
+
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+from typing import Any
+
+from wsabie.workflows.charts.parallel_coordinates import (
+    BOTTOM,
+    GAP,
+    HEIGHT,
+    SIDE,
+    TOP,
+    ParallelAxis,
+    ParallelLine,
+    choose_line_colour,
+    draw_parallel_coordinates,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(axes: list[ParallelAxis], lines: list[ParallelLine]) -> Any:
+    return ET.fromstring(draw_parallel_coordinates(axes, lines, title="t", description="d"))  # noqa: S314
+
+
+def points(line: Any) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in (pair.split(",") for pair in line.get("points").split())]
+
+
+def test_linear_logarithmic_and_named_axes() -> None:
+    axes = [
+        ParallelAxis("plain", [0.0, 5.0, 10.0]),
+        ParallelAxis("rate", [0.01, 0.1, 1.0], log=True),
+        ParallelAxis("kind", ["a", "b", "c"]),
+        ParallelAxis("same", [3, 3, 3]),
+    ]
+    lines = [ParallelLine(i / 2, False, f"trial {i}") for i in range(3)]
+    found = [points(line) for line in drawn(axes, lines).iter(f"{SVG}polyline")]
+    bottom, middle = HEIGHT - BOTTOM, (HEIGHT - BOTTOM + TOP) / 2
+    heights = [bottom, middle, TOP]
+    for line, height in zip(found, heights, strict=True):
+        assert [x for x, _ in line] == [SIDE + GAP * i for i in range(4)]
+        assert [y for _, y in line] == [height, height, height, middle]
+
+
+def test_the_best_line_is_thick_dark_and_on_top() -> None:
+    lines = [ParallelLine(1.0, False, "best"), ParallelLine(0.0, True, "worst")]
+    worst, best = drawn([ParallelAxis("a", [1, 2]), ParallelAxis("b", [1, 2])], lines).iter(f"{SVG}polyline")
+    assert [line.find(f"{SVG}title").text for line in (worst, best)] == ["worst", "best"]
+    assert float(best.get("stroke-width")) > 2 * float(worst.get("stroke-width"))
+    assert worst.get("stroke-dasharray") is not None
+    assert best.get("stroke-dasharray") is None
+
+
+def test_shades_get_darker_all_the_way() -> None:
+    light = [sum(int(choose_line_colour(i / 20)[j : j + 2], 16) for j in (1, 3, 5)) for i in range(21)]
+    assert light == sorted(light, reverse=True)
+    assert len(set(light)) == 21
+
+
+def test_the_worst_line_can_be_seen_on_white() -> None:
+    """A contrast of 3 or more, as WCAG 1.4.11 asks of lines."""
+    channels = [int(choose_line_colour(0)[j : j + 2], 16) / 255 for j in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    luminance = sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    assert 1.05 / (luminance + 0.05) >= 3
+
+
+def test_the_ends_of_numeric_axes_have_values_with_room_around_them() -> None:
+    axes = [ParallelAxis("rate", [0.025187, 0.28512], log=True), ParallelAxis("MAP", [0.20923, 0.3164])]
+    found = drawn(axes, [ParallelLine(0.5, False, "")] * 2)
+    marks = {t.text: float(t.get("y")) for t in found.iter(f"{SVG}text") if t.get("text-anchor") == "start"}
+    assert {"0.0252", "0.05", "0.1", "0.2", "0.285"} < set(marks)
+    assert marks["0.0252"] == marks["0.209"] > marks["0.285"] == marks["0.316"]
+    for axis in (("0.0252", "0.05", "0.1", "0.2", "0.285"), ("0.209", "0.225", "0.25", "0.275", "0.3", "0.316")):
+        heights = [marks[text] for text in axis]
+        assert all(below - above >= 14 for below, above in pairwise(heights))
+
+
+def test_choices_have_a_mark_each_and_names_are_words() -> None:
+    axes = [ParallelAxis("max_trials", ["auto", "<b>", "none"]), ParallelAxis("dim", [50, 100, 200], few=True)]
+    words = [text.text for text in drawn(axes, [ParallelLine(0.5, False, "")] * 3).iter(f"{SVG}text")]
+    assert {"max", "trials", "auto", "<b>", "none", "50", "100", "200"} <= set(words)

@@ -1,0 +1,69 @@
+"""Figures: an SVG that stands alone, and a PNG of the same drawing."""
+
+from io import BytesIO
+from xml.etree import ElementTree
+
+import numpy as np
+from PIL import Image
+
+from wsabie.workflows.charts.chart_files import COLOURS, ChartSpec, build_log_axis, render_png, render_svg
+from wsabie.workflows.charts.chart_types import ChartSeries
+from wsabie.workflows.charts.svg_elements import ChartAxis
+
+RISING = ChartSpec("Rising <fast>", [ChartSeries("up", [0, 1, 2], [0.0, 0.5, 1.0])], ChartAxis("x"), ChartAxis("y"))
+BAND = ChartSpec(
+    "Band",
+    [ChartSeries("b", [0, 1], [1, 2], [0, 1], [2, 3], style=1), ChartSeries("top", [0, 1], [3, 3], style=-1)],
+    ChartAxis("x"),
+    ChartAxis("y"),
+)
+
+
+def pixels(png: bytes) -> np.ndarray:
+    return np.asarray(Image.open(BytesIO(png)).convert("RGB"), int)
+
+
+def coloured(image: np.ndarray, colour: str) -> np.ndarray:
+    wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    return np.argwhere(np.abs(image - wanted).sum(axis=2) < 12)
+
+
+def test_the_svg_is_xml_that_needs_nothing_else() -> None:
+    drawing = render_svg([RISING, BAND, RISING])
+    root = ElementTree.fromstring(drawing)  # noqa: S314 our own drawing
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert float(root.get("height")) > 2 * 236  # type: ignore[arg-type]  # two rows
+    assert "<script" not in drawing
+    assert "Rising &lt;fast&gt;" in drawing
+    assert "http" not in drawing.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_the_png_shows_the_line_from_bottom_left_to_top_right() -> None:
+    image = pixels(render_png(render_svg([RISING]), zoom=2))
+    points = coloured(image[: 2 * 240], COLOURS[0])
+    assert len(points) > 200
+    left, right = points[points[:, 1].argmin()], points[points[:, 1].argmax()]
+    assert right[0] < left[0] - 150
+    assert right[1] > left[1] + 400
+
+
+def test_bands_and_limits_are_drawn() -> None:
+    image = pixels(render_png(render_svg([BAND])))
+    assert len(coloured(image, COLOURS[1])) > 100
+    assert len(coloured(image, "#5c5952")) > 100  # dashes, ticks
+
+
+def test_a_series_without_values_is_no_failure() -> None:
+    chart = ChartSpec(
+        "none",
+        [ChartSeries("empty", [], []), ChartSeries("gap", [1.0], [float("nan")], style=2)],
+        ChartAxis("x"),
+        ChartAxis("y"),
+    )
+    assert render_png(render_svg([chart])).startswith(b"\x89PNG")
+
+
+def test_log_axis_spans_whole_powers() -> None:
+    axis = build_log_axis("n", [20, 900])
+    assert (axis.low, axis.high) == (1.0, 3.0)
+    assert axis.ticks == [(1.0, "10"), (2.0, "100"), (3.0, "1k")]

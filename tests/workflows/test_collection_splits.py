@@ -1,0 +1,80 @@
+"""Rows dealt out: views of one picture together, other rows by what they are."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from wsabie.core.errors import InputError
+from wsabie.features.images.augmentation import strip_view_ids
+from wsabie.io.records import FeatureTable
+from wsabie.workflows.collection_splits import split_collection, split_labels
+
+NAMES = [f"song {i}{view}" for i in range(50) for view in ("", "#2")]
+
+
+def named(ids: list[str], **more: object) -> FeatureTable:
+    labels = csr_matrix(np.eye(5, dtype=np.int8)[np.arange(len(ids)) % 5])
+    return replace(FeatureTable(csr_matrix((len(ids), 3)), labels, list("abcde"), ids), **more)
+
+
+@pytest.mark.parametrize("by", ["auto", "row", "label"])
+def test_a_name_alone_makes_no_view(by: str) -> None:
+    """Ids of songs that look like views: every row is on a side."""
+    sides = split_collection(named(NAMES), by, 0.2, 0.2, 0)
+    assert (sides.sides(100) >= 0).all()
+    assert split_collection(named(NAMES, dictionary="d", augment=1), by, 0.2, 0.2, 0).sides(100).min() == 0
+
+
+def test_views_stay_with_their_picture_and_only_the_centred_one_is_judged() -> None:
+    for by in ("auto", "row", "label"):
+        sides = split_collection(named(NAMES, augment=2), by, 0.2, 0.2, 0)
+        judged = [NAMES[i] for i in (*sides.valid, *sides.test)]
+        assert judged
+        assert not [name for name in judged if "#" in name]
+        assert not {name.split("#")[0] for name in map(NAMES.__getitem__, sides.train)} & set(judged)
+        assert len(sides.train) + 2 * len(judged) == 100
+
+
+def test_groups_hold_views_of_several_pictures_together() -> None:
+    """A label split of augmented rows keeps to the groups too, as it does without views."""
+    groups = [f"g{i // 4}" for i in range(100)]
+    for by in ("group", "label", "time"):
+        times = [f"2020-01-{1 + i // 10:02d}" for i in range(100)]
+        sides = split_collection(named(NAMES, augment=2, groups=groups, times=times), by, 0.2, 0.2, 0)
+        found = [{groups[i] for i in side} for side in (sides.train, sides.valid, sides.test)]
+        assert all(found)
+        assert sum(map(len, found)) == len(set().union(*found))
+
+
+def test_views_count_as_written_and_no_other_way() -> None:
+    ids = ["a", "a#1", "a#01", "a#\u0661", "a#3", "a#" + "9" * 5000, "b", "#1", "a#1#1"]
+    views = {"a#1": "a", "a#1#1": "a#1"}
+    assert strip_view_ids(ids, 2) == [views.get(name, name) for name in ids]
+    sides = split_collection(named(ids, augment=2), "row", 0.0, 0.6, 3)
+    assert {ids[i] for i in np.flatnonzero(sides.sides(len(ids)) < 0)} <= set(views)
+
+
+def test_an_unknown_way_is_refused() -> None:
+    with pytest.raises(InputError, match="a split by 'colour' is unknown; choose one of 'row', 'group'"):
+        split_collection(named(NAMES), "colour", 0.1, 0.1, 0)
+
+
+def test_labels_dealt_out_are_on_one_side_each() -> None:
+    Y = csr_matrix(np.array([[1, 1, 1, -1], [1, 1, 0, 0], [1, 0, 0, 0]] * 10, np.int8))
+    rows = FeatureTable(csr_matrix(np.eye(30, dtype=np.float32)), Y, list("abcd"), [str(i) for i in range(30)])
+    sides = split_labels(rows, 0.5, 1.0, 0)
+    assert {name: len(part) for name, part in sides.items()} == {"train": 30, "test": 20, "valid": 5}
+    together = sum(part.Y.sum() for part in sides.values())
+    assert together == Y.sum()
+    place = {name: i for i, name in enumerate(sides["train"].ids)}
+    for name in ("test", "valid"):
+        part = sides[name]
+        assert (part.Y.sum(axis=1) == 1).all()
+        index = [place[i] for i in part.ids]
+        assert sides["train"].Y[index].multiply(part.Y).nnz == 0
+        assert (rows.X[index] != part.X).nnz == 0
+    assert set(split_labels(rows, 0.0, 1.0, 0, least=1)) == {"train", "test"}
+    with pytest.raises(InputError, match="further views of a picture would keep the label that is held out"):
+        split_labels(replace(rows, augment=1), 0.0, 1.0, 0)

@@ -1,0 +1,213 @@
+"""One comparison: the same figures as by hand, parameters chosen on validation only, and what is skipped."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from awkward_rows import toy_rows
+
+from wsabie.core.errors import DivergenceError, InputError
+from wsabie.evaluation.bootstrap import bootstrap, paired_bootstrap
+from wsabie.evaluation.score_evaluation import evaluate_scores
+from wsabie.io.records import FeatureTable, count_labels
+from wsabie.models.base import feature_matrix
+from wsabie.models.linear.one_vs_rest import OneVsRest
+from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
+from wsabie.models.popularity import Popularity
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.workflows.compare import comparison_run as module
+from wsabie.workflows.compare.comparison import Comparison
+from wsabie.workflows.compare.comparison_run import compare_models
+from wsabie.workflows.compare.entrant_fitting import measure_model_bytes, measure_prediction_ms
+from wsabie.workflows.compare.entrants import Entrant, build_entrants
+
+TRAIN, VALID, TEST = toy_rows(60, "a", 0), toy_rows(24, "b", 1), toy_rows(24, "c", 2)
+
+
+def test_figures_are_those_of_the_model_fitted_by_hand(comparison: Comparison) -> None:
+    for entry, model in (("popularity", Popularity()), ("nearest", NearestNeighbours(**comparison["nearest"].chosen))):
+        model.fit(TRAIN.X, TRAIN.Y, label_names=TRAIN.label_names)
+        n = len(TRAIN.label_names)
+        expected = evaluate_scores([(0, model.scores(TEST.X))], TEST.Y, ks=[k for k in module.KS if k < n])
+        assert comparison[entry].evaluation.means == pytest.approx(expected.means, nan_ok=True)
+
+
+def test_blocks_do_not_change_the_figures(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feature_matrix, "BLOCK_BYTES", 100)
+    again = compare_models(
+        TRAIN, None, TEST, [Entrant("nearest", "k-NN", partial(NearestNeighbours, **comparison["nearest"].chosen))]
+    )
+    assert again.entries[0].evaluation.means == comparison["nearest"].evaluation.means
+
+
+def test_the_option_that_is_best_on_the_validation_rows_is_taken(comparison: Comparison) -> None:
+    entry = comparison["nearest"]
+    by_hand = {}
+    for k in (1, 5):
+        model = NearestNeighbours(k).fit(TRAIN.X, TRAIN.Y)
+        by_hand[k] = evaluate_scores([(0, model.scores(VALID.X))], VALID.Y, ks=(10,)).means["MAP"]
+    assert comparison.tuned_on == "MAP"  # among a dozen labels p@10 tells nothing
+    assert {option["k"]: value for option, value in entry.tried} == pytest.approx(by_hand)
+    assert by_hand[entry.chosen["k"]] == max(by_hand.values())
+    assert entry.model.k == entry.parameters["k"] == entry.chosen["k"]
+    assert entry.tuning_seconds > entry.fit_seconds > 0
+
+
+def test_without_validation_rows_the_first_option_is_taken() -> None:
+    found = compare_models(
+        TRAIN, None, TEST, [Entrant("nearest", "k-NN", NearestNeighbours, ({"k": 3}, {"k": 5}))], resamples=5
+    )
+    assert found.entries[0].chosen == {"k": 3}
+    assert found.entries[0].tried == []
+
+
+def test_the_main_model_stops_by_validation_and_is_compared_with_the_best_baseline(comparison: Comparison) -> None:
+    entry = comparison["wsabie"]
+    assert entry.model.history_[0].validation is not None
+    assert entry.compile_seconds > 0
+    assert set(entry.against) == set(comparison.metrics)
+    for metric, (name, difference) in entry.against.items():
+        best = max(("popularity", "nearest"), key=lambda n: comparison[n].evaluation.means[metric])
+        assert name == best
+        groups = [TEST.groups[i] for i in entry.evaluation.rows] if TEST.groups else None
+        ours, theirs = entry.evaluation.per_row[metric], comparison[best].evaluation.per_row[metric]
+        assert difference == paired_bootstrap(ours, theirs, groups=groups, resamples=50)
+        assert entry.intervals[metric] == bootstrap(ours, groups=groups, resamples=50)
+    assert comparison["nearest"].against == {}
+
+
+def test_groups_make_intervals_wider_than_rows_that_are_thought_independent() -> None:
+    doubled = TEST.take([i for i in range(12) for _ in range(2)])
+    alike = replace(doubled, ids=[f"t{i}" for i in range(24)], groups=[f"g{i // 2}" for i in range(24)])
+    apart = replace(alike, groups=None)
+    entrant = Entrant("popularity", "popularity", Popularity)
+    widths = []
+    for test in (alike, apart):
+        interval = compare_models(TRAIN, None, test, [entrant], resamples=400).entries[0].intervals["MAP"]
+        widths.append(interval.high - interval.low)
+    assert widths[0] > 1.15 * widths[1]  # sqrt(2) in the long run
+
+
+class Diverging(Popularity):
+    """A model whose training goes wrong."""
+
+    def fit(self, X: Any, Y: Any, **options: Any) -> Any:
+        raise DivergenceError("the numbers exploded; lower the learning rate")
+
+
+def test_what_is_too_large_or_diverges_is_skipped_with_the_reason() -> None:
+    models = [
+        Entrant("one-vs-rest", "one-versus-rest", partial(OneVsRest, max_gigabytes=1e-9)),
+        Entrant("popularity", "most frequent", Popularity),
+        Entrant("wild", "wild", Diverging),
+    ]
+    found = compare_models(TRAIN, None, TEST, models, resamples=5)
+    assert [entry.name for entry in found.entries] == ["popularity"]
+    assert [skipped.name for skipped in found.skipped] == ["one-vs-rest", "wild"]
+    assert "needs" in found.skipped[0].reason
+    assert "exploded" in found.skipped[1].reason
+    assert found.as_dict()["skipped"][1] == {
+        "name": "wild",
+        "title": "wild",
+        "reason": "the numbers exploded; lower the learning rate",
+    }
+
+
+def test_input_errors_are_not_skipped() -> None:
+    with pytest.raises(InputError, match="whole number above 0"):
+        compare_models(TRAIN, None, TEST, [Entrant("nearest", "k-NN", partial(NearestNeighbours, k=0))])
+    options = ({"k": 1}, {"k": 2})
+    with pytest.raises(InputError, match="no metric called 'p10'"):
+        compare_models(TRAIN, VALID, TEST, [Entrant("nearest", "k-NN", NearestNeighbours, options)], tuned_on="p10")
+
+
+def test_memory_counts_every_array_of_a_prediction(comparison: Comparison) -> None:
+    model = comparison["wsabie"].model
+    assert measure_model_bytes(model) >= 4 * 20 * (18 + 6)
+    assert (
+        measure_model_bytes(comparison["nearest"].model)
+        == comparison["nearest"].model.n_bytes
+        == comparison["nearest"].n_bytes
+    )
+    assert measure_prediction_ms(model, TEST.X, repeats=1) > 0
+
+
+def test_a_seed_makes_the_same_figures() -> None:
+    models = [Entrant("wsabie", "WARP", partial(Wsabie, dim=20, epochs=2, threads=1, seed=3), baseline=False)]
+    one, two = (compare_models(TRAIN, None, TEST, models, resamples=20, seed=1).as_dict() for _ in range(2))
+    for found in (one, two):
+        for entry in found["models"]:
+            for name in ("fit_seconds", "tuning_seconds", "compile_seconds", "predict_ms_per_row"):
+                entry.pop(name)
+    assert one == two
+    assert json.dumps(one, allow_nan=False)
+
+
+def test_a_metric_that_no_row_defines_is_left_out() -> None:
+    rows = FeatureTable(
+        np.eye(4, 2, dtype=np.float32), sp.csr_matrix(np.ones((4, 2), np.int8)), ["a", "b"], list("abcd")
+    )
+    found = compare_models(
+        rows, None, replace(rows, ids=list("efgh")), [Entrant("popularity", "p", Popularity)], resamples=5
+    )
+    assert "MAP" in found.metrics
+    assert "AUC" not in found.metrics  # there is no label that is not true
+    assert found.as_dict()["models"][0]["metrics"]["AUC"] is None
+
+
+class OneBar:
+    """Progress of a terminal that can draw one bar at a time."""
+
+    def __init__(self) -> None:
+        self.open = False
+        self.seen: list[tuple[str, int]] = []
+
+    @contextmanager
+    def stage(self, name: str, total: int | None, unit: str) -> Iterator["OneBar"]:
+        assert not self.open, "one bar inside another"
+        self.open, self.done = True, 0
+        yield self
+        self.open = False
+        assert total is None or self.done == total
+        self.seen.append((name, self.done))
+
+    def advance(self, n: int = 1, **figures: float) -> None:
+        self.done += n
+
+
+def test_progress_is_told_stage_by_stage_and_to_the_end() -> None:
+    progress = OneBar()
+    models = [
+        Entrant("nearest", "k-NN", NearestNeighbours, ({"k": 1}, {"k": 2}), quick=True),
+        Entrant("one-vs-rest", "linear", partial(OneVsRest, threads=1), ({"C": 1.0}, {"C": 2.0})),
+    ]
+    compare_models(TRAIN, VALID, TEST, models, resamples=5, progress=progress)
+    assert progress.seen == [
+        ("choosing k-NN", 2),
+        ("judging k-NN", 24),
+        ("one-versus-rest, setting 1 of 2", 6),
+        ("one-versus-rest, setting 2 of 2", 6),
+        ("judging linear", 24),
+    ]
+
+
+def test_siblings_are_asked_with_the_labels_that_are_left() -> None:
+    kinds = Hierarchy((name, "kind") for name in TRAIN.label_names)
+    counts = count_labels(TRAIN)
+    least = int(counts.max())
+    found = compare_models(
+        TRAIN, None, TEST, build_entrants(["popularity"]), min_rows=least, similar=kinds, resamples=5, ks=(1, 10)
+    )
+    entry = found.entries[0]
+    assert found.task.similar is not None
+    assert found.task.similar.n_labels == int((counts >= least).sum()) < len(TRAIN.label_names)
+    assert entry.evaluation.means["psib@1"] == 1  # every label is a sibling of every other
+    assert entry.intervals["psib@1"].mean == 1
+    assert "psib@10" in found.metrics

@@ -1,0 +1,70 @@
+"""A collection of pictures: split first, then described by what the training side taught."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from wsabie.evaluation.splits import Split
+from wsabie.features.images.visual_words import VisualWords
+from wsabie.io.recognition import open_source
+from wsabie.io.records import FeatureTable, Item, ItemList, ItemSubset
+from wsabie.samples import get_sample_path
+from wsabie.storage.rejects import Rejects
+from wsabie.workflows.report.image_examples import extract_split, render_thumbnail
+
+SIDES = Split(np.arange(24), np.arange(24, 27), np.arange(27, 30))
+
+
+@pytest.fixture(scope="module")
+def emoji() -> ItemList:
+    source = open_source(get_sample_path("emoji"))
+    assert not isinstance(source, FeatureTable)
+    return ItemList(source.path, [picture for picture, _ in zip(source, range(30), strict=False)])
+
+
+def terms() -> VisualWords:
+    return VisualWords(n_terms=40, size=64)
+
+
+def test_only_the_training_side_teaches_the_dictionary(emoji: ItemList) -> None:
+    taught = terms()
+    rows, sides = extract_split(emoji, taught, lambda rows: SIDES)
+    assert taught.fingerprint() == terms().fit(ItemSubset(emoji, range(24))).fingerprint()
+    assert taught.fingerprint() != terms().fit(emoji).fingerprint()
+    assert rows.ids == [picture.id for picture in emoji]
+    assert sides.test.tolist() == [27, 28, 29]
+
+
+def test_the_split_sees_labels_and_groups_but_no_features(emoji: ItemList) -> None:
+    seen: list[FeatureTable] = []
+
+    def choose(rows: FeatureTable) -> Split:
+        seen.append(rows)
+        return SIDES
+
+    rows, _ = extract_split(emoji, terms(), choose)
+    (outline,) = seen
+    assert outline.X.shape == (30, 0)
+    assert outline.groups == rows.groups
+    assert (outline.Y != rows.Y).nnz == 0
+
+
+def test_a_picture_that_cannot_be_read_is_on_no_side(emoji: ItemList) -> None:
+    bad = Item("bad", b"no picture", emoji.items[25].labels)
+    pictures = ItemList(emoji.path, [*emoji.items[:25], bad, *emoji.items[26:]])
+    rejects = Rejects()
+    rows, sides = extract_split(pictures, terms(), lambda rows: SIDES, rejects=rejects)
+    assert len(rejects) == 1
+    assert [rows.ids[i] for i in sides.valid] == [emoji.items[24].id, emoji.items[26].id]
+    assert [rows.ids[i] for i in sides.test] == [picture.id for picture in emoji.items[27:]]
+
+
+def test_thumbnails_are_small_and_upright() -> None:
+    file, exif = io.BytesIO(), Pillow.Exif()
+    exif[0x0112] = 6  # lies on its side
+    Pillow.new("RGB", (900, 600), "teal").save(file, "JPEG", exif=exif)
+    small = render_thumbnail(file.getvalue())
+    with Pillow.open(io.BytesIO(small.content)) as opened:
+        assert (opened.size, opened.format, small.mime) == ((213, 320), "WEBP", "image/webp")

@@ -1,0 +1,256 @@
+"""The search: sequential, deterministic, resumable; what falls behind is stopped, and the best one becomes a model."""
+
+import gc
+import weakref
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from wsabie.core.errors import DivergenceError, InputError
+from wsabie.core.executors import SerialExecutor
+from wsabie.core.progress import SILENT
+from wsabie.io.records import FeatureTable
+from wsabie.models.loader import load
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.storage.rejects import Rejects
+from wsabie.workflows.train.model_training import TrainingRecipe
+from wsabie.workflows.tune import search_spaces, trials
+from wsabie.workflows.tune.model_tuning import tune_model
+from wsabie.workflows.tune.search_spaces import KINDS, build_search_space
+from wsabie.workflows.tune.trial_journal import Trial
+from wsabie.workflows.tune.trials import is_behind
+from wsabie.workflows.tune.tuning_page import build_coordinates, build_trial_table, render_tuning_page
+from wsabie.workflows.tune.tuning_results import TuningPlan, TuningResult
+
+pytest.importorskip("optuna")
+SMALL: Mapping[str, Any] = {"dim": [4, 8], "epochs": {"low": 2, "high": 6}, "similarity": "dot"}
+
+
+def rows(n: int, seed: int, name: str = "r") -> FeatureTable:
+    """Twelve labels, each with words of its own among noise."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(12, size=n)
+    X = sp.random(n, 60, 0.1, format="lil", dtype=np.float32, random_state=rng)
+    for i, y in enumerate(label):
+        X[i, 5 * y + rng.integers(5)] = 1.0
+    Y = sp.csr_matrix((np.ones(n, np.int8), (np.arange(n), label)), (n, 12))
+    return FeatureTable(X.tocsr(), Y, [f"label {y}" for y in range(12)], [f"{name}{i}" for i in range(n)])
+
+
+def tuned(
+    out: Path,
+    *,
+    n: int = 3,
+    test: FeatureTable | None = None,
+    changes: Mapping[str, Any] = SMALL,
+    seed: int = 0,
+    **plan: Any,
+) -> TuningResult:
+    recipe = TrainingRecipe("rows", out / "model", Wsabie(threads=1, seed=seed), {}, hold_out=0.3, resume=True)
+    asked = TuningPlan(build_search_space(changes), trials=n, **plan)
+    return tune_model(
+        rows(120, 0),
+        None,
+        test,
+        asked,
+        recipe,
+        executor=SerialExecutor(),
+        progress=SILENT,
+        rejects=Rejects(strict=True),
+    )
+
+
+def told(found: TuningResult) -> list[Trial]:
+    """The trials without their times."""
+    return [replace(trial, seconds=0.0) for trial in found.trials]
+
+
+def test_a_search_ends_in_a_model_with_the_figures_of_its_trial(tmp_path: Path) -> None:
+    found = tuned(tmp_path, test=rows(60, 1, "t"))
+    assert [trial.number for trial in found.trials] == [0, 1, 2]
+    assert found.trials[0].parameters == {"similarity": "dot"}
+    best = max((trial for trial in found.trials if trial.state == "done"), key=lambda trial: trial.figure or 0)
+    assert found.best.figure == best.figure
+    annotator = load(tmp_path / "model")
+    assert [stats.validation for stats in annotator.model.history_] == found.best.figures
+    assert annotator.facts["tuning"]["trial"] == found.best.number
+    assert found.tested is not None
+    assert set(found.tested.tuned) == {"MAP", "p@1", "p@10"}
+    assert (tmp_path / "trials.csv").read_text().count("\n") == 4
+    assert found.as_dict()["test"]["rows"] == 60
+
+
+def test_in_pieces_as_in_one_run(tmp_path: Path) -> None:
+    """The past alone decides what comes next, so that a search may be stopped anywhere and have its limit raised."""
+    whole = tuned(tmp_path / "a", n=10, halving=True)
+    for n in (1, 4, 10):
+        pieces = tuned(tmp_path / "b", n=n)
+    assert told(pieces) == told(whole)
+    assert told(tuned(tmp_path / "c", n=10, seed=1)) != told(whole)
+
+
+def test_trials_that_are_proposed_together_know_those_before_them(tmp_path: Path) -> None:
+    alone = tuned(tmp_path / "a", n=13, halving=False)
+    three = tuned(tmp_path / "b", n=13, halving=False, together=3)
+    assert told(three)[:8] == told(alone)[:8]  # drawn at random, without a look at others
+    assert told(three) != told(alone)
+    assert len({str(trial.drawn) for trial in three.trials[10:]}) == 3
+    for n in (5, 13):  # stopped amid three, it goes on with the others of them
+        pieces = tuned(tmp_path / "c", n=n, halving=False, together=3)
+    assert told(pieces) == told(three)
+
+
+def test_a_kill_loses_the_running_trial_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tuned(tmp_path / "a", n=4)
+    fit, fits = Wsabie.fit, []
+
+    def dying(self: Any, *given: Any, on_epoch: Any, **options: Any) -> Any:
+        fits.append(self)
+
+        def told(stats: Any) -> None:
+            if len(fits) == 3:
+                raise KeyboardInterrupt
+            on_epoch(stats)
+
+        return fit(self, *given, on_epoch=told, **options)
+
+    monkeypatch.setattr(Wsabie, "fit", dying)
+    with pytest.raises(KeyboardInterrupt):
+        tuned(tmp_path / "b", n=4)
+    monkeypatch.undo()
+    assert (tmp_path / "b" / "trials.csv").read_text().count("\n") == 1 + 2
+    assert not (tmp_path / "b" / "model").exists()
+    assert told(tuned(tmp_path / "b", n=4)) == told(whole)
+
+
+def test_other_data_and_settings_are_refused(tmp_path: Path) -> None:
+    tuned(tmp_path, n=1)
+    with pytest.raises(InputError, match="another metric"):
+        tuned(tmp_path, n=2, metric="p@1")
+    with pytest.raises(InputError, match="another space"):
+        tuned(tmp_path, n=2, changes={**SMALL, "dim": [4, 9]})
+    with pytest.raises(InputError, match="another seed"):
+        tuned(tmp_path, n=2, seed=3)
+
+
+def test_the_metric_chooses_the_epoch(tmp_path: Path) -> None:
+    found = tuned(tmp_path, n=2, metric="p@1")
+    history = load(tmp_path / "model").model.history_
+    assert [list(stats.validation_metrics) for stats in history] == [["p@1", "MAP", "p@10"]] * len(history)
+    assert max(stats.validation_metrics["p@1"] for stats in history) == found.best.figure
+
+
+def test_what_falls_behind_is_stopped_and_never_chosen(tmp_path: Path) -> None:
+    halved, full = (tuned(tmp_path / str(halving), n=10, halving=halving) for halving in (True, False))
+    stopped = [trial for trial in halved.trials if trial.state == "stopped"]
+    assert stopped
+    assert all(len(trial.figures) < trial.epochs for trial in stopped)
+    assert all(trial.state == "done" for trial in full.trials)
+    assert halved.best.state == "done"
+
+
+def test_rungs_compare_shares_of_the_epochs() -> None:
+    rivals = [Trial(i, {}, {}, 8, [0.1 * i] * 8, "done", "", 1.0) for i in range(1, 5)]
+    assert [is_behind([0.0] * n, 40, rivals) for n in (9, 10, 11, 20, 40)] == [False, True, False, True, False]
+    assert not is_behind([0.35] * 10, 40, rivals)
+    assert is_behind([0.25] * 10, 40, rivals)
+    assert not is_behind([0.0] * 10, 40, [])
+    short = [replace(rival, figures=rival.figures[:1]) for rival in rivals]
+    assert not is_behind([0.0] * 10, 40, short)
+
+
+def test_time_ends_a_search_in_the_midst_of_a_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock jumps a minute at every look: the defaults come to their end, the next trial does not."""
+    now = iter(range(0, 10**9, 60))
+    monkeypatch.setattr(trials.time, "monotonic", lambda: float(next(now)))
+    recipe = TrainingRecipe("rows", tmp_path / "model", Wsabie(threads=1), {}, hold_out=0.3, resume=True)
+    plan = TuningPlan(build_search_space({**SMALL, "epochs": 2}), trials=None, minutes=8.0)
+    found = tune_model(
+        rows(120, 0), None, None, plan, recipe, executor=SerialExecutor(), progress=SILENT, rejects=Rejects()
+    )
+    assert [trial.state for trial in found.trials] == ["done"]
+
+
+def test_a_trial_that_diverges_is_told_and_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = Wsabie.fit
+
+    def failing(self: Any, *given: Any, **options: Any) -> Any:
+        if self.dim == 8:
+            raise DivergenceError("training diverged in epoch 1")
+        return fit(self, *given, **options)
+
+    monkeypatch.setattr(Wsabie, "fit", failing)
+    found = tuned(tmp_path, n=6)
+    failed = [trial for trial in found.trials if trial.state == "failed"]
+    assert failed
+    assert all(trial.reason == "training diverged in epoch 1" and trial.figure is None for trial in failed)
+    assert "failed" in {row[1] for row in build_trial_table(found, found.trials).rows}
+    assert f"{len(failed)} failed" in render_tuning_page(found, "rows", build_coordinates(found))
+    monkeypatch.setattr(Wsabie, "fit", lambda self, *given, **options: failing(self.set_params(dim=8)))
+    with pytest.raises(InputError, match="no trial came to its end: training diverged"):
+        tuned(tmp_path / "none", n=2)
+
+
+def test_one_model_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    alive: list[int] = []
+
+    def build(**parameters: Any) -> Any:
+        model = Wsabie(**parameters)
+        if "threads" in parameters:  # others only tell the defaults
+            gc.collect()
+            alive.append(sum(hasattr(other, "space_") for ref in made if (other := ref()) is not None))
+            made.append(weakref.ref(model))
+        return model
+
+    kind = replace(KINDS["wsabie"], build=build)
+    monkeypatch.setattr(search_spaces, "KINDS", {"wsabie": kind})
+    tuned(tmp_path, n=5)
+    assert len(made) == 6
+    assert set(alive) == {0}
+
+
+def test_validation_rows_can_be_learnt_in_the_end(tmp_path: Path) -> None:
+    found = tuned(tmp_path, n=2, all_rows=True, test=rows(60, 1, "t"))
+    annotator = load(tmp_path / "model")
+    assert annotator.facts["rows"] == 120
+    assert annotator.facts["validation_rows"] == 0
+    assert len(annotator.model.history_) == found.best.epoch
+    assert annotator.model.history_[0].pairs == 120
+
+
+def test_overlapping_or_unknown_test_rows_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="test rows are training rows too"):
+        tuned(tmp_path, n=1, test=rows(120, 0))
+    unknown = replace(rows(20, 1, "t"), label_names=[f"other {y}" for y in range(12)])
+    with pytest.raises(InputError, match="no test row has a label"):
+        tuned(tmp_path, n=1, test=unknown)
+    assert (tmp_path / "trials.csv").exists() is False
+
+
+@pytest.mark.parametrize("gap", [0.1, 0.0, -0.1])
+def test_the_verdict_says_it_honestly(tmp_path: Path, gap: float) -> None:
+    from wsabie.evaluation.bootstrap import Interval, PairedDifference
+    from wsabie.workflows.tune.tuning_results import TestFigures
+
+    found = tuned(tmp_path, n=2)
+    figures = {"MAP": Interval(0.5, 0.4, 0.6)}
+    difference = {"MAP": PairedDifference(gap, gap - 0.05, gap + 0.05, 0.5)}
+    judged = replace(found, best=found.trials[1], tested=TestFigures(figures, figures, difference, 10))
+    said = {0.1: "tuning was worth it", 0.0: "the test rows show no difference", -0.1: "tuning did harm"}
+    assert judged.verdict().startswith(said[gap])
+    assert "only test rows tell" in replace(judged, tested=None).verdict()
+    assert "the defaults were the best of 2 trials" in replace(judged, best=found.trials[0]).verdict()
+
+
+def test_the_page_shows_every_trial(tmp_path: Path) -> None:
+    found = tuned(tmp_path, n=4)
+    html = render_tuning_page(found, "a <b>", build_coordinates(found))
+    assert html.count("<polyline") >= 4
+    assert "a &lt;b&gt;" in html
+    assert all(f"trial {trial.number}: MAP" in html for trial in found.trials)

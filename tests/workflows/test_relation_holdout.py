@@ -1,0 +1,312 @@
+"""What is held out of a declaration: songs of albums by artists, notes on them, and lists of artists and genres."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from wsabie.evaluation.splits import Split
+from wsabie.features.base.table_builder import build_label_table
+from wsabie.io.space_declaration import read_declaration
+from wsabie.models.entity_space.relations import EntityKind, Relation
+from wsabie.storage.rejects import Rejects
+from wsabie.workflows.spaces.relation_holdout import (
+    MOST_ALIKE,
+    DeclaredData,
+    RelationHoldout,
+    collect_declared_data,
+    split_relations,
+)
+
+DECLARATION = """
+[kinds.song]
+data = "songs.jsonl"
+
+[kinds.note]
+data = "notes.jsonl"
+
+[relations.artists]
+query = "song"
+target = "artist"
+names = "artist"
+
+[relations.songs]
+query = "artist"
+target = "song"
+names = "artist"
+
+[relations.like]
+query = "song"
+target = "song"
+pairs = "like.tsv"
+
+[relations.about]
+query = "note"
+target = "song"
+pairs = "about.tsv"
+
+[relations.voices]
+query = "song"
+target = "song"
+names = "artist"
+weight = 2
+
+[relations.moods]
+query = "song"
+target = "song"
+names = "labels"
+weight = 2
+
+[relations.near]
+query = "artist"
+target = "artist"
+pairs = "near.tsv"
+
+[relations.genres]
+query = "artist"
+target = "genre"
+pairs = "genres.tsv"
+
+[relations.players]
+query = "genre"
+target = "artist"
+pairs = "players.tsv"
+"""
+SONGS = [f"s{i}" for i in range(80)]
+NOTES = [f"n{i}" for i in range(40)]
+ALBUM = {song: f"album {i // 4}" for i, song in enumerate(SONGS)}
+MOOD = {song: f"mood {i % 3}" for i, song in enumerate(SONGS)}
+ARTIST = {song: f"alone {i}" if i % 5 == 0 else f"artist {i % 16}" for i, song in enumerate(SONGS)}
+"""Every fifth song has an artist that no other song has."""
+LIKE = [(SONGS[i], SONGS[j]) for i in range(80) for j in ((i + 1) % 80, (i + 7) % 80, (i * 3) % 80) if i != j]
+ABOUT = [(note, SONGS[(i * k) % 80]) for i, note in enumerate(NOTES) for k in (1, 2, 5, 11)]
+NEAR = [(f"artist {i}", f"artist {j}") for i in range(16) for j in range(16) if i != j]
+"""Both ways; and artists that are in one pair alone."""
+NEAR += [(f"artist {i % 16}", f"new {i}") for i in range(40)]
+GENRES = [(f"artist {i}", f"genre {j}") for i in range(16) for j in range(12) if (i + j) % 3]
+PLAYERS = [(genre, artist) for artist, genre in GENRES]
+FREE = ("near", "genres", "players")
+
+
+class World(NamedTuple):
+    """What is declared and collected, and how it is dealt."""
+
+    declared: Any
+    data: DeclaredData
+
+    def dealt(self, share: float = 0.25, seed: int = 0, sides: dict[str, Split] | None = None) -> RelationHoldout:
+        return split_relations(self.declared, self.declared.relations, self.data, share, seed, sides)
+
+
+def world_of(folder: Path, text: str, rejects: Rejects | None = None) -> World:
+    (folder / "world.toml").write_text(text)
+    declared, rejects = read_declaration(folder / "world.toml"), Rejects() if rejects is None else rejects
+    return World(
+        declared,
+        collect_declared_data(declared, declared.relations, lambda kind, source: build_label_table(source), rejects),
+    )
+
+
+def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    folder = tmp_path_factory.mktemp("world")
+    rows = {
+        "songs": [
+            {"id": s, "text": f"song {s}", "labels": [MOOD[s]], "artist": ARTIST[s], "group": ALBUM[s]} for s in SONGS
+        ],
+        "notes": [{"id": n, "text": f"note {n}"} for n in NOTES],
+    }
+    for name, lines in rows.items():
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    for name, pairs in (("like", LIKE), ("about", ABOUT), ("near", NEAR), ("genres", GENRES), ("players", PLAYERS)):
+        write_pairs(folder / f"{name}.tsv", pairs)
+    return world_of(folder, DECLARATION)
+
+
+@pytest.fixture(params=range(4), scope="module")
+def dealt(world: World, request: pytest.FixtureRequest) -> RelationHoldout:
+    return world.dealt(seed=request.param)
+
+
+def ends(relation: Relation) -> Iterator[EntityKind]:
+    return (end for end in (relation.query, relation.target) if isinstance(end, EntityKind))
+
+
+def sides_of(dealt: RelationHoldout, kind: str) -> tuple[set[str], set[str]]:
+    """The things of training, and those that were set aside."""
+    learnt = {thing for one in dealt.learnt for end in ends(one) if end.name == kind for thing in end.ids or ()}
+    return learnt, {thing for one in dealt.aside if one.name == kind for thing in one.ids or ()}
+
+
+def named(relations: list[Relation], name: str) -> Relation:
+    return next(one for one in relations if one.name == name)
+
+
+def known(dealt: RelationHoldout, kind: str) -> set[str]:
+    """The things without data that training pairs name."""
+    lists = [one for one in dealt.learnt if isinstance(one.pairs, list)]
+    return {a for one in lists if one.query_kind == kind for a, _ in one.pairs} | {
+        b for one in lists if one.target_kind == kind for _, b in one.pairs
+    }
+
+
+def test_things_are_on_one_side_and_groups_are_whole(dealt: RelationHoldout) -> None:
+    for kind, things in (("song", SONGS), ("note", NOTES)):
+        learnt, aside = sides_of(dealt, kind)
+        assert not learnt & aside
+        assert learnt | aside == set(things)
+        assert len(aside) == 0.25 * len(things)
+    songs, aside = sides_of(dealt, "song")
+    assert not {ALBUM[song] for song in songs} & {ALBUM[song] for song in aside}
+
+
+def test_a_thing_that_was_set_aside_takes_all_its_pairs_along(dealt: RelationHoldout) -> None:
+    """Whichever end it is, and those with a name that training does not know judge nothing."""
+    songs, aside = sides_of(dealt, "song")
+    artists = known(dealt, "artist")
+    assert named(dealt.learnt, "artists").pairs == [(s, ARTIST[s]) for s in SONGS if s in songs]
+    held = [(s, ARTIST[s]) for s in SONGS if s in aside and ARTIST[s] in artists]
+    assert named(dealt.held_out, "artists").pairs == held
+    for relations in (dealt.learnt, dealt.held_out):
+        turned = [(song, artist) for artist, song in named(relations, "songs").pairs]
+        assert turned == named(relations, "artists").pairs
+    assert 0 < len(held) < len(aside), "some of them have an artist of their own"
+
+
+def test_things_ask_and_are_found_among_their_like(dealt: RelationHoldout) -> None:
+    _, songs = sides_of(dealt, "song")
+    _, notes = sides_of(dealt, "note")
+    asking = {name: named(dealt.held_out, name) for name in ("artists", "songs", "about")}
+    assert (set(asking["artists"].query.ids), asking["artists"].target) == (songs, "artist")
+    assert (asking["songs"].query, set(asking["songs"].target.ids)) == ("artist", songs)
+    assert (set(asking["about"].query.ids), set(asking["about"].target.ids)) == (notes, songs)
+
+
+def test_of_two_kinds_with_data_both_are_on_one_side(dealt: RelationHoldout) -> None:
+    (songs, other_songs), (notes, other_notes) = sides_of(dealt, "song"), sides_of(dealt, "note")
+    learnt, held = (set(named(relations, "about").pairs) for relations in (dealt.learnt, dealt.held_out))
+    assert learnt == {(n, s) for n, s in ABOUT if n in notes and s in songs}
+    assert held == {(n, s) for n, s in ABOUT if n in other_notes and s in other_songs}
+    assert held
+    assert len(learnt) + len(held) < len(set(ABOUT))
+
+
+def test_within_a_kind_what_was_set_aside_looks_for_what_was_not(dealt: RelationHoldout) -> None:
+    """Whichever of the two a list says first."""
+    songs, aside = sides_of(dealt, "song")
+    learnt, held = named(dealt.learnt, "like"), named(dealt.held_out, "like")
+    assert held.query is next(kind for kind in dealt.aside if kind.name == "song")
+    assert held.target is learnt.query is learnt.target
+    assert learnt.pairs == [(a, b) for a, b in LIKE if a in songs and b in songs]
+    first = {(a, b) for a, b in LIKE if a in aside and b in songs}
+    turned = {(b, a) for a, b in LIKE if b in aside and a in songs}
+    assert set(held.pairs) == first | turned
+    assert first - turned
+    assert turned - first
+
+
+def test_a_pair_without_data_is_on_one_side_also_of_the_inverse(dealt: RelationHoldout) -> None:
+    """Who asks from the other end must not find it among what was learnt."""
+    learnt, held = (
+        {name: {frozenset(pair) for pair in named(relations, name).pairs} for name in FREE}
+        for relations in (dealt.learnt, dealt.held_out)
+    )
+    assert not set().union(*learnt.values()) & set().union(*held.values())
+    assert learnt["genres"] == learnt["players"]
+    assert held["genres"] == held["players"]
+    for name, pairs in (("near", NEAR), ("genres", GENRES)):
+        unordered = set(map(frozenset, pairs))
+        assert 0.1 < 1 - len(learnt[name]) / len(unordered) < 0.4
+        assert held[name] <= unordered - learnt[name]
+
+
+def test_pairs_with_what_training_does_not_know_judge_nothing(dealt: RelationHoldout) -> None:
+    artists, held = known(dealt, "artist"), named(dealt.held_out, "near").pairs
+    unknown = {b for _, b in NEAR} - artists
+    assert unknown, "the only pair of some was held out"
+    assert {a for pair in held for a in pair} <= artists
+    learnt = set(named(dealt.learnt, "near").pairs)
+    assert set(held) == {pair for pair in NEAR if pair not in learnt and not unknown & set(pair)}
+
+
+@pytest.mark.parametrize(("name", "of"), [("voices", ARTIST), ("moods", MOOD)])
+def test_things_that_share_a_name_belong_together(dealt: RelationHoldout, name: str, of: dict[str, str]) -> None:
+    learnt, held = named(dealt.learnt, name), named(dealt.held_out, name)
+    for one in (learnt, held):
+        together = [[of[a] == of[b] for b in one.target.ids] for a in one.query.ids]
+        assert (one.pairs.toarray() > 0).tolist() == together
+    songs, aside = sides_of(dealt, "song")
+    assert (set(held.query.ids), set(held.target.ids)) == (aside, songs)
+
+
+def test_an_epoch_visits_few_of_many_that_share_a_name(dealt: RelationHoldout) -> None:
+    """Of an artist there are fewer songs than are visited, of a mood twice as many."""
+    per_thing = {name: named(dealt.learnt, name).n_pairs / 60 for name in ("voices", "moods")}
+    assert per_thing["voices"] < MOST_ALIKE < per_thing["moods"]
+    assert named(dealt.learnt, "voices").weight == 2
+    assert named(dealt.learnt, "moods").weight == pytest.approx(2 * MOST_ALIKE / per_thing["moods"])
+
+
+def test_without_a_share_everything_is_learnt(world: World) -> None:
+    dealt = world.dealt(share=0)
+    assert (dealt.held_out, dealt.aside) == ([], [])
+    assert sides_of(dealt, "song")[0] == set(SONGS)
+    for name, pairs in (("like", LIKE), ("about", ABOUT), ("near", NEAR), ("genres", GENRES), ("players", PLAYERS)):
+        assert named(dealt.learnt, name).pairs == pairs
+
+
+def test_sides_that_are_settled_are_kept(world: World) -> None:
+    numbers = np.arange(80)
+    even, odd = numbers[::2], numbers[1::2]
+    sides = {"song": Split(even, odd, odd[:0]), "note": Split(even[:20], odd[:20], odd[:0])}
+    songs, aside = sides_of(world.dealt(sides=sides), "song")
+    assert (songs, aside) == (set(SONGS[::2]), set(SONGS[1::2]))
+
+
+def test_groups_that_a_table_beside_the_files_names_are_whole(tmp_path: Path) -> None:
+    (tmp_path / "covers").mkdir()
+    names = [f"{i:02}.png" for i in range(24)]
+    for name in names:
+        Image.new("L", (2, 2)).save(tmp_path / "covers" / name)
+    lines = [f"{name},artist {i % 5},album {i // 3}" for i, name in enumerate(names)]
+    (tmp_path / "covers" / "metadata.csv").write_text("\n".join(["file_name,artist,group", *lines]) + "\n")
+    world = world_of(
+        tmp_path,
+        '[kinds.cover]\ndata = "covers"\n[relations.by]\nquery = "cover"\ntarget = "artist"\nnames = "artist"\n',
+    )
+    for seed in range(4):
+        dealt = world.dealt(seed=seed)
+        learnt, aside = sides_of(dealt, "cover")
+        assert (len(learnt), len(aside), named(dealt.held_out, "by").n_pairs) == (18, 6, 6)
+        assert not {int(name[:2]) // 3 for name in learnt} & {int(name[:2]) // 3 for name in aside}
+
+
+def test_a_pair_in_another_spelling_is_the_same_pair(tmp_path: Path) -> None:
+    """A space knows names in one spelling: what is held out must not be learnt in another."""
+    numbers = [(i, j) for i in range(8) for j in range(8)]
+    write_pairs(tmp_path / "genres.tsv", [(f"Beyonc\u00e9  {i}", f"genre {j}") for i, j in numbers])
+    write_pairs(tmp_path / "players.tsv", [(f"genre {j}", f"Beyonce\u0301 {i}") for i, j in numbers])
+    dealt = world_of(tmp_path, "[relations.genres]" + DECLARATION.split("[relations.genres]")[1]).dealt()
+    for relations in (dealt.learnt, dealt.held_out):
+        genres, players = (set(named(relations, name).pairs) for name in ("genres", "players"))
+        assert genres == {(artist, genre) for genre, artist in players}
+
+
+def test_pairs_of_things_without_data_are_listed(tmp_path: Path) -> None:
+    text = '[kinds.song]\ndata = "songs.jsonl"\n[kinds.note]\ndata = "notes.jsonl"\n'
+    text += '[relations.about]\nquery = "note"\ntarget = "song"\npairs = "about.tsv"\n'
+    for name, ids in (("songs", ["s1", "cafe\u0301"]), ("notes", ["n1"])):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(json.dumps({"id": i, "text": i}) for i in ids) + "\n")
+    write_pairs(tmp_path / "about.tsv", [("n1", "s1"), ("n1", "nowhere"), ("nothing", "s1"), ("n1", "caf\u00e9")])
+    rejects = Rejects()
+    assert world_of(tmp_path, text, rejects).data.couples == {"about": [("n1", "s1"), ("n1", "cafe\u0301")]}
+    why = "pair of a thing without data"
+    assert [(reason, which) for _, reason, which in rejects.listed] == [(why, "nowhere"), (why, "nothing")]

@@ -1,0 +1,106 @@
+"""Spaces: what is fixed, what is tried, and what cannot be."""
+
+import re
+from typing import Any
+
+import pytest
+
+from wsabie.core.errors import InputError
+from wsabie.models.base.auto_defaults import TrainingShape, default_learning_rate
+from wsabie.models.estimator_specs import build_estimator, list_parameters
+from wsabie.workflows.tune.search_spaces import KINDS, ChoiceParameter, RangeParameter, build_search_space
+
+SHAPE = TrainingShape(1000, 4000, 50)
+
+
+def alike(a: Any, b: Any) -> bool:
+    return bool(a == (b if isinstance(b, str) else pytest.approx(b, rel=1e-3)))
+
+
+def test_every_parameter_of_a_space_is_one_of_the_estimator() -> None:
+    for name, kind in KINDS.items():
+        assert kind.name == name
+        assert set(kind.space) <= set(list_parameters(name))
+        assert not set(kind.space) & kind.untuned
+
+
+def test_the_defaults_have_a_place_in_the_space() -> None:
+    found = build_search_space()
+    start = found.start(SHAPE)
+    assert start is not None
+    assert start["learning_rate"] == start["epochs"] == start["init_scale"] == 1.0
+    assert (start["dim"], start["max_trials"], start["rows"], start["max_norm"]) == (100, "auto", "auto", 1.5)
+    given = found.parameters(start, SHAPE)
+    assert given["learning_rate"] == pytest.approx(default_learning_rate(SHAPE), rel=1e-3)
+    before, after = found.resolved({}, SHAPE), found.resolved(given, SHAPE)
+    assert {name: value for name, value in after.items() if not alike(value, before[name])} == {}
+
+
+@pytest.mark.parametrize("shape", [SHAPE, TrainingShape(10_000, 10_000, 500), TrainingShape(200_000, 400_000, 1000)])
+@pytest.mark.parametrize("given", [{}, {"positives": "pairs"}, {"loss": "auc"}])
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "one-vs-rest"])
+def test_auto_is_what_the_model_makes_of_it(name: str, given: dict[str, Any], shape: TrainingShape) -> None:
+    """Or multiples would be of other numbers than those that the first trial is trained with."""
+    model = build_estimator(name, given)
+    auto = KINDS[name].auto(shape, {**KINDS[name].defaults(), **given})
+    for parameter in auto:
+        part, _, last = parameter.rpartition("__")
+        owner = getattr(model, part or "embedding", model)
+        if getattr(owner, last) == "auto":
+            assert auto[parameter] == pytest.approx(getattr(owner._resolved(shape), last)), parameter
+
+
+def test_defaults_outside_have_none() -> None:
+    assert build_search_space({"dim": [10, 20]}).start(SHAPE) is None
+    assert build_search_space({"max_norm": {"low": 2, "high": 3}}).start(SHAPE) is None
+
+
+def test_multiples_follow_the_other_parameters() -> None:
+    """The default rate depends on how pairs weigh, the first tables on the dimensions."""
+    found = build_search_space()
+    drawn = {"learning_rate": 2.0, "init_scale": 0.5, "dim": 100, "epochs": 0.5}
+    for positives in ("mean", "pairs"):
+        given = found.parameters({**drawn, "positives": positives}, SHAPE)
+        assert given["learning_rate"] == pytest.approx(2 * default_learning_rate(SHAPE, positives), rel=1e-3)
+        assert given["init_scale"] == 0.05
+        assert isinstance(given["epochs"], int)
+
+
+def test_changes_fix_choose_and_stretch() -> None:
+    found = build_search_space(
+        {"loss": "auc", "dim": [20, 40], "learning_rate": {"low": 0.01, "high": 0.1}, "patience": [3, "none"]}
+    )
+    assert found.fixed == {"loss": "auc"}
+    assert found.space["dim"] == ChoiceParameter((20, 40))
+    assert found.space["learning_rate"] == RangeParameter(0.01, 0.1, log=True)
+    assert found.space["patience"] == ChoiceParameter((3, None))
+    assert list(found.space)[:3] == ["learning_rate", "epochs", "dim"]
+    assert found.parameters({"learning_rate": 0.05}, SHAPE) == {"loss": "auc", "learning_rate": 0.05}
+    per_table = build_search_space({"learning_rate": {"V": 0.1, "W": 0.2}})
+    assert per_table.fixed == {"learning_rate": {"V": 0.1, "W": 0.2}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"dimm": 5}, "there is no parameter dimm to tune; did you mean dim?"),
+        ({"qqqqqq": 5}, "the parameters are dim, epochs"),
+        ({"seed": [1, 2]}, "seed is an option of its own"),
+        ({"dim": []}, "the list of values of dim is empty"),
+        ({"dim": [50, -1]}, "dim is -1"),
+        ({"dim": {"low": 0.2, "high": 50}}, "dim is 0"),
+        ({"loss": ["warp", "wrap"]}, "loss is 'wrap'"),
+        ({"margin": {"low": 1}}, "the space of margin is {'low': 1}; write {low = ..., high"),
+        ({"margin": {"low": "a", "high": 2}}, "write {low"),
+        ({"margin": {"low": 1, "high": float("inf")}}, "write {low"),
+        ({"margin": {"low": 1, "high": 2, "relative": True}}, "write {low"),
+        ({"margin": {"low": 1, "high": 2, "log": 1}}, "write {low"),
+        ({"margin": {"low": 2, "high": 1}}, "runs from 2 to 1"),
+        ({"margin": {"low": 0, "high": 1, "log": True}}, "is logarithmic from 0 on"),
+        ({"similarity": {"low": 0, "high": 1}}, "similarity is 0"),
+        ({"max_norm": -1}, "max_norm is -1"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        build_search_space(changes)

@@ -1,0 +1,152 @@
+"""fastText's text and ARFF to shards: what is read by parts is what is read whole."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharded import content, in_shards, same
+from wsabie.core.errors import InputError
+from wsabie.io.recognition import open_source
+from wsabie.io.stream_recognition import open_row_stream
+from wsabie.storage.column_files import write_columns
+from wsabie.storage.rejects import Rejects
+from wsabie.workflows.shards import shard_assembly, sorted_runs
+from wsabie.workflows.shards.shard_writer import write_shards
+from wsabie.workflows.shards.sorted_runs import ShardOptions
+
+PARTS = {"wsabie.io.formats.fasttext._WORDS_AT_ONCE": 60, "wsabie.io.formats.mulan._VALUES_AT_ONCE": 60}
+"""So that the rows of `tagged` and `measured` come in many parts."""
+
+
+def tagged() -> str:
+    """fastText's text: some lines have no label, some no word, some nothing, and some cannot be used."""
+    lines = [f"__label__a{i % 7} the w{i % 23} the w{i * i % 19}" for i in range(300)]
+    lines[5], lines[6], lines[7] = "", "__label__only", "no label"
+    lines[8::2] = ["__label__ and so on"] * len(lines[8::2])
+    return "\n".join(lines) + "\n"
+
+
+def measured(*, dense: bool, named: bool) -> str:
+    """ARFF of 200 rows, of which some cannot be used, and every tenth has the name of another."""
+    head = "@relation r\n@attribute name string\n" if named else "@relation r\n"
+    head += "@attribute x numeric\n@attribute y {red,blue}\n@attribute z numeric\n"
+    head += "@attribute one {0,1}\n@attribute two {0,1}\n@data\n"
+    lines = []
+    for i in range(200):
+        x = "?" if i % 3 == 1 else f"{i}.5"
+        cells = [f"row{i // 10 if i % 10 == 3 else i}"] * named + [
+            x,
+            ["red", "blue"][i % 2],
+            str(i % 3),
+            str(i % 2),
+            "1",
+        ]
+        lines.append(
+            ",".join(cells) if dense else "{" + ",".join(f"{at} {cell}" for at, cell in enumerate(cells)) + "}"
+        )
+    return head + "\n".join(lines) + "\n"
+
+
+@pytest.fixture(params=["fasttext", "dense", "sparse", "named"])
+def in_lines(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Text of lines that comes in many parts, in many runs."""
+    for name, size in PARTS.items():
+        monkeypatch.setattr(name, size)
+    monkeypatch.setattr(sorted_runs, "ROWS_PER_RUN", 40)
+    if request.param == "fasttext":
+        (tmp_path / "rows.txt").write_text(tagged())
+        return tmp_path / "rows.txt"
+    (tmp_path / "rows.xml").write_text('<labels><label name="two"/><label name="one"/></labels>')
+    (tmp_path / "rows.arff").write_text(measured(dense=request.param == "dense", named=request.param == "named"))
+    return tmp_path / "rows.arff"
+
+
+def test_lines_are_read_as_they_are_in_memory(tmp_path: Path, in_lines: Path) -> None:
+    told, wanted = Rejects(), Rejects()
+    found = in_shards(in_lines, tmp_path / "shards", told, rows=30).whole()
+    assert same(found, open_source(in_lines, rejects=wanted))
+    assert sorted(told.listed) == sorted(wanted.listed) != []
+
+
+def test_a_stopped_conversion_of_lines_goes_on(tmp_path: Path, in_lines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, again, written = Rejects(), Rejects(), 0
+
+    def stopping(*given: Any) -> None:
+        nonlocal written
+        if written == 2:
+            raise KeyboardInterrupt
+        written += 1
+        write_columns(*given)
+
+    in_shards(in_lines, tmp_path / "whole", told, rows=30)
+    with monkeypatch.context() as patch:
+        patch.setattr(sorted_runs, "write_columns", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            in_shards(in_lines, tmp_path / "out", rows=30)
+    assert len([name for name in content(tmp_path / "out") if name.startswith("run-") and "json" not in name]) == 2
+    in_shards(in_lines, tmp_path / "out", again, rows=30)
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+    assert sorted(again.listed) == sorted(told.listed)
+
+
+def test_a_conversion_that_stopped_behind_its_last_line_reads_none_again(
+    tmp_path: Path, in_lines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, again = Rejects(), Rejects()
+    with monkeypatch.context() as patch:
+        patch.setattr(shard_assembly, "write_shard", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            in_shards(in_lines, tmp_path / "out", told, rows=30)
+    in_shards(in_lines, tmp_path / "out", again, rows=30)
+    assert sorted(again.listed) == sorted(told.listed) != []
+
+
+def test_what_cannot_be_used_is_on_one_side_of_a_position(in_lines: Path) -> None:
+    wanted, before = Rejects(), Rejects()
+    list(open_row_stream(in_lines, wanted).parts())
+    followed = 0
+    for part in open_row_stream(in_lines, before).parts():
+        behind = Rejects()
+        if list(open_row_stream(in_lines, behind).parts(part.position)):
+            assert before.listed + behind.listed == wanted.listed
+            followed += 1
+    assert followed > 2
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "beside", "one", "other"),
+    [
+        ("rows.arff", measured(dense=True, named=False), "rows.xml", '<l><label name="two"/><label name="one"/></l>',
+         '<l><label name="one"/></l>'),
+        ("rows.txt", "0 1:2\n1 3:4\n", "labels.txt", "sky\nsea\n", "sky\nmoon\n"),
+    ],
+    ids=["arff", "svmlight"],
+)  # fmt: skip
+def test_a_file_of_labels_that_changes_makes_other_shards(
+    tmp_path: Path, name: str, rows: str, beside: str, one: str, other: str
+) -> None:
+    (tmp_path / name).write_text(rows)
+    (tmp_path / beside).write_text(one)
+    in_shards(tmp_path / name, tmp_path / "shards")
+    (tmp_path / beside).write_text(other)
+    with pytest.raises(InputError, match="holds shards of other data"):
+        in_shards(tmp_path / name, tmp_path / "shards")
+
+
+def test_words_that_come_while_words_are_counted_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "rows.txt"
+    file.write_text(tagged())
+    stream = open_row_stream(file, Rejects())
+    file.write_text(tagged() + "__label__a another\n")
+    with pytest.raises(InputError, match="has changed while it was read; give the command again"):
+        write_shards(stream, tmp_path / "out", ShardOptions())
+
+
+@given(st.lists(st.text("_label ab\n\t\0ü", max_size=20) | st.sampled_from(["__label__a b", "__label__"]), max_size=9))
+def test_whatever_lines_hold_they_are_rows_or_refused_alike(tmp_path_factory: Any, lines: list[str]) -> None:
+    file = tmp_path_factory.mktemp("lines") / "rows.txt"
+    file.write_text("\n".join(["__label__a b", *lines]), encoding="utf-8")
+    assert same(in_shards(file, file.with_name("shards"), rows=2).whole(), open_source(file))
