@@ -11,9 +11,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 LOCKED := $(INSTALL) --require-hashes --requirement
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
   --custom-compile-command "make lock" $(if $(NEWEST),--upgrade)
+TYPES := $(BIN)/python scripts/print_openapi.py | npm --prefix web run --silent types --
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: help setup web demo test soak fuzz faults lint bench docs lock audit clean
+.PHONY: help setup web types demo test soak fuzz faults lint bench docs lock audit clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +49,9 @@ $(PAGES): $(MODULES) $(wildcard web/*.html web/*.ts web/*.json) $(shell find web
 	@cd web && npm run --silent build -- --logLevel warn
 	@touch $@
 
+types: setup  ## write the types of the pages (web/src/api/types.ts) from the schemas of the service
+	@$(TYPES)
+
 demo: $(STAMP)  ## train on the bundled pictures, compare with baselines, write a report
 	@$(BIN)/wsabie demo
 
@@ -58,6 +62,7 @@ lint: setup  ## style, types, import rules, names and sizes
 	@$(BIN)/lint-imports
 	@$(BIN)/python scripts/check_code.py
 	@cd web && npm run --silent lint
+	@$(TYPES) --check >/dev/null || { echo "web/src/api/types.ts is not what the schemas of the service give; run: make types"; exit 1; }
 
 test: lint  ## lint and the whole test suite
 	@cd web && npm run --silent test

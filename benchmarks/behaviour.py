@@ -23,8 +23,12 @@ import wsabie
 from wsabie.core.json_conversion import to_json_value
 
 SIMILARITIES = ("dot", "euclidean", "cosine")
-_CLOCK = re.compile("second|_ms|rate|_at$|^at$|made|date|started|ended|bytes|hash|machine|version|speed|^token$")
+_CLOCK = re.compile(
+    "second|_ms|rate|_at$|^at$|made|created|date|started|ended|bytes|hash|machine|version|speed|^token$"
+)
 """Keys whose values differ from run to run."""
+RENAMED_KEYS: dict[str, list[str]] = json.loads(Path(__file__).with_name("renamed_keys.json").read_text())
+"""Keys of JSON before the first release, and their names since."""
 _STAMP = re.compile(r"\d{8}T\d{6}\.\d{6}Z|\d{8}-\d{6}-[0-9a-f]{6}")
 _N, _WIDTH, _LABELS = 300, 40, 12
 
@@ -128,8 +132,8 @@ def record_api() -> dict[str, Any]:
     """Return the OpenAPI documents of a collection's service and of a model's."""
     from wsabie.collection.folder.collection import create_collection, open_collection
     from wsabie.server.dependencies import ServiceContext
-    from wsabie.server.limits.request_limits import ServiceLimits
     from wsabie.server.model_holder import CollectionModelHolder, FolderModelHolder
+    from wsabie.server.request_limits import ServiceLimits
 
     with tempfile.TemporaryDirectory() as place:
         create_collection(Path(place)).close()
@@ -151,18 +155,26 @@ def _document_of(context: Any) -> Any:
 
 
 def compare(before: Any, now: Any, place: str = "") -> Iterator[str]:
-    """Yield a line for each difference."""
+    """Yield a line for each difference but for keys that `renamed_keys.json` lists."""
     if isinstance(before, dict) and isinstance(now, dict):
-        for key in sorted(before.keys() | now.keys()):
-            if key not in now or key not in before:
-                yield f"{place}/{key}: {'is gone' if key not in now else 'is new'}"
+        pairs = {key: _find_key(key, before, now) for key in before}
+        for key, new_key in sorted(pairs.items()):
+            if new_key is None:
+                yield f"{place}/{key}: is gone"
             else:
-                yield from compare(before[key], now[key], f"{place}/{key}")
+                yield from compare(before[key], now[new_key], f"{place}/{key}")
+        yield from (f"{place}/{key}: is new" for key in sorted(now.keys() - set(pairs.values())))
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for number, (old, new) in enumerate(zip(before, now, strict=True)):
             yield from compare(old, new, f"{place}/{number}")
-    elif before != now:
+    elif before != now and not (isinstance(before, str) and now in RENAMED_KEYS.get(before, ())):
         yield f"{place}: {json.dumps(before)[:200]} is now {json.dumps(now)[:200]}"
+
+
+def _find_key(key: str, before: dict[str, Any], now: dict[str, Any]) -> str | None:
+    if key in now:
+        return key
+    return next((new for new in RENAMED_KEYS.get(key, ()) if new in now and new not in before), None)
 
 
 if __name__ == "__main__":

@@ -40,8 +40,9 @@ def fill(
     with begin_write(collection.engine) as c:
         c.execute(insert(tables.items), [_item(i, int(places[i]), time_) for i in range(n)])
         c.execute(insert(tables.labels), [{"id": i + 1, "name": f"label {i}"} for i in range(N_LABELS)])
-        c.execute(insert(tables.models), [{"id": 1, "folder": "m1", "made": time_, "how": "full", "learnt_to": 0,
-                                           "in_use": True, "facts": {}, "figures": {}}])  # fmt: skip
+        c.execute(insert(tables.models), [{"id": 1, "folder": "m1", "created_at": time_, "method": "full",
+                                           "last_entry_id": 0, "in_use": True,
+                                           "facts": {}, "figures": {}}])  # fmt: skip
         c.execute(insert(tables.annotations), [
             {"item_id": i + 1, "label_id": j + 1, "state": "accepted" if k % 5 else "rejected", "origin": "import",
              "by": "x", "at": time_} for k, (i, j) in enumerate(pairs["a"])
@@ -50,8 +51,8 @@ def fill(
             {"model_id": 1, "item_id": i + 1, "label_id": j + 1, "score": float(q), "probability": float(q)}
             for (i, j), q in zip(pairs["s"], p, strict=True)
         ])  # fmt: skip
-        c.execute(insert(tables.views), [
-            {"model_id": 1, "item_id": i + 1, "best": float(b), "doubt": float(min(b, 1 - b))}
+        c.execute(insert(tables.item_scores), [
+            {"model_id": 1, "item_id": i + 1, "best_probability": float(b), "uncertainty": float(min(b, 1 - b))}
             for i, b in enumerate(best)
         ])  # fmt: skip
 
@@ -65,14 +66,18 @@ def _item(i: int, place: int, at: str) -> dict[str, Any]:
     folder = f"{2000 + place % 20}/trip {place}"
     taken = f"{2000 + place % 20}-{1 + i % 12:02d}-{1 + i % 28:02d}T{i % 24:02d}:00:00" if i % 10 else None
     return {"id": i + 1, "root_id": 1, "path": f"{folder}/IMG_{i:06d}.jpg", "folder": folder, "hash": f"{i:032x}",
-            "size": i, "modified": i, "state": "present" if i % 50 else "missing", "added": at, "taken": taken,
+            "size": i, "mtime_ns": i, "state": "present" if i % 50 else "missing", "added_at": at, "taken_at": taken,
             "width": 4000, "height": 3000}  # fmt: skip
 
 
 def cases() -> list[tuple[str, ItemFilter, str, bool]]:
     """Filters and orders."""
     rare, common, most = "label 2000", "label 5", "label 0"
-    orders = [(sort, down) for sort in ("path", "taken", "added", "best", "doubt") for down in (False, True)]
+    orders = [
+        (sort, down)
+        for sort in ("path", "taken_at", "added_at", "best_probability", "uncertainty")
+        for down in (False, True)
+    ]
     found = [("everything", ItemFilter(), sort, down) for sort, down in orders]
     for name, wanted in [
         ("rare label", ItemFilter(label=rare)),
@@ -95,7 +100,7 @@ def cases() -> list[tuple[str, ItemFilter, str, bool]]:
         ("label and year", ItemFilter(label=most, folder="2019")),
         ("no label, year, word", ItemFilter(unlabelled=True, folder="2019", words="trip")),
     ]:
-        sorts = ["path", "taken", "doubt"] + (["probability"] if wanted.label_state == "suggested" else [])
+        sorts = ["path", "taken_at", "uncertainty"] + (["probability"] if wanted.label_state == "suggested" else [])
         found += [(name, wanted, sort, sort != "path") for sort in sorts]
     return found
 

@@ -90,7 +90,7 @@ def _item(path: Path, number: int) -> dict[str, Any]:
 
     stat, name = path.stat(), blake2b(path.read_bytes(), digest_size=16).hexdigest()
     own = {"id": number, "root_id": 1, "path": path.name, "folder": "", "hash": name, "size": stat.st_size}
-    return own | {"modified": stat.st_mtime_ns, "state": "present", "added": format_current_time()}
+    return own | {"mtime_ns": stat.st_mtime_ns, "state": "present", "added_at": format_current_time()}
 
 
 def run(base: Path, test: list[dict[str, Any]], line: str, seed: int, asked: Any) -> dict[str, Any]:
@@ -104,15 +104,15 @@ def run(base: Path, test: list[dict[str, Any]], line: str, seed: int, asked: Any
         shutil.copytree(base, folder)  # times of change are kept
         with open_collection(folder) as collection, patch.object(retrain_policy, "SMALL", most):
             numbers = _first_tags(collection, truth, names, rng)
-            options = {"by": "oracle", "describe": asked.describe, "threads": asked.threads, "seed": seed}
+            options = {"by": "oracle", "features": asked.describe, "threads": asked.threads, "seed": seed}
             options["even_if_worse"] = True  # what each training brings is measured
-            how = [train_model(collection, **options).how]
+            how = [train_model(collection, **options).method]
             shutil.copytree(collection.features, base / ".wsabie/features", dirs_exist_ok=True)
             per_row, right, reviewed = [judged(collection, test, numbers)], [], [0]
             at_once = int(SHARE * len(_suggestions(collection)))
             for _ in range(ROUNDS):
                 right.append(review(collection, truth, numbers, order, at_once, rng))
-                how.append(train_model(collection, **options).how)
+                how.append(train_model(collection, **options).method)
                 per_row.append(judged(collection, test, numbers))
                 reviewed.append(reviewed[-1] + at_once)
     print(line, seed, reviewed[-1], [round(float(p.mean()), 4) for p in per_row], how, [round(r, 2) for r in right])

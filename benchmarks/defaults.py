@@ -29,12 +29,12 @@ from wsabie import Wsabie
 
 CHANGES: tuple[dict[str, Any], ...] = (
     {},
-    {"rows": "tfidf"},
+    {"scaling": "tfidf"},
     *({"max_norm": norm} for norm in (1.0, 1.25, 1.75, 2.0)),
     *({"margin": margin} for margin in (0.5, 1.5)),
     *({"learning_rate": factor} for factor in (0.1, 0.5, 2.0, 5.0)),
     {"rank_weight": "top1"},
-    {"positives": "pairs"},
+    {"pair_weighting": "pairs"},
 )
 """What a sweep changes, one at a time; a learning rate as a multiple of the default's."""
 RESULTS = Path(__file__).parent / "results" / "defaults.jsonl"
@@ -66,11 +66,11 @@ def setting(trial: int, labels_per_row: float) -> dict[str, Any]:
         "max_norm": round(float(rng.uniform(1.0, 3.0)), 2),
         "margin": round(float(rng.uniform(0.3, 1.5)), 2),
         "rank_weight": one_of("precision", "precision", "mean_rank", "top1"),
-        "positives": one_of("mean", "pairs"),
-        "max_trials": one_of(100, 300, 1000),
+        "pair_weighting": one_of("mean", "pairs"),
+        "max_sampled": one_of(100, 300, 1000),
         "epochs": round(log_uniform(6, 40)),
     }
-    if drawn["positives"] == "mean":
+    if drawn["pair_weighting"] == "mean":
         drawn["learning_rate"] = float(f"{drawn['learning_rate'] * labels_per_row**0.75:.3g}")
     return drawn
 
@@ -85,7 +85,7 @@ def run(job: Job, data: Path | None) -> Job:
     side = task.test if job["kind"] == "final" else task.valid
     step = 1 if job["kind"] == "final" else -(-side.X.shape[0] // JUDGED)
     figures = evaluated(model, side.X[::step], side.Y[::step]).means
-    settings = {name: model.settings_[name] for name in ("learning_rate", "epochs", "max_norm", "max_trials")}
+    settings = {name: model.settings_[name] for name in ("learning_rate", "epochs", "max_norm", "max_sampled")}
     found = {"MAP": figures["MAP"], "p@1": figures["p@1"], "seconds": round(seconds, 1), "resolved": settings}
     return {**job, **found, "code": code_of("wsabie")}
 

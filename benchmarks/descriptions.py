@@ -1,7 +1,7 @@
 """What pictures are described by, and what a model makes of it: `python -m benchmarks.descriptions [NAMES ...]`.
 
 Each is a list of names as `--describe` takes it. The sample collection, split by group (seed 0) before anything is
-learnt; 3,000 visual terms, pictures at 128 pixels, as `wsabie demo` describes them; the model with its defaults; labels
+learnt; 3,000 visual words, pictures at 128 pixels, as `wsabie demo` describes them; the model with its defaults; labels
 with two training pictures or more.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import machine, told
-from wsabie.cli.data.kernel_pca import summarize_map
+from wsabie.cli.data.features import summarize_map
 from wsabie.core.executors import ProcessExecutor, SerialExecutor
 from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.splits import split
@@ -22,8 +22,8 @@ from wsabie.features.extractor_registry import create_extractor
 from wsabie.io.records import FeatureTable
 from wsabie.workflows.compare.comparison_run import compare_models
 from wsabie.workflows.compare.entrants import build_entrants
-from wsabie.workflows.demo.image_demo import MIN_PICTURES, N_TERMS, SIZE, open_sample_images
-from wsabie.workflows.report.image_examples import extract_split
+from wsabie.workflows.demos import MIN_PICTURES, N_TERMS, SIZE, open_sample_images
+from wsabie.workflows.report.examples import extract_split
 
 NAMES = ("terms", "colour", "textons", "hog", "colour,textons,hog", "terms,colour,textons,hog")
 SHOWN = ("p@1", "p@10", "MAP")
@@ -35,7 +35,7 @@ def by_group(rows: FeatureTable) -> Any:
 
 def measured(names: str, part: str, balance: str | None, threads: int, components: int | None) -> dict[str, Any]:
     """Held-out figures of one description, what a row of it is, and what a map to components loses."""
-    options: dict[str, Any] = {"size": SIZE, **({"n_terms": N_TERMS} if "terms" in names.split(",") else {})}
+    options: dict[str, Any] = {"size": SIZE, **({"n_words": N_TERMS} if "terms" in names.split(",") else {})}
     options |= {"n_components": components} if components else {}
     chosen = create_extractor(names, **options, **({"balance": balance} if balance and "," in names else {}))
     run = SerialExecutor() if threads == 1 else ProcessExecutor(threads)

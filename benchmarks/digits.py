@@ -35,7 +35,7 @@ from wsabie.io.records import Item, ItemList
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
-from wsabie.models.linear.one_vs_rest import OneVsRest
+from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.wsabie.estimator import Wsabie
 
 FEATURES = ("mfcc", "sai", "mfcc,sai")
@@ -91,7 +91,7 @@ def _ranked(model: Any, X: csr_matrix) -> np.ndarray:
 
 
 def hinge(value: float, seed: int) -> Any:
-    return OneVsRest(value, learner="hinge", rows=None, seed=seed, threads=THREADS)
+    return OneVsRest(value, learner="hinge", scaling=None, seed=seed, threads=THREADS)
 
 
 def logistic(value: float, seed: int) -> Any:
@@ -101,16 +101,16 @@ def logistic(value: float, seed: int) -> Any:
 
 
 def wsabie(value: float, seed: int, scale: Scale = None) -> Any:
-    return Wsabie(rows=None, epochs=int(value), init_scale=scale, seed=seed, threads=THREADS)
+    return Wsabie(scaling=None, epochs=int(value), init_scale=scale, seed=seed, threads=THREADS)
 
 
 def together(part: Part, tasks: tuple[str, ...], value: float, seed: int, scale: Scale = None) -> Predict:
     """One space of recordings and all kinds of names."""
     ids = [str(i) for i in range(part.X.shape[0])]
-    recordings = EntityKind("recording", part.X, ids, rows=None)
+    recordings = EntityKind("recording", part.X, ids, scaling=None)
     relations = [Relation(recordings, kind, list(zip(ids, part.said[kind].tolist(), strict=True))) for kind in KINDS]
     space = Space(epochs=int(value), init_scale=scale, seed=seed, threads=THREADS).fit(relations)
-    names = {name: np.array(space.things(name)) for name in tasks}
+    names = {name: np.array(space.entity_names(name)) for name in tasks}
     return lambda X: {name: own[space.rank("recording", name, X, k=len(own))[0]] for name, own in names.items()}
 
 
@@ -211,7 +211,7 @@ class Digits:
 def unit_logs(X: csr_matrix) -> csr_matrix:
     """Rows as a model scales counts."""
     rows = Csr(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32))
-    scaled = RowScaling.learned(rows, X.shape[1], "auto")(rows)
+    scaled = RowScaling.fit(rows, X.shape[1], "auto")(rows)
     return csr_matrix((scaled.data, X.indices, X.indptr), X.shape)
 
 

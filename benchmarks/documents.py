@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--terms", type=int, default=1_000_000)
     asked = parser.parse_args()
     source = open_source(asked.source)
-    if isinstance(source, FeatureTable) or source.things != "documents":
+    if isinstance(source, FeatureTable) or source.modality != "documents":
         raise SystemExit(f"{asked.source} holds no documents; give a collection of them")
     started = time.process_time()
     items = [item for item in source if isinstance(item.content, bytes)]
@@ -79,8 +79,10 @@ def main() -> None:
     times = {
         "reading a pass": reading,
         "counting words": seconds(lambda: bag.fit(short)),
-        "describing": seconds(lambda: deque(bag.describe(iterate_batches(short, bag.together)), 0)),
-        "describing long documents": seconds(lambda: deque(bag.describe(iterate_batches(long, bag.together)), 0)),
+        "describing": seconds(lambda: deque(bag.extract_batches(iterate_batches(short, bag.batch_size)), 0)),
+        "describing long documents": seconds(
+            lambda: deque(bag.extract_batches(iterate_batches(long, bag.batch_size)), 0)
+        ),
     }
     for what, took in times.items():
         n = len(long) if "long" in what else len(items)
@@ -88,7 +90,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         bag.save(folder)
         loading = seconds(lambda: BagOfWords.load(folder))
-        answering = seconds(lambda: BagOfWords.load(folder).describe_text("word"))
+        answering = seconds(lambda: BagOfWords.load(folder).extract_text("word"))
     answer = f"loading takes {1e3 * loading:.0f} ms, with a first answer {1e3 * answering:.0f} ms"
     print(f"counting adds {grown:.0f} MB; {answer}")
 

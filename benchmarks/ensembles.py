@@ -23,7 +23,7 @@ from benchmarks.memory import grown_by
 from benchmarks.tasks import NAMES, Sides, sides
 from wsabie.evaluation.calibration import fit_calibration, sample_pairs
 from wsabie.evaluation.score_evaluation import evaluate_scores
-from wsabie.models.ensembles.ensemble import Ensemble
+from wsabie.models.ensemble import Ensemble
 from wsabie.models.wsabie.estimator import Wsabie
 
 SHOWN = ("MAP", "p@1", "p@10")

@@ -1,7 +1,7 @@
 """What exported models answer and take: `python -m benchmarks.exports TASK [--data FOLDER] [--out FILE]`.
 
 corel5k (--data FOLDER with Mulan's sparse ARFF files), dense (the same rows as dense ones), drawings (those of the
-sample collection, as 3,000 visual terms), sample, S, M: the tasks of benchmarks/tasks.py. The model with its defaults
+sample collection, as 3,000 visual words), sample, S, M: the tasks of benchmarks/tasks.py. The model with its defaults
 and one classifier per label, each exported to ONNX with tables of float32 and of int8. The test rows are ranked in ONNX
 Runtime on one thread, and beside it by the model itself: figures, bytes of the file, microseconds a row, the largest
 gap between scores, and rows whose first label is another.
@@ -22,10 +22,10 @@ from benchmarks.tasks import Side, Sides, described, sides
 from wsabie.core.executors import SerialExecutor
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.exporters.export_formats import export
-from wsabie.models.linear.one_vs_rest import ModelTooLargeError, OneVsRest
+from wsabie.models.one_vs_rest import ModelTooLargeError, OneVsRest
 from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.workflows.compare.comparison_task import build_comparison_task
-from wsabie.workflows.demo.image_demo import MIN_PICTURES
+from wsabie.workflows.compare.comparison import build_comparison_task
+from wsabie.workflows.demos import MIN_PICTURES
 
 TASKS = ("corel5k", "dense", "drawings", "sample", "S", "M")
 MINUTES = 2.0  # by the estimate: the classifiers are a second example, not the point
@@ -91,7 +91,7 @@ def judged(scores: Any, Y: Any) -> dict[str, float]:
 def measured(model: Any, test: Side) -> dict[str, Any]:
     """Figures of the model itself, and of what it is exported to."""
     n_labels, own = len(model.vocabulary_), model.scores(test.X)
-    Y = model._truth(test.Y, test.X.shape[0])
+    Y = model._build_truth(test.Y, test.X.shape[0])
     model.threads = 1
     found = {"model": {**judged(own, Y), "microseconds": timed(lambda X: model.rank(X, 10), test.X)}}
     with tempfile.TemporaryDirectory() as folder:

@@ -40,7 +40,8 @@ def main() -> None:
                 f"the first suggestions to review, in a browser: after {time.perf_counter() - begun:.0f} s", flush=True
             )
             if asked.screenshots:
-                run("collection", "train", folder, "--full", "--seed", "1", "--even-if-worse")  # one to compare with
+                # one to compare with
+                run("collection", "train", folder, "--from-scratch", "--seed", "1", "--accept-worse")
                 shoot(address, Path(scratch) / "shots", asked.screenshots)
 
 

@@ -30,9 +30,10 @@ from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.learning.training import train_model
-from wsabie.collection.maps import item_map, label_overlay
+from wsabie.collection.maps import item_map
 from wsabie.collection.maps.projection import compute_principal_components
-from wsabie.collection.registry.item_embeddings import load_item_embeddings, load_model_in_use, save_item_embeddings
+from wsabie.collection.registry.item_embeddings import load_item_embeddings, save_item_embeddings
+from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.samples import get_sample_path
 
@@ -66,7 +67,7 @@ def fill(collection: Collection, n: int) -> None:
             (collection.folder / f"{number:03d}.webp").write_bytes(row["image"])
             lines.writerow([f"{number:03d}.webp", ";".join(label.replace(";", " ") for label in row["labels"][:6])])
     scan_collection(collection, by="benchmark")
-    train_model(collection, by="benchmark", describe="colour", epochs=10)
+    train_model(collection, by="benchmark", features="colour", epochs=10)
     opened = load_model_in_use(collection)
     there = load_item_embeddings(opened.path, opened.model.dim)
     draw = np.random.default_rng(0)
@@ -134,17 +135,17 @@ def in_process(collection: Collection, umap: bool) -> None:
         begun = time.perf_counter()
         drawn = item_map.build_map(collection)
         between = time.perf_counter()
-        n = len(label_overlay.place_labels(collection, drawn))
+        n = len(item_map.place_labels(collection, drawn))
         print(
             f"{name}: map {1000 * (between - begun):.0f} ms, {n} labels {1000 * (time.perf_counter() - between):.0f} ms"
         )
-    print(label_overlay.measure_map_quality(collection, drawn))
+    print(item_map.measure_map_quality(collection, drawn))
     if umap:
         begun = time.perf_counter()
         item_map.compute_projection(collection)
         print(
             f"UMAP: {time.perf_counter() - begun:.0f} s",
-            label_overlay.measure_map_quality(collection, item_map.build_map(collection, "umap")),
+            item_map.measure_map_quality(collection, item_map.build_map(collection, "umap")),
         )
 
 

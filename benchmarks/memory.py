@@ -21,7 +21,7 @@ from wsabie.core.executors import SerialExecutor
 from wsabie.core.progress import SILENT
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.train.model_training import TrainingRecipe
+from wsabie.workflows.model_training import TrainingRecipe
 from wsabie.workflows.tune.model_tuning import tune_model
 from wsabie.workflows.tune.search_spaces import build_search_space
 from wsabie.workflows.tune.tuning_results import TuningPlan

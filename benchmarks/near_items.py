@@ -15,7 +15,7 @@ from benchmarks.machine import told
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.folder.collection import Collection, create_collection
-from wsabie.collection.registry import item_embeddings
+from wsabie.collection.registry import item_embeddings, item_index
 
 
 def main() -> None:
@@ -28,13 +28,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place, create_collection(Path(place) / "collection") as collection:
         filled(collection, asked.items, rng.normal(size=(asked.items, asked.dim)).astype(np.float32))
         begun = time.perf_counter()
-        item_embeddings.find_similar_items(collection, 5)
+        item_index.find_similar_items(collection, 5)
         print(f"the first search, which opens the table: {1000 * (time.perf_counter() - begun):.0f} ms")
         for similarity in ("cosine", "dot"):
             taken = []
             for query in rng.normal(size=(100, asked.dim)):
                 begun = time.perf_counter()
-                item_embeddings.find_nearest_items(collection, query, similarity=similarity)
+                item_index.find_nearest_items(collection, query, similarity=similarity)
                 taken.append(1000 * (time.perf_counter() - begun))
             print(f"{similarity}: median {np.median(taken):.1f} ms, least {min(taken):.1f} ms")
 
@@ -42,10 +42,18 @@ def main() -> None:
 def filled(collection: Collection, n: int, table: np.ndarray) -> None:
     """Items, a model in use, and their points."""
     items = [
-        {"id": i, "root_id": 1, "path": str(i), "folder": "", "hash": f"{i:032x}", "state": "present", "added": ""}
+        {"id": i, "root_id": 1, "path": str(i), "folder": "", "hash": f"{i:032x}", "state": "present", "added_at": ""}
         for i in range(1, n + 1)
     ]
-    model = {"id": 1, "folder": "m", "made": "", "how": "full", "learnt_to": 0, "in_use": True, "removed": False}
+    model = {
+        "id": 1,
+        "folder": "m",
+        "created_at": "",
+        "method": "full",
+        "last_entry_id": 0,
+        "in_use": True,
+        "is_removed": False,
+    }
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.items), items)
         connection.execute(insert(tables.models), [model | {"facts": {}, "figures": {}}])

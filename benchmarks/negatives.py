@@ -13,10 +13,10 @@ from benchmarks.quality import read_tags
 from benchmarks.visterm_task import load
 from wsabie.core.errors import DivergenceError
 from wsabie.embedding.protocols import EmbeddingSpace
-from wsabie.evaluation.leave_one_out import hold_out_labels
 from wsabie.evaluation.metrics import average_precision
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.evaluation.score_evaluation import evaluate_scores
+from wsabie.evaluation.splits import hold_out_labels
 from wsabie.models.wsabie.estimator import Wsabie
 
 
@@ -78,7 +78,7 @@ class Watch:
         self.left = time.process_time()
         return found
 
-    def rehearse(self, space: EmbeddingSpace) -> None:
+    def warm_up(self, space: EmbeddingSpace) -> None:
         """What was compiled until now does not count."""
         self.left = time.process_time()
 
@@ -94,12 +94,12 @@ class Watched(Wsabie):
 
     watch: Watch
 
-    def _monitor(self, X: Any, *given: Any, **named: Any) -> Any:
-        self.watch.scaled = self.scaling_(self._checked(X))
+    def _build_monitor(self, X: Any, *given: Any, **named: Any) -> Any:
+        self.watch.scaled = self.scaling_(self._check_rows(X))
         self.watch.left = time.process_time()
         return self.watch
 
-    def _calibrated(self, monitor: Any) -> None:
+    def _fit_calibration(self, monitor: Any) -> None:
         return None
 
 
@@ -114,14 +114,14 @@ ABLATION: dict[str, dict[str, Any]] = {
     "WARP": {},
     "WARP, weight 1": {"rank_weight": "top1"},
     "hybrid": {"sampler": "adaptive"},
-    "hybrid, weight 1": {"sampler": "adaptive", "rank_weight": "top1", "rank_from": 1},
-    "hinge AUC, weight L(rank)": {"max_trials": 1, "rank_from": 100},
+    "hybrid, weight 1": {"sampler": "adaptive", "rank_weight": "top1", "rank_estimator": 1},
+    "hinge AUC, weight L(rank)": {"max_sampled": 1, "rank_estimator": 100},
     "hinge AUC": {"loss": "auc"},
-    "VSE-ens, weight L(rank)": {"max_trials": 1, "sampler": "adaptive"},
+    "VSE-ens, weight L(rank)": {"max_sampled": 1, "sampler": "adaptive"},
     "VSE-ens": {"loss": "auc", "sampler": "adaptive"},
 }
 """Search for a violator or one draw, uniform or adaptive, with the weight of the rank or without."""
-COMMON = {"threads": 1, "deterministic": False, "positives": "pairs"}
+COMMON = {"threads": 1, "deterministic": False, "pair_weighting": "pairs"}
 PRINTED_EPOCHS = 100
 HYBRID_TRIALS = {"mirflickr": 2, "M": 0, "paper": 0, "ablation": 2}
 """Where it takes too long for all trials."""

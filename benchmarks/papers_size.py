@@ -29,8 +29,7 @@ from benchmarks.memory import grown_by, resident
 from papers.synthetic_images import BACKGROUND, LATENT, NOISE, TOKENS, ImageTaskSize, ImageTaskTruth, build_truth
 from wsabie.core.machine import count_available_cores, limit_blas_threads
 from wsabie.io.shards.shard_folder import MANIFEST, open_shard_folder, write_manifest, write_shard
-from wsabie.io.shards.shard_statistics import ShardStatistics
-from wsabie.io.shards.sharded_table import open_shards
+from wsabie.io.shards.sharded_table import ShardStatistics, open_shards
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.column_files import ColumnTable, ListColumn, compute_offsets
 from wsabie.training.prefetch import prefetch
@@ -294,7 +293,7 @@ def run(asked: argparse.Namespace, n_rows: int, out: Path) -> dict[str, Any]:
         X, y, at = sample(law, asked.sample, asked.threads)
         found |= oracles(law, X, y, at)
     if not asked.no_training:
-        names = ("learning_rate", "max_norm", "max_trials")
+        names = ("learning_rate", "max_norm", "max_sampled")
         chosen = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
         found |= train(out, asked.epochs, asked.dim, asked.threads, X, y, chosen)
     return found

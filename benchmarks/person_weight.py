@@ -56,7 +56,7 @@ def run(base: Path, test: list[dict[str, Any]], seed: int, asked: SimpleNamespac
             numbers = tagged(collection, truth, asked.wrong, np.random.default_rng([seed, 3]))
             per_row = []
             for weight in WEIGHTS:
-                options = {"describe": asked.describe, "threads": asked.threads, "seed": seed}
+                options = {"features": asked.describe, "threads": asked.threads, "seed": seed}
                 train_model(collection, by="oracle", full=True, person_weight=weight, **options)
                 per_row.append(judged(collection, test, numbers))
             shutil.copytree(collection.features, base / ".wsabie/features", dirs_exist_ok=True)

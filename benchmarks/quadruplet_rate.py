@@ -1,7 +1,7 @@
 """Training on quadruplets beside training on pairs, in one run: `python -m benchmarks.quadruplet_rate [COLLECTION]`.
 
 A pair encodes a picture. A quadruplet ranks one of its two labels, and the picture of the other one falls out of the
-step (`wsabie.kernels.embedding.composed_queries`), so that it encodes one picture too, and a label beside it. Both see
+step (`wsabie.kernels.embedding.relation_patterns`), so that it encodes one picture too, and a label beside it. Both see
 the same rows, as often, and differ by what a step costs: with tables of their own a draw reads two rows in place of
 one. What an epoch takes to draw its quadruplets counts. Bar: 80 % of the rate of pairs per non-zero that is encoded.
 """
@@ -27,7 +27,7 @@ def rates(name: str, threads: int) -> dict[str, Any]:
     task = generate_planted_parts(name)
     train = task.split.train
     X, y = task.pictures.X[train], task.pictures.y[train]
-    told_of = task.told.tolist()
+    told_of = task.training.tolist()
     seen: dict[str, list[float]] = {}
     draws: dict[str, float] = {}
     for _ in range(ROUNDS):

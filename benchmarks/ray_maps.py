@@ -51,7 +51,7 @@ def main() -> int:
         return 2
     source = open_source(options.folder)
     pictures = ItemList(source.path, list(islice(source, options.pictures)))
-    with_terms = {"n_terms": 1000} if "terms" in options.describe.split(",") else {}
+    with_terms = {"n_words": 1000} if "terms" in options.describe.split(",") else {}
     wanted = create_extractor(options.describe, **with_terms).fit(pictures)
     told = {"schema": 1, "machine": machine(), "pictures": len(pictures), "describe": options.describe}
     report = told | measured(wanted, pictures, cores, options.data)
@@ -102,7 +102,7 @@ def rate(wanted: FeatureExtractor, pictures: ItemList, run: Any) -> dict[str, An
             yield tuple(pictures.items[start : start + 16])
 
     before, begun = processor(), time.perf_counter()
-    results = wanted.describe(groups(), executor=run)
+    results = wanted.extract_batches(groups(), executor=run)
     next(results)
     ahead, waited = taken, time.perf_counter() - begun
     for _ in results:

@@ -163,7 +163,7 @@ class Cluster:
         usual = node.pace * self.task.part / machine.rate
         node.free = max(node.free, self.now) + usual * max(0.1, self._rng.normal(1, machine.spread))
         node.pairs += self.task.part
-        self._answer(node.free + machine.answer, WorkerMessage(worker, "trained", REPORT))
+        self._answer(node.free + machine.answer, WorkerMessage(worker, "report", REPORT))
 
     def give(self, worker: str) -> None:
         """Tables are compared, and the rows that moved travel, one worker's after the other's."""
@@ -174,7 +174,7 @@ class Cluster:
         self._in = max(self._in, node.free) + size / (machine.network * machine.joiners)
         self.received += size
         self._given += size
-        self._answer(self._in + machine.answer, WorkerMessage(worker, "gave", {}))
+        self._answer(self._in + machine.answer, WorkerMessage(worker, "deltas", {}))
 
     def take(self, workers: Iterable[str], news: TableDeltas) -> None:
         """Steps have been joined; the rows that moved travel to all."""

@@ -51,7 +51,7 @@ def data(asked: argparse.Namespace) -> Path:
 def fit(asked: argparse.Namespace, **options: Any) -> dict[str, Any]:
     """Train with one thread a node, and what it came to."""
     rows = open_shards(data(asked))
-    learnt, judged = rows.held_out(asked.judged / len(rows.shards))
+    learnt, judged = rows.split_holdout(asked.judged / len(rows.shards))
     some = judged.first(asked.judged)
     model = Wsabie(dim=asked.dim, epochs=asked.epochs, threads=1, deterministic=False, seed=asked.seed)
     started = time.perf_counter()
@@ -72,7 +72,7 @@ def fit_on_ray(asked: argparse.Namespace) -> dict[str, Any]:
     def told(one: RoundReport) -> None:
         rounds.append(one)
         if asked.note is not None:
-            asked.note.write_text(f"{one.epoch} {one.came}")
+            asked.note.write_text(f"{one.epoch} {one.n_joined}")
 
     found = fit(asked, trainer=make_averaging_trainer(asked.address, on_round=told))
     return found | {"rounds": about(rounds)}
@@ -85,8 +85,8 @@ def about(rounds: list[RoundReport]) -> dict[str, Any]:
         of_epoch[one.epoch].append(one)
     return {
         "n": len(rounds),
-        "came": rounds[-1].came,
-        "lost": rounds[-1].lost,
+        "came": rounds[-1].n_joined,
+        "lost": rounds[-1].n_lost,
         "bytes_received": round(mean(one.received for one in rounds)),
         "bytes_sent_to_each": round(mean(one.sent for one in rounds)),
         "seconds": round(mean(one.seconds for one in rounds), 4),

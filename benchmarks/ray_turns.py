@@ -16,10 +16,11 @@ from benchmarks.ray_plan import Fixed
 from benchmarks.ray_training import about, fit
 from wsabie.distributed import averaging_rounds
 from wsabie.distributed.averaging_rounds import RoundReport, WorkerLoss, WorkerMessage
-from wsabie.distributed.averaging_trainer import AveragingTrainer
+from wsabie.distributed.averaging_trainer import AveragingRunner
 from wsabie.distributed.averaging_worker import AveragingWorker
 from wsabie.distributed.table_deltas import TableDeltas
 from wsabie.training.settings import TrainingSettings
+from wsabie.training.trainer import Trainer
 
 
 class Here:
@@ -39,11 +40,11 @@ class Here:
 
     def train(self, worker: str, epoch: int, part: int, coming: int | None) -> None:
         """See `Fleet`."""
-        self.asked.append((worker, "trained", partial(self.workers[worker].train, epoch, part)))
+        self.asked.append((worker, "report", partial(self.workers[worker].train, epoch, part)))
 
     def give(self, worker: str) -> None:
         """See `Fleet`."""
-        self.asked.append((worker, "gave", self.workers[worker].give))
+        self.asked.append((worker, "deltas", self.workers[worker].give))
 
     def take(self, workers: Iterable[str], news: TableDeltas) -> None:
         """See `Fleet`."""
@@ -67,15 +68,20 @@ class Here:
         """Nothing to end."""
 
 
-class Turns(AveragingTrainer):
+class Turns(AveragingRunner):
     """Trains with so many workers in turns."""
 
-    def __init__(self, settings: TrainingSettings, *, nodes: int, **options: Any) -> None:
-        super().__init__(settings, address="", nodes=nodes, **options)
+    def __init__(self, settings: TrainingSettings, space: Any, data: Any, *, nodes: int, **options: Any) -> None:
         self.n = nodes
+        super().__init__(settings, space, data, address="", nodes=nodes, **options)
 
-    def _crew(self, settings: TrainingSettings, space: Any, blocks: Any) -> Here:
-        return Here(settings, space, blocks, self.n)
+    def _build_fleet(self, settings: TrainingSettings, space: Any, data: Any) -> Here:
+        return Here(settings, space, data, self.n)
+
+
+def make_turns(nodes: int, **options: Any) -> partial[Trainer]:
+    """Make a factory of trainers with so many workers in turns."""
+    return partial(Trainer, make_runner=partial(Turns, nodes=nodes, **options))
 
 
 def main() -> None:
@@ -96,7 +102,7 @@ def main() -> None:
         averaging_rounds.RoundInterval = partial(Fixed, parts=asked.parts)  # type: ignore[assignment,misc]
     for n in asked.nodes:
         rounds: list[RoundReport] = []
-        found = fit(asked, trainer=partial(Turns, nodes=n, on_round=rounds.append))
+        found = fit(asked, trainer=make_turns(n, on_round=rounds.append))
         of_epochs = about(rounds)["of_epochs"].values()
         more = [[one[name] for one in of_epochs] for name in ("drift", "parts")]
         print(f"{n} workers: MAP {found['MAP']}, drift {more[0]}, parts {more[1]}", flush=True)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix, identity
 
 from benchmarks.ledger import Ledger
 from benchmarks.negatives import COMMON, Judged, Task, run
-from wsabie.evaluation.leave_one_out import hold_out_labels
+from wsabie.evaluation.splits import hold_out_labels
 
 LATENT, WORDS, WORDS_PER_ROW = 20, 2_000, 30
 N_ROWS, N_JUDGED = 6_000, 1_000

@@ -31,11 +31,10 @@ from benchmarks.machine import machine, told, verdict
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.kernels.training import negative_samplers as kernels
 from wsabie.models.base.feature_matrix import count_rows
-from wsabie.models.base.trained_model import measure_training_shape
+from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.samplers import SamplerConfig, create_sampler
-from wsabie.training.targets import iterate_row_blocks
 from wsabie.training.trainer import Trainer
 
 DIM = 100
@@ -71,7 +70,7 @@ def draw(_: Path | None) -> dict[str, Any]:
         counts = rng.integers(1, 1000, n_labels)
         found = {name: [] for name in SAMPLERS}
         for name, options in SAMPLERS.items():
-            found[name] = [_drawn(SamplerConfig.given(options), space, counts) for _ in range(ROUNDS)]
+            found[name] = [_drawn(SamplerConfig.from_value(options), space, counts) for _ in range(ROUNDS)]
         for name, rounds in found.items():
             at = {key: float(np.median([r[key] for r in rounds])) for key in rounds[0]}
             figures.setdefault(str(n_labels), {})[name] = at
@@ -148,15 +147,15 @@ def _steps(name: str, task: Any) -> dict[str, Any]:
 def _epoch(base: Wsabie, task: Any, changes: dict[str, Any], seed: int) -> dict[str, float]:
     """CPU time per pair of the second of two epochs from the space of `base`, at the rate of its last epochs."""
     model = Wsabie(**{**base.get_params(), **changes, "epochs": 2, "schedule": "constant", "seed": seed})
-    inputs, targets = model._opened(task.X, task.Y, None)
-    settings = model._resolved(measure_training_shape(targets))
+    inputs, targets = model._open_rows(task.X, task.Y, None)
+    settings = model._resolve_settings(TrainingRows(inputs, targets).shape)
     settings = replace(settings, learning_rate=settings.learning_rate * 0.1, feature_rate=settings.feature_rate * 0.1)
     watch = negatives.Watch(None)
     rows = base.scaling_(inputs)
     trainer = Trainer(settings, monitor=watch)
-    blocks = list(iterate_row_blocks(rows, targets, None, model.positives))
+    data = TrainingRows(rows, targets).build_data(base.scaling_, model.pair_weighting, seed)
     assert count_rows(rows) == task.X.shape[0]
-    history = trainer.train(base.space_.copy(), lambda epoch: blocks, targets.nnz)
+    history = trainer.train(base.space_.copy(), data)
     return {
         "us_per_pair": watch.seconds[1] / targets.nnz * 1e6,
         "draws": history[1].mean_draws,

@@ -28,7 +28,7 @@ from benchmarks.machine import told
 from benchmarks.service_pages import pictures
 from wsabie.features.images.visual_words import VisualWords
 from wsabie.io.recognition import open_source
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.samples import get_sample_path
 
@@ -81,10 +81,10 @@ def collected(place: Path) -> Path:
 
 
 def trained(place: Path) -> Path:
-    """A model of 300 emoji by 2,000 visual terms."""
+    """A model of 300 emoji by 2,000 visual words."""
     pq.write_table(pq.read_table(get_sample_path("emoji")).slice(0, 300), place / "emoji.parquet")
     source = open_source(place / "emoji.parquet")
-    terms = VisualWords(n_terms=2000).fit(source)
+    terms = VisualWords(n_words=2000).fit(source)
     rows = terms.transform(source)
     model = Wsabie(dim=100, epochs=5).fit(rows.X, rows.Y, label_names=rows.label_names)
     Annotator(model, terms).save(place / "model")
@@ -159,7 +159,7 @@ class Asker:
         if kind == "gallery page":
             given = {"cursor": self.cursor} if self.cursor else {}
             answer = await self.client.get("/items", params={"k": 48, **given})
-            self.cursor = answer.json()["next"]
+            self.cursor = answer.json()["next_cursor"]
         elif kind == "gallery page of a label":
             answer = await self.client.get("/items", params={"k": 48, "label": one.strip('"')})
         elif kind == "thumbnail":

@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.machine import told
 from wsabie.collection.folder.collection import open_collection
-from wsabie.collection.registry.item_embeddings import load_item_embeddings, load_model_in_use, save_item_embeddings
+from wsabie.collection.registry.item_embeddings import load_item_embeddings, save_item_embeddings
+from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.samples import get_sample_path
 
 N_PICTURES, N_COPIES = 1000, 100
@@ -103,9 +104,9 @@ def measure(address: str) -> None:
         print("| | median, ms | p95 | most |\n|---|---|---|---|")
         for what, path, questions in [
             ("gallery", "/items", [{"k": 100}] * 20),
-            ("gallery, newest first", "/items", [{"k": 100, "sort": "added", "descending": True}] * 20),
+            ("gallery, newest first", "/items", [{"k": 100, "sort": "added_at", "descending": True}] * 20),
             ("gallery of a label", "/items", [{"k": 100, "label": name} for name in some]),
-            ("review, by doubt", "/items", [{"k": 100, "sort": "doubt", "descending": True}] * 20),
+            ("review, by doubt", "/items", [{"k": 100, "sort": "uncertainty", "descending": True}] * 20),
             ("that no tag fits", "/items", [{"k": 100, "no_tag_fits": 0.9}] * 20),
             ("suggested for a label", "/items", [{"k": 100, "label": n, "label_state": "suggested"} for n in some]),
             ("search by a word", "/search", [{"text": f'"{name}"'} for name in some]),

@@ -25,15 +25,14 @@ from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import InMemoryStream
 from wsabie.io.shards.sharded_table import ShardedFeatureTable, open_shards
 from wsabie.models.base.feature_matrix import slice_rows
+from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training import prefetch
-from wsabie.training.targets import RowBlock, build_targets
-from wsabie.training.trainer import Blocks
+from wsabie.training.training_data import RowBlock, TrainingData, build_targets
 from wsabie.workflows.charts.chart_files import ChartSpec, render_svg
-from wsabie.workflows.charts.chart_types import ChartSeries
-from wsabie.workflows.charts.svg_elements import ChartAxis
-from wsabie.workflows.shards.shard_writer import write_shards
-from wsabie.workflows.shards.sorted_runs import ShardOptions
+from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries
+from wsabie.workflows.shard_runs import ShardOptions
+from wsabie.workflows.shard_writer import write_shards
 
 BLOCKS, CHUNKS = 75, 64
 TASKS = {"corel5k": 20, "S": 10, "tiny": 20}
@@ -43,13 +42,14 @@ TASKS = {"corel5k": 20, "S": 10, "tiny": 20}
 class InOrder(Wsabie):
     """Trained on blocks of rows as they come."""
 
-    def _visited(self, inputs: Any, targets: Any, weights: Any, more: bool) -> tuple[Blocks, int]:
+    def _prepare_run(self, rows: TrainingRows) -> tuple[Any, TrainingData]:
+        inputs, targets = rows.inputs, rows.targets
         blocks, first, size = [], 0, -(-targets.shape[0] // BLOCKS)
         for lo in range(0, targets.shape[0], size):
             hi = min(lo + size, targets.shape[0])
             blocks.append(RowBlock(slice_rows(inputs, lo, hi), build_targets(targets[lo:hi], None, "mean", first)))
             first += len(blocks[-1].targets.labels)
-        return lambda epoch: blocks, first
+        return self.space_, TrainingData(blocks)
 
 
 def sorted_by_label(X: Any, Y: Any) -> FeatureTable:

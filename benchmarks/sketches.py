@@ -19,12 +19,12 @@ from benchmarks.machine import machine, told
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.kernels.primitives.random_numbers import start_stream
 from wsabie.kernels.training import warp
-from wsabie.models.base.trained_model import measure_training_shape
+from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.training.epoch_runner import EpochRunner
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.samplers import SamplerConfig, can_use_sketches, create_sampler
-from wsabie.training.targets import build_targets
-from wsabie.training.trainer import Trainer
+from wsabie.training.training_data import TrainingData, build_targets
 
 LABELS = (4_000, 16_000, 50_000, 109_444)
 CASES = [(dim, n_labels, 0.01) for dim in (64, 100, 200) for n_labels in LABELS] + [(100, LABELS[-1], 0.5)]
@@ -51,8 +51,8 @@ def measured(dim: int, n_labels: int, violate: float) -> dict[str, Any]:
     own = csr_matrix((np.ones(QUERIES, np.int8), (np.arange(QUERIES), rng.integers(0, n_labels, QUERIES))))
     own.resize(QUERIES, n_labels)
     targets = build_targets(own, None, "mean")
-    settings = Wsabie(max_trials=TRIALS, threads=1)._resolved(measure_training_shape(own))
-    rule = Trainer(settings)._build_step_config(space, 0)
+    settings = Wsabie(max_sampled=TRIALS, threads=1)._resolve_settings(TrainingRows(None, own).shape)
+    rule = EpochRunner(settings, space, TrainingData([])).build_step_config(space, 0)
     thresholds = np.quantile(space.features @ space.labels.T, 1 - violate, axis=1).astype(np.float32)
     width, counters = space.width, np.zeros(warp.N_COUNTERS, np.int64)
     best: dict[bool, float] = dict.fromkeys((False, True), float("inf"))

@@ -10,8 +10,8 @@ from benchmarks.visterm_task import load
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable
-from wsabie.workflows.compare.comparison_task import build_comparison_task
-from wsabie.workflows.demo.image_demo import MIN_PICTURES, extract_sample, open_sample_images
+from wsabie.workflows.compare.comparison import build_comparison_task
+from wsabie.workflows.demos import MIN_PICTURES, extract_sample, open_sample_images
 
 NAMES = ("sample", "corel5k", "S", "M")
 
@@ -46,7 +46,7 @@ def sides(name: str, data: Path | None = None) -> Sides:
 
 
 def described(part: str, run: Executor) -> tuple[FeatureTable, FeatureTable, FeatureTable]:
-    """A part of the sample collection, split by group with seed 0, as visual terms learnt from its training side."""
+    """A part of the sample collection, split by group with seed 0, as visual words learnt from its training side."""
     _, rows, parts = extract_sample(open_sample_images(part), executor=run)
     return rows.take(parts.train), rows.take(parts.valid), rows.take(parts.test)
 

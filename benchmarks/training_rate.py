@@ -26,7 +26,7 @@ from wsabie.kernels.compiler import FLAGS
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.losses import compute_rank_losses
-from wsabie.training.targets import build_targets
+from wsabie.training.training_data import build_targets
 
 DIM = 100
 BARS = {

@@ -1,4 +1,4 @@
-"""How many pictures a second one core turns into visual terms, by stage, on real pictures.
+"""How many pictures a second one core turns into visual words, by stage, on real pictures.
 
     python -m benchmarks.visual_terms [FOLDER ...] [--terms 10000] [--pictures 200]
 
@@ -130,7 +130,7 @@ def in_processes(source: ItemList, terms: VisualWords, table: dict[str, Any]) ->
 
 def shown(report: dict[str, Any]) -> str:
     """The report as text."""
-    lines = [f"{report['terms']:,} visual terms, learned in {report['learning_s']} s of processor time"]
+    lines = [f"{report['terms']:,} visual words, learned in {report['learning_s']} s of processor time"]
     lines.append(f"{'':40} {'side':>5} {'blocks':>7} {'terms':>6} | pictures/s on one core")
     lines.append(f"{'':40} {'':>5} {'':>7} {'':>6} | {'decode':>7} {'blocks':>7} {'assign':>7} {'together':>9}")
     for table, pool in zip(report["collections"], report["two_processes"], strict=True):

@@ -4,6 +4,7 @@
 """
 
 import re
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,37 @@ _BLOCK = re.compile(r"(<!-- options: ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL
 
 
 def commands() -> dict[str, Any]:
-    """Every command by name."""
-    group: Any = typer.main.get_command(app)
-    found: dict[str, Any] = {}
-    for name, command in group.commands.items():
-        inner = getattr(command, "commands", None)
-        found |= {name: command} if inner is None else {f"{name} {n}": c for n, c in inner.items()}
-    return found
+    """Return every command by name, in the order of the help."""
+    return _list_commands(typer.main.get_command(app), "")
+
+
+def _list_commands(group: Any, prefix: str) -> dict[str, Any]:
+    commands: dict[str, Any] = {}
+    for name in group.list_commands(None):
+        command = group.commands[name]
+        inner = hasattr(command, "commands")
+        commands |= _list_commands(command, f"{prefix}{name} ") if inner else {prefix + name: command}
+    return commands
 
 
 def table(command: Any) -> str:
-    """Arguments and options of a command as a Markdown table."""
+    """Return arguments and options of a command as a Markdown table, in the groups of the help."""
     lines = ["| | | default |", "|---|---|---|"]
-    return "\n".join(lines + [_line(p) for p in command.params if p.name != "help"]) + "\n"
+    parameters = [parameter for parameter in command.params if parameter.name != "help"]
+    for panel, group in groupby(sorted(parameters, key=_panel_order(parameters)), key=_find_panel):
+        lines += [f"| **{panel}** | | |"] if panel else []
+        lines += map(_line, group)
+    return "\n".join(lines) + "\n"
+
+
+def _panel_order(parameters: list[Any]) -> Any:
+    """Return the sort key that keeps groups together, everyday options first."""
+    panels = ["", *dict.fromkeys(map(_find_panel, parameters))]
+    return lambda parameter: panels.index(_find_panel(parameter))
+
+
+def _find_panel(parameter: Any) -> str:
+    return getattr(parameter, "rich_help_panel", None) or ""
 
 
 def _line(parameter: Any) -> str:
@@ -42,9 +61,9 @@ def _line(parameter: Any) -> str:
 
 
 def updated(page: str) -> str:
-    """The page with its tables as the commands are now."""
+    """Return the page with its tables as the commands are now."""
     known = commands()
-    return _BLOCK.sub(lambda found: f"{found[1]}{table(known[found[2]])}{found[3]}", page)
+    return _BLOCK.sub(lambda block: f"{block[1]}{table(known[block[2]])}{block[3]}", page)
 
 
 if __name__ == "__main__":

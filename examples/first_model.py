@@ -8,7 +8,7 @@ emoji = wsabie.open_source(get_sample_path("emoji"))
 wanted = {"animal", "fruit", "flower"}
 pictures = ItemList(emoji.path, [p for p in emoji if wanted & set(p.labels)])
 
-rows = wsabie.VisualWords(n_terms=500, size=96).fit(pictures).transform(pictures)
+rows = wsabie.VisualWords(n_words=500, size=96).fit(pictures).transform(pictures)
 parts = wsabie.split(len(rows), by="group", valid=0, test=0.1, ids=rows.ids, groups=rows.groups)
 train, test = rows.take(parts.train), rows.take(parts.test)
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import wsabie
 from wsabie.io.records import ItemList
-from wsabie.models.explanations.score_contributions import explain_picture
+from wsabie.models.explanations import explain_picture
 from wsabie.samples import get_sample_path
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "heat")
 emoji = wsabie.open_source(get_sample_path("emoji"))
 pictures = ItemList(emoji.path, [p for p in emoji if {"animal", "fruit"} & set(p.labels)])
 
-terms = wsabie.VisualWords(n_terms=500, size=96).fit(pictures)
+terms = wsabie.VisualWords(n_words=500, size=96).fit(pictures)
 rows = terms.transform(pictures)
 model = wsabie.Wsabie(dim=16, epochs=10).fit(rows.X, rows.Y, label_names=rows.label_names)
 

@@ -15,10 +15,10 @@ def documents(texts: dict[str, str]) -> ItemList:
 emoji = wsabie.open_source(get_sample_path("emoji"))
 wanted = {"animal", "fruit", "flower", "vehicle", "drink"}
 pictures = ItemList(emoji.path, [p for p in emoji if wanted & set(p.labels)])
-seen = wsabie.VisualWords(n_terms=500, size=96).fit(pictures).transform(pictures)
+seen = wsabie.VisualWords(n_words=500, size=96).fit(pictures).transform(pictures)
 
 said = documents({p.id: " ".join(p.labels) for p in pictures})  # all that a picture is called, in 25 languages
-words = wsabie.create_extractor("words", things="documents").fit(said)
+words = wsabie.create_extractor("words", modality="documents").fit(said)
 told = words.transform(said)
 
 picture, text = wsabie.EntityKind("picture", seen.X, seen.ids), wsabie.EntityKind("text", told.X, told.ids)

@@ -1,13 +1,13 @@
 """Tables and figures of the papers: `python -m papers list`, `python -m papers wsabie-table-2`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from papers.command_line import run_reproduce
 from wsabie.cli import main
-from wsabie.cli.inputs.options import (
+from wsabie.cli.options import (
     Hierarchies,
     Json,
     LabelKnowledge,
@@ -17,7 +17,6 @@ from wsabie.cli.inputs.options import (
     Strict,
     Threads,
     WordVectors,
-    find_stated_options,
 )
 
 app = typer.Typer(name="python -m papers", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -84,6 +83,11 @@ def reproduce_table(
         rejects,
         json,
     )
+
+
+def find_stated_options(**options: Any) -> dict[str, Any]:
+    """Return the options that the command line states."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def run() -> None:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsabie.cli.inputs.command_inputs import collect_rejects, make_executor
-from wsabie.cli.inputs.hierarchies import match_data_siblings, read_hierarchies
-from wsabie.cli.terminal.output import TerminalProgress, escape_line, out, print_note, show_json, show_table
+from wsabie.cli.hierarchies import match_data_siblings, read_hierarchies
+from wsabie.cli.inputs import collect_rejects, make_executor
+from wsabie.cli.output import TerminalProgress, escape_line, out, print_note, show_json, show_table
 from wsabie.core.errors import InputError
 from wsabie.storage.output_checks import check_output_paths
 
@@ -42,7 +42,7 @@ def run_reproduce(
     from papers.record_run import run_record
     from papers.records.record_index import RECORDS, find_record
     from papers.run_page import MADE_BY
-    from wsabie.workflows.compare.results_folder import require_writable_folder
+    from wsabie.workflows.compare.comparison import require_writable_folder
 
     if table == LIST:
         _list_tables(RECORDS, json)

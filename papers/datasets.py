@@ -21,7 +21,7 @@ from wsabie.vocabulary.concept_matching import LabelConcepts
 from wsabie.vocabulary.hierarchy import Hierarchy
 from wsabie.vocabulary.label_similarity import SiblingSimilarity
 from wsabie.workflows.collection_splits import split_collection
-from wsabie.workflows.compare.comparison_task import SiblingsOf
+from wsabie.workflows.compare.comparison import SiblingsOf
 
 GENERATED = "visterm:"
 
@@ -153,7 +153,7 @@ def open_data(
 def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> PaperData:
     from wsabie.io.vocabulary.hierarchies import read_hierarchy
     from wsabie.samples import get_sample_path
-    from wsabie.workflows.demo.image_demo import (
+    from wsabie.workflows.demos import (
         DESCRIPTION,
         MIN_PICTURES,
         N_TERMS,
@@ -167,12 +167,12 @@ def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> Pa
     _, rows, sides = extract_sample(pictures, seed=seed, executor=executor, progress=progress)
     about = (
         f"the bundled sample collection ({' '.join(DESCRIPTION[part] for part in parts).removesuffix('.')}), as "
-        f"visual terms learnt from the training side; a tenth each for validation and test, by group, seed {seed}"
+        f"visual words learnt from the training side; a tenth each for validation and test, by group, seed {seed}"
     )
     kinds = read_hierarchy(*map(get_sample_path, parts))
     name = "sample" if len(parts) > 1 else parts[0]  # a wheel bundles only the emoji
     data = PaperData(name, about, *build_three_sides(rows, sides), min_rows=MIN_PICTURES, similar=kinds.similar)
-    return make_extractable(data, pictures, executor, progress, n_terms=N_TERMS, size=SIZE, seed=seed)
+    return make_extractable(data, pictures, executor, progress, n_words=N_TERMS, size=SIZE, seed=seed)
 
 
 def build_three_sides(rows: FeatureTable, sides: Split) -> tuple[FeatureTable, FeatureTable, FeatureTable]:
@@ -192,9 +192,9 @@ def make_extractable(
 
     def extract(names: str) -> PaperData:
         from wsabie.features.extractor_registry import create_extractor
-        from wsabie.workflows.report.image_examples import extract_split
+        from wsabie.workflows.report.examples import extract_split
 
-        extractor_options = {n: value for n, value in options.items() if n != "n_terms" or "terms" in names.split(",")}
+        extractor_options = {n: value for n, value in options.items() if n != "n_words" or "terms" in names.split(",")}
         extractor = create_extractor(names, **extractor_options)
         known_rejects = Rejects()  # the first extraction has reported unreadable images
         rows, sides = extract_split(
@@ -300,7 +300,7 @@ def _open_collection(
     by = "row" if rows.groups is None else "group"
     about = f"{path.name}, a tenth each for validation and test, by {by}, seed {seed}"
     data = PaperData(path.name, about, *build_three_sides(rows, sides))
-    if isinstance(source, FeatureTable) or source.things != "pictures":
+    if isinstance(source, FeatureTable) or source.modality != "pictures":
         return data
     return make_extractable(data, source, executor, progress, seed=seed)
 
@@ -319,7 +319,7 @@ def extract_split_rows(
     if isinstance(source, FeatureTable):
         return source, choose(source)
     from wsabie.features.extractor_registry import create_extractor
-    from wsabie.workflows.report.image_examples import extract_split
+    from wsabie.workflows.report.examples import extract_split
 
-    extractor = create_extractor(feature_names, things=source.things, seed=seed, **options)
+    extractor = create_extractor(feature_names, modality=source.modality, seed=seed, **options)
     return extract_split(source, extractor, choose, executor=executor, progress=progress, rejects=rejects)

@@ -6,8 +6,7 @@ from math import log10
 
 from papers.record import FindingRow, PaperRecord, RunFindings
 from wsabie.workflows.charts.chart_files import ChartSpec, build_log_axis
-from wsabie.workflows.charts.chart_types import ChartSeries
-from wsabie.workflows.charts.svg_elements import ChartAxis
+from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries
 
 _K = (*range(1, 11), 15, 20, 30, 40, 50)
 

@@ -16,8 +16,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import to_json_value
 from wsabie.core.machine import collect_versions, count_available_cores
 from wsabie.core.progress import SILENT, Progress
-from wsabie.workflows.compare.comparison import TextTable
-from wsabie.workflows.compare.results_folder import describe_machine, write_results
+from wsabie.workflows.compare.comparison import TextTable, describe_machine, write_results
 
 
 @dataclass(frozen=True)

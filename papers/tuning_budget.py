@@ -8,8 +8,8 @@ import numpy as np
 
 from papers.datasets import PaperData
 from wsabie.io.records import FeatureTable, count_labels
-from wsabie.models.base import auto_defaults
-from wsabie.models.linear.linear_ranker import LinearRanker
+from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate, default_linear_rate
+from wsabie.models.linear_ranker import LinearRanker
 from wsabie.workflows.compare.entrants import Entrant
 
 RATES = (1.0, 1 / 3, 3.0)
@@ -22,21 +22,21 @@ def equalise_budget(entrant: Entrant, data: PaperData) -> Entrant:
     """Return the entrant with as many candidate settings as every other trained model."""
     if entrant.quick:
         return entrant
-    if not entrant.compiles:
+    if not entrant.trained:
         positions = np.linspace(0, len(entrant.options) - 1, min(len(RATES), len(entrant.options)))
         return replace(entrant, options=tuple(entrant.options[round(position)] for position in positions))
     options = tuple({**option, "rate": rate} for rate in RATES for option in entrant.options)
     return replace(entrant, build=partial(_build_at_rate, entrant.build, measure_data_shape(data)), options=options)
 
 
-def measure_data_shape(data: PaperData) -> auto_defaults.TrainingShape:
+def measure_data_shape(data: PaperData) -> TrainingShape:
     """Return the sizes that "auto" depends on."""
     counts = count_labels(data.train)
     counts_of_used = counts[counts >= max(data.min_rows, 1)]
-    return auto_defaults.TrainingShape(len(data.train), int(counts_of_used.sum()), len(counts_of_used))
+    return TrainingShape(len(data.train), int(counts_of_used.sum()), len(counts_of_used))
 
 
-def _build_at_rate(build: Any, shape: auto_defaults.TrainingShape, rate: float = 1.0, **parameters: Any) -> Any:
+def _build_at_rate(build: Any, shape: TrainingShape, rate: float = 1.0, **parameters: Any) -> Any:
     """Build a model with multiples of its own learning rates."""
     model = build(**parameters)
     rates = {}
@@ -47,12 +47,12 @@ def _build_at_rate(build: Any, shape: auto_defaults.TrainingShape, rate: float =
     return model.set_params(**rates)
 
 
-def _resolve_rate(model: Any, shape: auto_defaults.TrainingShape) -> float:
+def _resolve_rate(model: Any, shape: TrainingShape) -> float:
     if model.learning_rate != "auto":
         return float(model.learning_rate)
     if isinstance(model, LinearRanker):
-        return auto_defaults.default_linear_rate(shape, model.positives, model.loss)
-    return auto_defaults.default_learning_rate(shape, model.positives)
+        return default_linear_rate(shape, model.pair_weighting, model.loss)
+    return default_learning_rate(shape, model.pair_weighting)
 
 
 def limit_training_time(entrant: Entrant, train: FeatureTable) -> Entrant:

@@ -177,7 +177,7 @@ RULES = {
     "marks": Rule(0, find_marks),
     "classes": Rule(0, find_twin_classes),
     "folders": Rule(0, find_full_folders),
-    "functions": Rule(2, find_long_functions),  # `train` and `tune` declare an option a line
+    "functions": Rule(0, find_long_functions),
     "files": Rule(0, find_long_files),
     "circles": Rule(0, find_import_circles),
 }

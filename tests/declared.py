@@ -5,8 +5,8 @@ MUSIC = """
 [kinds.recording]
 data = "digits"
 split = "SIDE"
-describe = "mfcc"
-terms = 200
+features = "mfcc"
+n_words = 200
 
 [relations.digits]
 query = "recording"

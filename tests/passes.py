@@ -68,7 +68,7 @@ def fast_owpc(problem: Problem) -> Outcome:
 
 def outcome(space: Any, counters: Any, loss: float) -> Outcome:
     """What a space came to; tables that it lacks are None."""
-    space.settle(None, None)
+    space.finish_epoch(None, None)
     arrays = space.arrays()
     return Outcome(*(arrays.get(name) for name in TABLES), counters, loss)
 

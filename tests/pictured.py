@@ -60,9 +60,9 @@ def _added(connection: Connection, collection: Collection, path: Path) -> int:
         "folder": "",
         "hash": hashlib.blake2b(content, digest_size=16).hexdigest(),
         "size": stat.st_size,
-        "modified": stat.st_mtime_ns,
+        "mtime_ns": stat.st_mtime_ns,
         "state": "present",
-        "added": format_current_time(),
+        "added_at": format_current_time(),
     }
     number = connection.execute(insert(tables.items).values(row)).inserted_primary_key
     return int(number[0])  # type: ignore[index]

@@ -16,7 +16,7 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.loops import StepCounters, _BlockPlan
 from wsabie.training.samplers import NegativeSampler
-from wsabie.training.targets import RowBlock, build_targets
+from wsabie.training.training_data import RowBlock, build_targets
 
 FORMS = (
     ("sparse", "sparse", "dot"),
@@ -32,7 +32,7 @@ FORMS = (
 
 
 class Pooled(NamedTuple):
-    """A relation to things with features, as the loops take it."""
+    """A relation to items with features, as the loops take it."""
 
     space: JointSpace
     inputs: Any
@@ -73,8 +73,8 @@ def pooled_problems(draw: Any) -> Pooled:
     shared = form == of_candidates and draw(st.booleans())
     n, n_things, d = draw(st.integers(1, 7)), draw(st.integers(1, 14)), draw(st.integers(1, 9))
     density = draw(st.sampled_from([0.3, 1.0]))
-    things = sparse_rows(n_things, d, density, rng)
-    candidates = things if of_candidates == "sparse" else things.toarray()
+    items = sparse_rows(n_things, d, density, rng)
+    candidates = items if of_candidates == "sparse" else items.toarray()
     if shared:
         queries: Any = candidates
         n = n_things
@@ -90,7 +90,7 @@ def pooled_problems(draw: Any) -> Pooled:
     problem = pooled(
         queries, candidates, Y.tocsr(), similarity, rng, draw(st.sampled_from([0, 0, 1, 5, 40])), hidden,
         margin=draw(st.sampled_from([0.1, 1.0, 3.0])),
-        max_trials=draw(st.sampled_from([1, 3, 1000])),
+        max_sampled=draw(st.sampled_from([1, 3, 1000])),
         max_norm_rows=draw(st.sampled_from([np.inf, 1.2, 0.8])),
         keep_rows=draw(st.sampled_from([1.0, 0.9])),
         seed=draw(seeds),

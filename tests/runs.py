@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.training.settings import TrainingSettings
-from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.trainer import Trainer
+from wsabie.training.training_data import RowBlock, TrainingData, build_targets
 
 
 def make_settings(**changes: Any) -> TrainingSettings:
@@ -18,7 +18,7 @@ def make_settings(**changes: Any) -> TrainingSettings:
         "loss": "warp",
         "rank_weight": "precision",
         "margin": 1.0,
-        "max_trials": 40,
+        "max_sampled": 40,
         "learning_rate": 0.05,
         "feature_rate": 0.1,
         "bias_rate": 0.01,
@@ -65,7 +65,7 @@ def train(
 ) -> Any:
     """(history, space) after a run; `monitor` is a function of the space."""
     watch = None if monitor is None else Watch(monitor)
-    history = Trainer(settings, monitor=watch, **options).train(space, lambda epoch: [block], len(block.targets.labels))
+    history = Trainer(settings, monitor=watch, **options).train(space, TrainingData([block]))
     return history, space
 
 

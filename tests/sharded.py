@@ -13,8 +13,8 @@ from wsabie.io.row_streams import InMemoryStream
 from wsabie.io.shards.sharded_table import ShardedFeatureTable, open_shards
 from wsabie.io.stream_recognition import open_row_stream
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.shards.shard_writer import write_shards
-from wsabie.workflows.shards.sorted_runs import ShardOptions
+from wsabie.workflows.shard_runs import ShardOptions
+from wsabie.workflows.shard_writer import write_shards
 
 
 def in_shards(

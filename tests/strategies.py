@@ -16,7 +16,7 @@ from wsabie.embedding.joint_space import SIMILARITIES, JointSpace
 from wsabie.embedding.parts_space import PartsSpace
 from wsabie.embedding.protocols import ComposedInputs
 from wsabie.training.losses import build_losses
-from wsabie.training.targets import build_targets
+from wsabie.training.training_data import build_targets
 
 DIM = 20  # one padded width all over: every other one compiles all kernels anew
 seeds = st.integers(0, 2**32 - 1)
@@ -37,7 +37,7 @@ class Problem(NamedTuple):
 
 
 class FreeVectors(JointSpace):
-    """A space of things without features: the inputs say which row of the table is a thing's own vector."""
+    """A space of items without features: the inputs say which row of the table is a thing's own vector."""
 
     def tower(self, inputs: Any) -> Any:
         from wsabie.kernels.embedding.towers import LookupTower
@@ -90,7 +90,7 @@ def make_rule(n_labels: int, **changes: Any) -> Any:
     values: dict[str, Any] = {
         "margin": np.float32(1),
         "losses": build_losses("warp", "precision", n_labels),
-        "max_trials": n_labels,
+        "max_sampled": n_labels,
         "step_rows": np.float32(0.05),
         "step_labels": np.float32(0.05),
         "step_weights": np.float32(0.05),
@@ -134,7 +134,7 @@ def problems(draw: Any, *, sparse: bool = True, max_rows: int = 8) -> Problem:
     rule = make_rule(
         n_labels,
         margin=draw(st.sampled_from([0.1, 1.0, 3.0])),
-        max_trials=draw(st.sampled_from([1, 3, n_labels])),
+        max_sampled=draw(st.sampled_from([1, 3, n_labels])),
         max_norm_rows=float(limit),
         max_norm_labels=float(limit),
         step_bias=draw(st.sampled_from([0.0, 0.05])),
@@ -154,7 +154,7 @@ def problems(draw: Any, *, sparse: bool = True, max_rows: int = 8) -> Problem:
 
 
 def with_free_vectors(problem: Problem) -> Problem:
-    """The same labels for things that have a vector of their own each, or share one where there are too few."""
+    """The same labels for items that have a vector of their own each, or share one where there are too few."""
     space = FreeVectors(**{**vars(problem.space), "similarity": "dot"})
     ids = np.arange(problem.Y.shape[0], dtype=np.int32) % np.int32(space.n_features)
     return problem._replace(space=space, X=ids, inputs=ids)
@@ -169,11 +169,11 @@ def with_sketches(problem: Problem) -> tuple[Problem, Problem]:
 def with_labels_beside(problem: Problem, *, shared: bool, rng: np.random.Generator) -> Problem:
     """Every row, but for some, asks with a label beside it; a thing may be asked for by several examples."""
     n, n_labels = problem.Y.shape
-    things = JointSpace(**{**vars(problem.space.copy()), "similarity": "dot"})
+    items = JointSpace(**{**vars(problem.space.copy()), "similarity": "dot"})
     words = None if shared else random_space(1, n_labels, "dot", rng).labels
     who, other = rng.integers(0, n, n).astype(np.int32), rng.integers(-1, n_labels, n).astype(np.int32)
     sides = ComposedInputs(problem.inputs, who, who[problem.targets.rows], other)
-    return problem._replace(space=PartsSpace.of(things, words, 0.7), inputs=sides)
+    return problem._replace(space=PartsSpace.from_tables(items, words, 0.7), inputs=sides)
 
 
 @st.composite
@@ -201,6 +201,8 @@ def weighted(problem: Problem, *, both: bool, rng: np.random.Generator) -> Probl
     d, n_labels = problem.space.n_features, problem.Y.shape[1]
     linear = LinearSpace.zeros(d, n_labels)
     linear.weights[:] = 0.3 * rng.standard_normal((n_labels, d))
-    linear.settle(None, float(problem.rule.max_norm_weights) if np.isfinite(problem.rule.max_norm_weights) else None)
+    linear.finish_epoch(
+        None, float(problem.rule.max_norm_weights) if np.isfinite(problem.rule.max_norm_weights) else None
+    )
     linear.norm2[:] = np.einsum("ij,ij->i", linear.weights, linear.weights)
     return problem._replace(space=JointLinearSpace(problem.space.copy(), linear) if both else linear)

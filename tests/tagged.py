@@ -7,7 +7,7 @@ from pathlib import Path
 from PIL import PngImagePlugin
 
 from wsabie.io.tags.embedded_metadata import XMP_HEAD
-from wsabie.io.tags.xmp_editor import NEW, make_tag_properties, replace_tags
+from wsabie.io.tags.xmp import NEW, make_tag_properties, replace_tags
 
 FILES = Path(__file__).parent / "io" / "xmp_files"
 NOTE = "http://ns.adobe.com/xmp/note/"

@@ -29,7 +29,7 @@ def add_items(collection: Collection, paths: Sequence[str] = PATHS, root: int = 
             "width": 40,
             "height": 30,
             "state": "present",
-            "added": format_current_time(),
+            "added_at": format_current_time(),
         }
         for i, path in enumerate(paths)
     ]
@@ -80,7 +80,7 @@ def told(collection: Collection) -> set[tuple[Any, ...]]:
     query = (
         select(
             *(tables.roots.c.path, items.c.path, labels.c.name, a.c.region, a.c.state, a.c.origin, a.c.by, a.c.at),
-            *(models.c.folder, models.c.made, a.c.score, a.c.probability),
+            *(models.c.folder, models.c.created_at, a.c.score, a.c.probability),
         )
         .select_from(a)
         .join(items, items.c.id == a.c.item_id)

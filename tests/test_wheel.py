@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = "wsabie/server/static"
+TEMPLATES = "wsabie/workflows/report/templates"
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +39,12 @@ def test_the_wheel_has_the_pages_and_all_that_they_load(wheel: zipfile.ZipFile) 
     assert on_disk <= names
 
 
-def test_the_wheel_has_the_samples_and_the_migrations(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_has_the_samples_the_templates_and_the_migrations(wheel: zipfile.ZipFile) -> None:
     names = set(wheel.namelist())
     there = {f"wsabie/samples/{name}" for name in ("emoji.parquet", "documentation.jsonl.gz", "LICENSES.txt")}
     folder = ROOT / "src/wsabie/collection/db/migrations/versions"
     there |= {f"wsabie/collection/db/migrations/versions/{path.name}" for path in folder.glob("*.py")}
+    there |= {f"{TEMPLATES}/{path.name}" for path in (ROOT / "src" / TEMPLATES).iterdir()}
     assert there | {"wsabie/py.typed"} <= names
     assert wheel.testzip() is None
 

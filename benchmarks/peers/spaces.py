@@ -49,7 +49,7 @@ SPACES: dict[str, Space] = {
         "learning_rate": log_uniform(0.01, 0.1),
         "max_norm": uniform(1.0, 3.0),
         "margin": uniform(0.3, 1.5),
-        "max_trials": one_of("auto", 300, 100),
+        "max_sampled": one_of("auto", 300, 100),
         "epochs": log_integer(6, 40),
     },
     "lightfm": {
@@ -92,11 +92,11 @@ SPACES: dict[str, Space] = {
 
 STARTS: dict[str, dict[str, Any]] = {
     "wsabie": {},
-    "lightfm": {"rows": "tfidf", "learning_schedule": "adagrad", "learning_rate": 0.05, "max_sampled": 100},
+    "lightfm": {"scaling": "tfidf", "learning_schedule": "adagrad", "learning_rate": 0.05, "max_sampled": 100},
     "fasttext": {"tokens": "counts", "loss": "ns", "lr": 2.0, "neg": 5},
-    "napkinxc": {"rows": "tfidf", "model": "plt"},
+    "napkinxc": {"scaling": "tfidf", "model": "plt"},
     "pecos": {
-        "rows": "tfidf",
+        "scaling": "tfidf",
         "nr_splits": 16,
         "max_leaf_size": 100,
         "spherical": True,

@@ -63,8 +63,8 @@ def open_regions(
     """
     from wsabie.features.images.visual_words import VisualWords
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
-    from wsabie.workflows.demo.image_demo import N_TERMS, SIZE
-    from wsabie.workflows.report.image_examples import extract_split
+    from wsabie.workflows.demos import N_TERMS, SIZE
+    from wsabie.workflows.report.examples import extract_split
 
     if not knowledge:
         raise InputError("objects and their parts are joined by WordNet; name it with --knowledge FOLDER")
@@ -74,7 +74,7 @@ def open_regions(
         Path(name),
     )
     collection = _join_collections(folder, knowledge_graph, rejects)
-    extractor = VisualWords(n_terms=N_TERMS, size=SIZE, seed=seed)
+    extractor = VisualWords(n_words=N_TERMS, size=SIZE, seed=seed)
     rows, sides = extract_split(
         collection.pictures,
         extractor,

@@ -70,7 +70,7 @@ def open_sounds(
 
     path, rejects = Path(name), Rejects() if rejects is None else rejects
     files = open_source(path, labels_from="none", rejects=rejects)
-    if isinstance(files, FeatureTable) or not path.is_dir() or files.things != "sounds":
+    if isinstance(files, FeatureTable) or not path.is_dir() or files.modality != "sounds":
         raise InputError(
             f"{format_path(path)} holds no sounds; give a folder of sounds that have names (see docs/sources.md)"
         )

@@ -95,7 +95,7 @@ def _generate_planted(name: str, seed: int, progress: Progress) -> PaperData:
     labels = [f"family {family} label {y}" for y, family in enumerate(task.looks.families)]
     X, n_images = task.pictures.X, len(task.pictures.y)
     rows = FeatureTable(X, task.Y, labels, [f"picture {i}" for i in range(n_images)], counts=True)
-    true, training_pairs, unseen = (_name_pairs(pairs, labels) for pairs in (task.true, task.told, task.unseen))
+    true, training_pairs, unseen = (_name_pairs(pairs, labels) for pairs in (task.true, task.training, task.unseen))
     training_note = (
         "which do not hold: their parts were dealt out anew" if null else f"and {len(unseen)} that it is not told of"
     )

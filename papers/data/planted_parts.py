@@ -46,7 +46,7 @@ import numpy as np
 from papers.synthetic_images import LATENT, WORD_ZIPF, ImageTask
 from wsabie.core.arrays import Float32, Int32, Int64
 from wsabie.core.errors import InputError
-from wsabie.evaluation.quadruplet_splits import split_quadruplets
+from wsabie.evaluation.quadruplets import split_quadruplets
 from wsabie.evaluation.splits import Split
 
 LIKENESS = 0.5
@@ -104,7 +104,7 @@ class PlantedPartsTask(NamedTuple):
     pictures: ImageTask  # rows of word counts and their labels; training, validation and test rows in this order
     split: Split
     true: Int32  # (n_told + n_unseen, 2), the relations that hold, those of `unseen` last
-    told: Int32  # (n_told, 2), relations of training and validation: the first of `true`, or none of them (null)
+    training: Int32  # (n_told, 2), relations of training and validation: the first of `true`, or none of them (null)
     unseen: Int32  # (n_unseen, 2)
     looks: PartAppearance
 
@@ -144,7 +144,7 @@ def generate_planted_parts(
     Examples
     --------
     >>> task = generate_planted_parts("parts:tiny")
-    >>> task.pictures.X.shape, len(task.told), len(task.unseen)
+    >>> task.pictures.X.shape, len(task.training), len(task.unseen)
     ((1500, 1000), 23, 2)
     """
     if name not in SIZES:

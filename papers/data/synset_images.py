@@ -12,7 +12,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import Progress
 from wsabie.core.validation import require
-from wsabie.evaluation.quadruplet_splits import QuadrupletSplit, split_quadruplets
+from wsabie.evaluation.quadruplets import QuadrupletSplit, split_quadruplets
 from wsabie.evaluation.splits import Split
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource
 from wsabie.storage.rejects import Rejects
@@ -56,8 +56,8 @@ def open_synset_images(
     """
     from wsabie.features.images.visual_words import VisualWords
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
-    from wsabie.workflows.demo.image_demo import N_TERMS, SIZE
-    from wsabie.workflows.report.image_examples import extract_split
+    from wsabie.workflows.demos import N_TERMS, SIZE
+    from wsabie.workflows.report.examples import extract_split
 
     knowledge_graph = read_knowledge_graph(*knowledge)
     source, concepts_of_labels = _open_with_concepts(name, knowledge_graph, rejects)
@@ -69,7 +69,7 @@ def open_synset_images(
         splits.append(_split_by_pairs(rows, pairs, seed))
         return splits[0].split
 
-    extractor = VisualWords(n_terms=N_TERMS, size=SIZE, seed=seed)
+    extractor = VisualWords(n_words=N_TERMS, size=SIZE, seed=seed)
     rows, sides = extract_split(pictures, extractor, choose, executor=executor, progress=progress, rejects=rejects)
     relations = [
         (rows.label_names[object_id], rows.label_names[part_id]) for object_id, part_id in splits[0].relations.tolist()
@@ -142,7 +142,7 @@ def _open_with_concepts(
         source: Any = open_english_sample()
         return source, match_labels(knowledge_graph, list_source_labels(source, table), table)
     source = open_source(Path(name), rejects=rejects)
-    if isinstance(source, FeatureTable) or source.things != "pictures":
+    if isinstance(source, FeatureTable) or source.modality != "pictures":
         raise InputError(f"{name} holds no pictures; give a folder of pictures labelled by names of synsets")
     return source, match_labels(knowledge_graph, list_source_labels(source))
 
@@ -158,7 +158,7 @@ def open_english_sample() -> ItemList:
     from pyarrow import parquet
 
     from wsabie.samples import get_sample_path
-    from wsabie.workflows.demo.image_demo import open_sample_images
+    from wsabie.workflows.demos import open_sample_images
 
     pictures = open_sample_images("all")
     table = parquet.read_table(get_sample_path("emoji"), columns=["id", "labels", "languages"]).to_pydict()

@@ -162,7 +162,7 @@ RECORDS = (
         "Summary of image annotation",
         DOCUMENT,
         "Table 1",
-        f"{_SAME} Other features than visual terms are in `slides-features`.",
+        f"{_SAME} Other features than visual words are in `slides-features`.",
         model_tables.compare_entries,
         (TABLE_1,),
         wrong=(

@@ -9,7 +9,7 @@ DOCUMENT = 'Bengio 2012, "Learning a Semantic Space: From Image Annotation to Mu
 _METRICS = ("p@1", "p@10", "MAP")
 _FREQUENT = "a frequent label enters with one of the sets, or rows have several labels, of which more are then right"
 _WIDE = "the norm limit keeps the wide model from overfitting, which a mean of models would mend otherwise"
-_NO_BETTER = "what tells these pictures apart is in the visual terms already, and more numbers overfit few pictures"
+_NO_BETTER = "what tells these pictures apart is in the visual words already, and more numbers overfit few pictures"
 _NEAR = "test pictures have near twins among the training pictures, whose labels a neighbour copies"
 _ALIKE = "models of few rows and long training make much the same mistakes, so that their mean corrects little"
 

@@ -18,7 +18,7 @@ def _grid(**values: tuple[float, ...]) -> tuple[dict[str, float], ...]:
 
 _MODELS = (
     RecordEntry("VSE-ens", "vse-ens", {"learning_rate": 0.03}, _grid(rank_scale=(0.1, 0.01), l2=(0.01, 0.1))),
-    RecordEntry("WARP", "wsabie", {"max_trials": None}, _grid(max_norm=(1.2, 1.5), l2=(0.0, 0.1))),
+    RecordEntry("WARP", "wsabie", {"max_sampled": None}, _grid(max_norm=(1.2, 1.5), l2=(0.0, 0.1))),
     RecordEntry("Opt-AUC", "opt-auc", {"learning_rate": 0.03}, _grid(l2=(0.01, 0.001, 0.03, 0.1))),
 )
 _SELECTION_NOTE = (
@@ -124,7 +124,7 @@ RECORDS = (
         "The paper's formulas with k = 100 and, for WARP, the draws that its last epoch takes on these data.",
         leave_one_out.compute_step_costs,
         (PublishedFigures("formula", ("time",), {"VSE-ens": ("O(2 k)",), "WARP": ("O(T k)",), "Opt-AUC": ("O(k)",)}),),
-        entries=(RecordEntry("WARP", "wsabie", {"max_trials": None}),),
+        entries=(RecordEntry("WARP", "wsabie", {"max_sampled": None}),),
         columns=("time", "multiplications"),
     ),
     PaperRecord(
@@ -191,7 +191,7 @@ RECORDS = (
                 _SOON,
             ),
         ),
-        entries=(RecordEntry("WARP", "wsabie", {"max_trials": None, "loss": "warp"}),),
+        entries=(RecordEntry("WARP", "wsabie", {"max_sampled": None, "loss": "warp"}),),
         columns=("epoch", "draws per update", "updates per visit"),
         chart=record_charts.draw_by_epoch,
     ),

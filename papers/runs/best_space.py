@@ -7,14 +7,14 @@ from papers.record import Cell, RunSettings
 from papers.tuning_budget import RATES
 from wsabie.core.errors import DivergenceError
 from wsabie.evaluation.score_evaluation import Evaluation
-from wsabie.models.base import auto_defaults
+from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate
 from wsabie.models.entity_space.relations import Relation
 from wsabie.models.entity_space.space import Space
 
 COSINE, SPACE, SPACES = "cosine", "space", "spaces"
 """Entrants of such tables: the cosine, a space for all tasks, and one for each."""
 
-_RATE = auto_defaults.default_learning_rate(auto_defaults.TrainingShape(1, 1, 2), "mean")
+_RATE = default_learning_rate(TrainingShape(1, 1, 2), "mean")
 """Default rate of `Space`, the same for all data."""
 
 

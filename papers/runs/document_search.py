@@ -71,7 +71,7 @@ def open_documents(
         executor,
         progress,
         rejects,
-        options.pop("describe", None),
+        options.pop("features", None),
         **options,
     )
     by = "row" if rows.groups is None else "group"
@@ -137,7 +137,7 @@ def run_document_search(record: PaperRecord, setting: RunSettings) -> RunFinding
     ]
     hops = None if data.hierarchy is None else data.hierarchy.hops(data.train.ids)
     if hops is not None:
-        n_known = int(hops.known().sum())
+        n_known = int(hops.is_known().sum())
         require(n_known > 0, f"the hierarchy names none of the documents of {data.name}; give pairs of their ids")
         notes.append(f"The hierarchy knows {n_known:,} of the {len(data.train):,} training documents.")
     rows = []

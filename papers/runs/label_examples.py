@@ -6,9 +6,8 @@ from papers.data.music_data import SEPARATOR
 from papers.record import FindingRow, PaperRecord, RunFindings, RunSettings
 from papers.runs.model_tables import compare_on_data, list_available_entrants
 from wsabie.vocabulary.label_similarity import LabelMatch
-from wsabie.workflows.compare.comparison import Comparison
-from wsabie.workflows.compare.comparison_task import ComparisonTask
-from wsabie.workflows.report.example_selection import (
+from wsabie.workflows.compare.comparison import Comparison, ComparisonTask
+from wsabie.workflows.report.examples import (
     build_neighbourhoods,
     list_frequent_labels,
     list_true_labels,

@@ -87,10 +87,10 @@ class _HoldoutEstimator(Wsabie):
         self.exclude = exclude
         return self
 
-    def _monitor(self, X: Any, Y: Any, threads: int, *given: Any, **named: Any) -> Any:
-        return _HeldOutMap(self.scaling_(self._checked(X)), Y, self.exclude, threads)
+    def _build_monitor(self, X: Any, Y: Any, *given: Any, **named: Any) -> Any:
+        return _HeldOutMap(self.scaling_(self._check_rows(X)), Y, self.exclude, self._n_threads)
 
-    def _calibrated(self, monitor: Any) -> None:
+    def _fit_calibration(self, monitor: Any) -> None:
         return None
 
 

@@ -11,10 +11,10 @@ from papers.datasets import PaperData
 from papers.record import Cell, FindingRow, PaperRecord, RecordEntry, RunFindings, RunSettings
 from papers.tuning_budget import equalise_budget, limit_training_time, measure_data_shape
 from wsabie.io.records import FeatureTable, count_labels, get_groups
-from wsabie.models.base import auto_defaults
+from wsabie.models.base.hyperparameters import default_epochs
 from wsabie.workflows.compare import comparison
+from wsabie.workflows.compare.comparison import ComparisonTask, build_comparison_task
 from wsabie.workflows.compare.comparison_run import KS, compare_models
-from wsabie.workflows.compare.comparison_task import ComparisonTask, build_comparison_task
 from wsabie.workflows.compare.entrants import NAMES, Entrant, build_entrants
 
 UNAVAILABLE = "not available in this version"
@@ -45,9 +45,9 @@ def _list_lengths(record: PaperRecord) -> tuple[int, ...]:
 def _format_choices(results: comparison.Comparison) -> list[str]:
     """Describe the settings that the validation rows chose."""
     choices = [
-        f"{entry.name} {', '.join(f'{name} = {value:.3g}' for name, value in entry.chosen.items())}"
+        f"{entry.name} {', '.join(f'{name} = {value:.3g}' for name, value in entry.option.items())}"
         for entry in results.entries
-        if entry.tried
+        if entry.option_figures
     ]
     rate = " (rate: times the default learning rate)" if any("rate =" in words for words in choices) else ""
     return [f"Chosen by {results.tuned_on} of the validation rows: {'; '.join(choices)}{rate}."] if choices else []
@@ -82,9 +82,7 @@ def _build_entrant(entry: RecordEntry, setting: RunSettings) -> Entrant:
 
 def triple_epochs(setting: RunSettings) -> int:
     """Return three times the default epochs of a model."""
-    return 3 * int(
-        setting.parameters.get("epochs") or auto_defaults.default_epochs(measure_data_shape(setting.required_data))
-    )
+    return 3 * int(setting.parameters.get("epochs") or default_epochs(measure_data_shape(setting.required_data)))
 
 
 def _drop_fixed(options: Sequence[dict[str, Any]], fixed: dict[str, Any]) -> tuple[dict[str, Any], ...]:

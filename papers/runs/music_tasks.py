@@ -13,10 +13,9 @@ from papers.runs.model_tables import compare_on_data, list_available_entrants
 from wsabie.core.errors import InputError
 from wsabie.io.records import FeatureTable, count_labels, get_groups
 from wsabie.io.space_declaration import RelationDeclaration
-from wsabie.models.entity_space.relation_data import build_self_exclusion
-from wsabie.models.entity_space.relations import EntityKind, Relation
+from wsabie.models.entity_space.relations import EntityKind, Relation, build_self_exclusion
 from wsabie.workflows.spaces.relation_holdout import build_relation
-from wsabie.workflows.spaces.relation_methods import evaluate_cosine, evaluate_spaces
+from wsabie.workflows.spaces.relation_methods import evaluate_cosine, evaluate_space_of_relations
 
 KS = (1, 6)
 SONGS, ARTIST, GENRE = "song", "artist", "genre"
@@ -172,23 +171,20 @@ def _evaluate_space(
     entry: RecordEntry, sides: tuple[MusicTasks, MusicTasks, MusicTasks], setting: RunSettings
 ) -> tuple[FindingRow, str]:
     """Evaluate one space for all tasks, or one per task, and describe the choice in words."""
-    training, validation, test = (side.relations for side in sides)
-    groups = [list(training)] if entry.entrant == SPACE else [[task] for task in training]
+    relations = sides[0].relations, sides[1].relations, sides[2].relations
+    groups = [list(relations[0])] if entry.entrant == SPACE else [[task] for task in relations[0]]
     figures: dict[str, Cell] = {}
     per_row: dict[str, Any] = {}
     rates = []
-    for space_figures in evaluate_spaces(
-        groups,
-        (training, validation, test),
-        lambda relations, validation_pairs: find_best_space(relations, validation_pairs, setting, **entry.parameters),
-        KS,
-    ):
-        rates.append(
-            f"{space_figures.facts:.3g}"
-            if len(groups) == 1
-            else f"{space_figures.facts:.3g} ({space_figures.names[0]})"
+    for names in groups:
+        evaluations, rate = evaluate_space_of_relations(
+            names,
+            relations,
+            lambda training, validation: find_best_space(training, validation, setting, **entry.parameters),
+            KS,
         )
-        for task, evaluation in space_figures.figures.items():
+        rates.append(f"{rate:.3g}" if len(groups) == 1 else f"{rate:.3g} ({names[0]})")
+        for task, evaluation in evaluations.items():
             means, values = format_space_figures(task, evaluation, KS)
             figures |= means
             per_row |= values

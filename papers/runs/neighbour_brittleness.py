@@ -132,10 +132,13 @@ class _NeighbourList(NamedTuple):
 def _list_neighbours(
     train: FeatureTable, X: Matrix, kind: str, depth: int | None, k: int, scaling: Any, seed: int
 ) -> _NeighbourList:
-    from wsabie.models.neighbours.approximate_neighbours import ApproximateNeighbours
-    from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
+    from wsabie.models.neighbours import ApproximateNeighbours, NearestNeighbours
 
-    tree = NearestNeighbours(rows=scaling) if depth is None else ApproximateNeighbours(depth, rows=scaling, seed=seed)
+    tree = (
+        NearestNeighbours(scaling=scaling)
+        if depth is None
+        else ApproximateNeighbours(depth, scaling=scaling, seed=seed)
+    )
     model = tree.fit(train.X, train.Y, label_names=train.label_names)
     model.neighbours(X[:1], k)  # compiles
     started = time.perf_counter()

@@ -14,8 +14,7 @@ from papers.runs.rank_law import (
 )
 from wsabie.training.losses import compute_rank_losses
 from wsabie.workflows.charts.chart_files import ChartSpec, build_log_axis
-from wsabie.workflows.charts.chart_types import ChartSeries
-from wsabie.workflows.charts.svg_elements import ChartAxis
+from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries
 
 LABELS = (1_000, 15_952, 109_444)
 """Numbers of labels: a thousand, and those of ImageNet and Web in the first paper."""

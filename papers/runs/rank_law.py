@@ -18,13 +18,12 @@ import numpy as np
 from wsabie.core.arrays import Float64
 from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.models.base.auto_defaults import TrainingShape
-from wsabie.models.base.hyperparameters import resolve_settings
+from wsabie.models.base.hyperparameters import TrainingShape, resolve_settings
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.losses import RankWeight
-from wsabie.training.targets import iterate_row_blocks
 from wsabie.training.trainer import Trainer
+from wsabie.training.training_data import RowBlock, TrainingData, build_targets
 
 _DRAWS = 2e7
 """Approximate draws of a measurement; fewer pairs if each needs many."""
@@ -142,11 +141,11 @@ def _train_epoch(n: int, k: int, trials: int | None, rank_weight: RankWeight, ro
     space.labels[k + 1 :, 0] = -1
     parameters = {
         **Wsabie(margin=1 + _HINGE, rank_weight=rank_weight, epochs=1, threads=1, seed=seed).get_params(),
-        "max_trials": trials,
+        "max_sampled": trials,
         "max_norm": None,
     }
     settings = replace(
         resolve_settings(parameters, TrainingShape(rows, rows, n + 1)), learning_rate=0.0, feature_rate=0.0
     )
-    (block,) = iterate_row_blocks(check_features(np.ones((rows, 1), np.float32)), Y, None, "pairs")
-    return Trainer(settings).train(space, lambda epoch: [block], rows)[0]
+    block = RowBlock(check_features(np.ones((rows, 1), np.float32)), build_targets(Y, None, "pairs"))
+    return Trainer(settings).train(space, TrainingData([block]))[0]

@@ -19,9 +19,9 @@ from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, ItemList, ItemSource, ItemSubset, Source
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.io.vocabulary.word_vectors import read_word_vectors
-from wsabie.models.linear.softmax import Softmax
-from wsabie.models.word_vectors.conse import Conse
-from wsabie.models.word_vectors.devise import Devise
+from wsabie.models.devise import Devise
+from wsabie.models.softmax import Softmax
+from wsabie.models.word_vectors import Conse
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
@@ -108,7 +108,7 @@ def open_labelled(
     rejects = Rejects() if rejects is None else rejects
     source = _open_by_synset(Path(name)) or open_source(name, rejects=rejects, progress=progress)
     no_rows = FeatureTable(csr_matrix((0, 1), dtype=np.float32), csr_matrix((0, 0), dtype=np.int8), [], [])
-    about = f"{Path(name).name}, {len(source):,} {'rows' if isinstance(source, FeatureTable) else source.things}"
+    about = f"{Path(name).name}, {len(source):,} {'rows' if isinstance(source, FeatureTable) else source.modality}"
     return UnextractedData(
         Path(name).name,
         about,
@@ -132,7 +132,7 @@ def _open_by_synset(folder: Path) -> ItemList | None:
         return None
     items_and_matches = [(item, _SYNSET.match(Path(item.id).name)) for item in source]
     items = [item._replace(labels=(match_[1],)) for item, match_ in items_and_matches if match_]
-    return ItemList(folder, items, source.things) if items and len(items) == len(items_and_matches) else None
+    return ItemList(folder, items, source.modality) if items and len(items) == len(items_and_matches) else None
 
 
 OPENING = DataOpener(
@@ -233,7 +233,7 @@ def _extract_features(
     from wsabie.features.extractor_registry import create_extractor
 
     extractor = create_extractor(
-        "colour,hog" if source.things == "pictures" else None, things=source.things, **_choose_options(source)
+        "colour,hog" if source.modality == "pictures" else None, modality=source.modality, **_choose_options(source)
     )
     unused_rows = [i for i, item in enumerate(source) if not label_set.intersection(item.labels[:1])]
     fitting_items = ItemSubset(source, np.array(unused_rows)) if len(unused_rows) >= _FEWEST else source
@@ -242,7 +242,7 @@ def _extract_features(
 
 
 def _choose_options(source: ItemSource) -> dict[str, Any]:
-    return _DESCRIPTION if source.things == "pictures" else {}
+    return _DESCRIPTION if source.modality == "pictures" else {}
 
 
 def _generate_planted(labelled_rows: LabelledRows, data: UnextractedData, seed: int) -> Float32:
@@ -375,7 +375,7 @@ def _describe_data(labelled_rows: LabelledRows, data: UnextractedData) -> list[s
     vectors: WordVectors = data.vectors  # type: ignore[assignment]  # checked before
     total = len(labelled_rows.labels) + len(labelled_rows.missing)
     names = [terms[0] for terms in list_label_terms([*labelled_rows.labels, *labelled_rows.missing], data.knowledge)]
-    n_single_words = sum(len(vectors.rows(name)) == 1 for name in names)
+    n_single_words = sum(len(vectors.find_rows(name)) == 1 for name in names)
     described = "" if isinstance(data.collection, FeatureTable) else (
         "Pictures are described by colours and oriented gradients, brought to 256 kernel components that were learnt "
         "from the pictures of labels without a vector. "

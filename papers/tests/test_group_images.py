@@ -78,7 +78,7 @@ def known() -> tuple[ObjectParts, list[GroupImage], Any]:
     looks = {"red": [1, 0, 0], "blue": [0, 1, 0], "green": [0, 0, 1], "black": [0, 0, 1]}
     names = list(looks) * 20
     X = np.array([looks[name] for name in names], np.float32)
-    model = ObjectParts(COUPLES, dim=8, epochs=30, relation_weight=1, rows=None, threads=1).fit(X, names)
+    model = ObjectParts(COUPLES, dim=8, epochs=30, relation_weight=1, scaling=None, threads=1).fit(X, names)
     groups = groups_of(30, 1)
     return model, groups, np.array([looks[one.label] for group in groups for one in group.figures], np.float32)
 

@@ -11,8 +11,7 @@ from toys import toy
 from wsabie.core.errors import InputError
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.io.records import FeatureTable
-from wsabie.models.neighbours.approximate_neighbours import ApproximateNeighbours
-from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
+from wsabie.models.neighbours import ApproximateNeighbours, NearestNeighbours
 
 
 def rows(X: object, Y: object, prefix: str) -> FeatureTable:

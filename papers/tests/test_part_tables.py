@@ -30,7 +30,7 @@ from papers.runs.object_parts.part_models import (
 )
 from wsabie.core.errors import InputError
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
-from wsabie.models.object_parts.ranking_tasks import compute_label_metrics
+from wsabie.models.object_parts.pair_ranker import compute_label_metrics
 from wsabie.storage.rejects import Rejects
 
 EPOCHS = 6
@@ -338,8 +338,8 @@ def test_parts_of_the_same_picture(cars: Path, all_of_wordnet: Path, monkeypatch
     assert (car, mirror) in data.related.training
     assert data.related.unseen == [(car, wheel)]  # stated of motor vehicles
     test = part_tables._build_test(data, 0)
-    assert [data.test.label_names[y] for y in test.drawn.object_labels] == [car] * 8
-    assert [data.test.label_names[y] for y in test.drawn.part_labels] == [wheel, mirror] * 4
+    assert [data.test.label_names[y] for y in test.quadruplets.object_labels] == [car] * 8
+    assert [data.test.label_names[y] for y in test.quadruplets.part_labels] == [wheel, mirror] * 4
     assert all(part.startswith(whole) for whole, part in data.couples)  # of the same picture
     inherited = open_regions(str(cars), knowledge=[all_of_wordnet], inherit=True).related
     assert inherited is not None

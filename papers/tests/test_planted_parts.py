@@ -37,7 +37,7 @@ def test_sizes(tiny):
     assert pictures.X.shape == (size.pictures, size.words)
     assert pictures.X.dtype == np.float32
     assert [len(rows) for rows in (tiny.split.train, tiny.split.valid, tiny.split.test)] == [1200, 150, 150]
-    assert (len(tiny.true), len(tiny.told), len(tiny.unseen)) == (25, 23, 2)
+    assert (len(tiny.true), len(tiny.training), len(tiny.unseen)) == (25, 23, 2)
     assert tiny.Y.shape == (1500, 30)
     np.testing.assert_array_equal(tiny.Y.indices, pictures.y)
 
@@ -90,27 +90,27 @@ def test_parts_do_not_look_like_their_objects(looks, relations):
 
 
 def test_unseen_relations_are_of_labels_that_training_knows(tiny):
-    assert not pairs(tiny.unseen) & pairs(tiny.told)
-    np.testing.assert_array_equal(tiny.true, np.concatenate([tiny.told, tiny.unseen]))
-    assert set(tiny.unseen.ravel().tolist()) <= set(tiny.told.ravel().tolist())
+    assert not pairs(tiny.unseen) & pairs(tiny.training)
+    np.testing.assert_array_equal(tiny.true, np.concatenate([tiny.training, tiny.unseen]))
+    assert set(tiny.unseen.ravel().tolist()) <= set(tiny.training.ravel().tolist())
 
 
 def test_the_null_setting_tells_of_relations_none_of_which_holds(tiny):
     null = generate_planted_parts("parts:tiny", null=True)
-    assert not pairs(null.told) & (pairs(tiny.true) | pairs(tiny.true[:, ::-1]))
-    assert not pairs(null.told) & pairs(null.told[:, ::-1])
-    assert len(pairs(null.told)) == len(tiny.told)
+    assert not pairs(null.training) & (pairs(tiny.true) | pairs(tiny.true[:, ::-1]))
+    assert not pairs(null.training) & pairs(null.training[:, ::-1])
+    assert len(pairs(null.training)) == len(tiny.training)
     for side in (0, 1):  # every label is the object, and the part, of as many
-        np.testing.assert_array_equal(np.sort(null.told[:, side]), np.sort(tiny.told[:, side]))
+        np.testing.assert_array_equal(np.sort(null.training[:, side]), np.sort(tiny.training[:, side]))
     np.testing.assert_array_equal(null.true, tiny.true)
     assert (null.pictures.X != tiny.pictures.X).nnz == 0
-    Quadruplets(null.Y, null.told, rows=null.split.valid)
+    Quadruplets(null.Y, null.training, rows=null.split.valid)
 
 
 def test_pictures_can_be_handed_on(tiny):
     handed = generate_planted_parts("parts:tiny", null=True, pictures=tiny.pictures)
     assert handed.pictures is tiny.pictures
-    np.testing.assert_array_equal(handed.told, generate_planted_parts("parts:tiny", null=True).told)
+    np.testing.assert_array_equal(handed.training, generate_planted_parts("parts:tiny", null=True).training)
     with pytest.raises(InputError, match="not those of parts:tiny with seed 1"):
         generate_planted_parts("parts:tiny", seed=1, pictures=tiny.pictures)
 

@@ -200,7 +200,7 @@ def families(rows: FeatureTable) -> FeatureTable:
 
 def test_rows_as_ids(data: PaperData) -> None:
     data = replace(data, train=families(data.train), valid=families(data.valid), test=families(data.test))
-    warp = (RecordEntry("WARP", "wsabie", {"max_trials": None, "epochs": 60}), RecordEntry("VSE-ens", "no-such-model"))
+    warp = (RecordEntry("WARP", "wsabie", {"max_sampled": None, "epochs": 60}), RecordEntry("VSE-ens", "no-such-model"))
     done = ran("vse-ens-table-2", data, entries=warp)
     assert set(done.findings.missing) == {"VSE-ens"}
     figures = done.findings["WARP"].figures

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from papers.datasets import PaperData
 from papers.tuning_budget import RATES, equalise_budget, limit_training_time, measure_data_shape
 from wsabie.io.records import FeatureTable
-from wsabie.models.base import auto_defaults
+from wsabie.models.base.hyperparameters import default_learning_rate, default_linear_rate
 from wsabie.workflows.compare.entrants import NAMES, build_entrants
 
 
@@ -35,12 +35,8 @@ def test_learning_rates_are_multiples_of_the_models_own(data: PaperData) -> None
     shape = measure_data_shape(data)
     full, low, auc = (equalise_budget(entrant, data) for entrant in build_entrants(["full-rank", "wsabie", "opt-auc"]))
     model = full.build(rate=3.0)
-    assert (
-        model.embedding.learning_rate
-        == low.build(rate=3.0).learning_rate
-        == 3 * auto_defaults.default_learning_rate(shape)
-    )
-    assert model.linear.learning_rate == 3 * auto_defaults.default_linear_rate(shape)
+    assert model.embedding.learning_rate == low.build(rate=3.0).learning_rate == 3 * default_learning_rate(shape)
+    assert model.linear.learning_rate == 3 * default_linear_rate(shape)
     assert auc.build(rate=1 / 3, epochs=1).learning_rate == pytest.approx(0.01 / 3)
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wsabie.core.errors import InputError, WsabieError
-    from wsabie.evaluation.leave_one_out import hold_out_labels
-    from wsabie.evaluation.quadruplet_splits import split_quadruplets
+    from wsabie.evaluation.quadruplets import split_quadruplets
     from wsabie.evaluation.score_evaluation import evaluate_scores
-    from wsabie.evaluation.splits import split
+    from wsabie.evaluation.splits import hold_out_labels, split
     from wsabie.features.extractor_registry import create_extractor
     from wsabie.features.images.visual_words import VisualWords
     from wsabie.features.kernel_pca import KernelPca
@@ -21,25 +20,24 @@ if TYPE_CHECKING:
     from wsabie.io.vocabulary.hierarchies import read_hierarchy
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
     from wsabie.io.vocabulary.word_vectors import read_word_vectors
-    from wsabie.models.annotators.annotator import Annotator
+    from wsabie.models.annotators import Annotator
     from wsabie.models.batch_annotator import BatchAnnotator
+    from wsabie.models.devise import Devise
     from wsabie.models.embedding_set import EmbeddingSet
-    from wsabie.models.ensembles.ensemble import Ensemble
+    from wsabie.models.ensemble import Ensemble
     from wsabie.models.entity_space.relations import EntityKind, Relation
     from wsabie.models.entity_space.space import Space
     from wsabie.models.exporters.export_formats import export
-    from wsabie.models.linear.full_rank import FullRank
-    from wsabie.models.linear.linear_ranker import LinearRanker
-    from wsabie.models.linear.one_vs_rest import OneVsRest
-    from wsabie.models.linear.softmax import Softmax
+    from wsabie.models.full_rank import FullRank
+    from wsabie.models.linear_ranker import LinearRanker
     from wsabie.models.loader import load
-    from wsabie.models.neighbours.approximate_neighbours import ApproximateNeighbours
-    from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
+    from wsabie.models.neighbours import ApproximateNeighbours, NearestNeighbours
     from wsabie.models.object_parts.object_parts import ObjectParts
+    from wsabie.models.one_vs_rest import OneVsRest
     from wsabie.models.paper_presets import make_objects_and_parts, make_opt_auc, make_pamir, make_vse_ens
     from wsabie.models.popularity import Popularity
-    from wsabie.models.word_vectors.conse import Conse
-    from wsabie.models.word_vectors.devise import Devise
+    from wsabie.models.softmax import Softmax
+    from wsabie.models.word_vectors import Conse
     from wsabie.models.wsabie.estimator import Wsabie
     from wsabie.search.exact_index import find_top_k
     from wsabie.search.label_pairs import LabelPairIndex
@@ -50,31 +48,31 @@ if TYPE_CHECKING:
     from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
     from wsabie.vocabulary.label_quadruplets import Quadruplets
     from wsabie.vocabulary.word_vectors import WordVectors
-    from wsabie.workflows.search.augmented_search import AugmentedSearch
+    from wsabie.workflows.augmented_search import AugmentedSearch
 
 __version__ = "0.1.0"
 
 _SHELF = {
     "Wsabie": "wsabie.models.wsabie.estimator",
-    "Ensemble": "wsabie.models.ensembles.ensemble",
+    "Ensemble": "wsabie.models.ensemble",
     "Space": "wsabie.models.entity_space.space",
     "ObjectParts": "wsabie.models.object_parts.object_parts",
     "EntityKind": "wsabie.models.entity_space.relations",
     "Relation": "wsabie.models.entity_space.relations",
-    "Devise": "wsabie.models.word_vectors.devise",
-    "Conse": "wsabie.models.word_vectors.conse",
-    "Softmax": "wsabie.models.linear.softmax",
-    "LinearRanker": "wsabie.models.linear.linear_ranker",
-    "FullRank": "wsabie.models.linear.full_rank",
+    "Devise": "wsabie.models.devise",
+    "Conse": "wsabie.models.word_vectors",
+    "Softmax": "wsabie.models.softmax",
+    "LinearRanker": "wsabie.models.linear_ranker",
+    "FullRank": "wsabie.models.full_rank",
     "make_vse_ens": "wsabie.models.paper_presets",
     "make_objects_and_parts": "wsabie.models.paper_presets",
     "make_opt_auc": "wsabie.models.paper_presets",
     "make_pamir": "wsabie.models.paper_presets",
-    "Annotator": "wsabie.models.annotators.annotator",
+    "Annotator": "wsabie.models.annotators",
     "BatchAnnotator": "wsabie.models.batch_annotator",
-    "NearestNeighbours": "wsabie.models.neighbours.exact_neighbours",
-    "ApproximateNeighbours": "wsabie.models.neighbours.approximate_neighbours",
-    "OneVsRest": "wsabie.models.linear.one_vs_rest",
+    "NearestNeighbours": "wsabie.models.neighbours",
+    "ApproximateNeighbours": "wsabie.models.neighbours",
+    "OneVsRest": "wsabie.models.one_vs_rest",
     "Popularity": "wsabie.models.popularity",
     "load": "wsabie.models.loader",
     "export": "wsabie.models.exporters.export_formats",
@@ -85,9 +83,9 @@ _SHELF = {
     "open_shards": "wsabie.io.shards.sharded_table",
     "FeatureTable": "wsabie.io.records",
     "split": "wsabie.evaluation.splits",
-    "split_quadruplets": "wsabie.evaluation.quadruplet_splits",
+    "split_quadruplets": "wsabie.evaluation.quadruplets",
     "Quadruplets": "wsabie.vocabulary.label_quadruplets",
-    "hold_out_labels": "wsabie.evaluation.leave_one_out",
+    "hold_out_labels": "wsabie.evaluation.splits",
     "evaluate_scores": "wsabie.evaluation.score_evaluation",
     "Hierarchy": "wsabie.vocabulary.hierarchy",
     "read_hierarchy": "wsabie.io.vocabulary.hierarchies",
@@ -98,7 +96,7 @@ _SHELF = {
     "read_word_vectors": "wsabie.io.vocabulary.word_vectors",
     "find_top_k": "wsabie.search.exact_index",
     "LabelPairIndex": "wsabie.search.label_pairs",
-    "AugmentedSearch": "wsabie.workflows.search.augmented_search",
+    "AugmentedSearch": "wsabie.workflows.augmented_search",
     "EmbeddingSet": "wsabie.models.embedding_set",
     "QueryMatcher": "wsabie.search.query_labels",
     "HierarchyRelatedLabels": "wsabie.search.related_labels",

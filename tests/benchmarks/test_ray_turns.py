@@ -1,6 +1,5 @@
 """Workers of averaged training without Ray, in turns: they learn what one learns, from shards of a toy task."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> ShardedFeatureTable:
 
 
 def fitted(rows: ShardedFeatureTable, **options: Any) -> Wsabie:
-    learnt, judged = rows.held_out(0.2)
+    learnt, judged = rows.split_holdout(0.2)
     some = judged.first(500)
     return Wsabie(dim=16, epochs=8, threads=1).fit(learnt, validation=(some.X, some.Y), **options)
 
@@ -29,7 +28,7 @@ def fitted(rows: ShardedFeatureTable, **options: Any) -> Wsabie:
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_workers_in_turns_learn_what_one_learns(rows: ShardedFeatureTable, n: int) -> None:
     rounds: list[Any] = []
-    alone, many = fitted(rows), fitted(rows, trainer=partial(ray_turns.Turns, nodes=n, on_round=rounds.append))
+    alone, many = fitted(rows), fitted(rows, trainer=ray_turns.make_turns(n, on_round=rounds.append))
     assert [one.pairs for one in many.history_] == [one.pairs for one in alone.history_]
     assert [one.unlabelled for one in many.history_] == [one.unlabelled for one in alone.history_]
     assert many.history_[-1].validation == pytest.approx(alone.history_[-1].validation, abs=0.03)
@@ -40,7 +39,7 @@ def test_workers_in_turns_learn_what_one_learns(rows: ShardedFeatureTable, n: in
 def test_early_stopping_and_checkpoints_are_those_of_any_training(
     rows: ShardedFeatureTable, tmp_path: Path, every_epoch: None
 ) -> None:
-    trainer = partial(ray_turns.Turns, nodes=2)
+    trainer = ray_turns.make_turns(2)
 
     def stop(stats: Any) -> None:
         if stats.epoch == 4:

@@ -91,7 +91,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def model(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small picture model, trained through the command."""
     folder = tmp_path_factory.mktemp("models") / "emoji"
-    words = ["wsabie", "train", pictures, "--model", folder, "--terms", "100", "--dim", "16", "--epochs", "20"]
+    words = ["wsabie", "train", pictures, "--model", folder, "--n-words", "100", "--dim", "16", "--epochs", "20"]
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
         patch.setattr(sys, "argv", [*map(str, words), "--threads", "1"])
         run()
@@ -115,7 +115,7 @@ def music(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for side in ("train", "test"):
         text = MUSIC.replace("SIDE", side)
         (root / f"{side}.toml").write_text(
-            text if side == "train" else text.replace('describe = "mfcc"\nterms = 200', "")
+            text if side == "train" else text.replace('features = "mfcc"\nn_words = 200', "")
         )
     return root
 

@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import wsabie
-from wsabie.io.formats import svmlight_lines
-from wsabie.io.formats.parquet import stream
-from wsabie.io.formats.parquet.feature_rows import write_parquet_rows
+from wsabie.io.formats import parquet_rows, svmlight
+from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.parsers.text_files import iterate_line_blocks
 from wsabie.workflows import batch_annotation
 
@@ -66,8 +65,8 @@ def test_a_file_is_the_same_whatever_the_size_of_a_block(
     whole = {}
     for size in (None, 7, 100):
         if size is not None:
-            monkeypatch.setattr(stream, "_BATCH", size)
-            monkeypatch.setattr(svmlight_lines, "iterate_line_blocks", partial(iterate_line_blocks, size=1000 * size))
+            monkeypatch.setattr(parquet_rows, "_STREAM_BATCH", size)
+            monkeypatch.setattr(svmlight, "iterate_line_blocks", partial(iterate_line_blocks, size=1000 * size))
         for name in ("test.parquet", "test.txt"):
             out = tmp_path / f"{size} {name}.jsonl"
             labels_of(cli, corel, corel / name, out, "--threads", 1 if size == 7 else 2)
@@ -82,7 +81,7 @@ def test_rows_without_labels_and_with_ids_that_come_again(
     ids = [f"row {i % 30}" for i in range(40)]
     pq.write_table(table.set_column(table.schema.get_field_index("id"), "id", [ids]), tmp_path / "bare.parquet")
     for size in (8192, 7):
-        monkeypatch.setattr(stream, "_BATCH", size)
+        monkeypatch.setattr(parquet_rows, "_STREAM_BATCH", size)
         done = cli("annotate", corel / "m", tmp_path / "bare.parquet", "--out", tmp_path / "bare.jsonl")
         assert done.code == 0, done.err
         lines = (tmp_path / "bare.jsonl").read_text(encoding="utf-8").splitlines()
@@ -143,7 +142,7 @@ def test_pictures_and_several_inputs_are_told_apart(
     cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch_annotation, "ITEMS_PER_BLOCK", 50)
-    options = ("--model", tmp_path / "m", "--epochs", 3, "--describe", "colour")
+    options = ("--model", tmp_path / "m", "--epochs", 3, "--features", "colour")
     assert cli("train", pictures, *options).code == 0
     (tmp_path / "more").mkdir()
     (tmp_path / "more/broken.png").write_bytes(b"no picture")

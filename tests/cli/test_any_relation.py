@@ -63,7 +63,7 @@ def test_a_relation_is_learned_and_answers(
         assert made.code == 0, made.err
     found = {tuple(line.split("\t")) for line in related.read_text().splitlines()}
     assert {(one, other)} | told <= found
-    quick = "--terms", 60, "--size", 64, "--dim", 16, "--threads", 1, "--epochs", 60, "--hold-out", 0
+    quick = "--n-words", 60, "--size", 64, "--dim", 16, "--threads", 1, "--epochs", 60, "--hold-out", 0
     named = f"{relation}={related}"
     trained = cli("train", places, "--kind", "parts", "--relations", named, "--model", model, *quick)
     assert trained.code == 0, trained.err
@@ -74,12 +74,12 @@ def test_a_relation_is_learned_and_answers(
     assert [(found["object"], found["part"]) for found in seen] in ([(one, other)], [(one, "automobile")])
     among, asked = tmp_path / "among.tsv", {(one, other)} | told
     among.write_text("".join(f"{a}\t{b}\n" for a, b in asked))
-    ranked = cli("parts", model, places / picture, "--part", places / picture, "--among", among, "--json")
+    ranked = cli("parts", model, places / picture, "--part", places / picture, "--candidate-pairs", among, "--json")
     assert {(each["object"], each["part"]) for each in ranked.json["results"]} == asked
 
-    groups = cli("search", model, one, "--in", places, "-k", 2, "--related", 2, "--json").json["groups"]
+    groups = cli("search", model, one, "--in", places, "-k", 2, "--max-related", 2, "--json").json["groups"]
     assert groups[0]["labels"] == [one]
-    assert groups[0]["found"][0]["labelled"]
+    assert groups[0]["matches"][0]["labelled"]
     assert [other] in [group["labels"] for group in groups[1:]], groups
     why = f"{SAID[relation]} {one} (trained, "
     assert all(group["why"].removeprefix("perhaps ").startswith(why) for group in groups[1:])

@@ -35,7 +35,7 @@ def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, init: Cli, 
     (photos / "broken.png").write_bytes(b"words")
     scanned = cli("collection", "scan", photos, "--json", "--rejects", tmp_path / "rejects").json["scanned"]
     assert {name: n for name, n in scanned.items() if n} == {
-        "new": 1, "moved": 1, "missing": 1, "unchanged": 118, "unreadable": 1, "medium": "pictures",
+        "new": 1, "moved": 1, "missing": 1, "unchanged": 118, "unreadable": 1, "modality": "pictures",
     }  # fmt: skip
     listed = [json.loads(line) for line in (tmp_path / "rejects").read_text().splitlines()]
     assert {"where": "broken.png", "reason": "not a picture", "detail": "begins with 77 6f 72 64 73"} in listed
@@ -47,7 +47,7 @@ def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, init: Cli, 
     assert found["items"] == {"present": 120, "missing": 1, "unreadable": 1}
     assert [root["tags"] for root in found["roots"]] == ["metadata", "xmp"]
     assert [(one["state"], one["origin"]) for one in found["annotations"]] == [("accepted", "import")]
-    assert (found["damage"], found["model"], found["suggestions"], found["medium"]) == ([], None, 0, "pictures")
+    assert (found["damage"], found["model"], found["suggestions"], found["modality"]) == ([], None, 0, "pictures")
     shown = cli("collection", "status", photos)
     assert "accepted by import" in shown.out
     assert "1 new, 1 moved, 1 of them unreadable, 1 missing" in shown.out

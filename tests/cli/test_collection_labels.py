@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 
-from wsabie.cli.collection import label_actions
+from wsabie.cli.collection import labels as label_actions
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import format_current_time
@@ -22,7 +22,7 @@ def photos(tmp_path: Path, database: str | None) -> Path:
     """A collection of nine items that nobody has tagged."""
     folder = tmp_path / "photos"
     (folder / "sea").mkdir(parents=True)
-    common = {"root_id": 1, "folder": "sea", "state": "present", "added": format_current_time()}
+    common = {"root_id": 1, "folder": "sea", "state": "present", "added_at": format_current_time()}
     with create_collection(folder, database) as collection, begin_write(collection.engine) as connection:
         connection.execute(insert(tables.items), [{"id": i, "path": f"sea/{i}.jpg", **common} for i in range(1, 10)])
     return folder
@@ -40,10 +40,10 @@ def test_from_tags_to_tidy_labels_and_back(cli: Cli, photos: Path, monkeypatch: 
     assert "2 removed" in done("tag", photos, 4, 5, "--clear", "gul")
     assert "1 changed" in done("tag", photos, 1, "--reject", "seagull", "--by", "adam")
     tidy = cli("collection", "labels", photos, "tidy", "--json").json
-    assert [(one["into"]["name"], [label["name"] for label in one["labels"]]) for one in tidy["proposals"]] == [
+    assert [(one["target"]["name"], [label["name"] for label in one["labels"]]) for one in tidy["proposals"]] == [
         ("seagull", ["Seagulls"])
     ]
-    assert tidy["proposals"][0]["why"][0]["evidence"][0]["told"] == "singular and plural"
+    assert tidy["proposals"][0]["reasons"][0]["evidence"][0]["message"] == "singular and plural"
     shown = done("labels", photos, "tidy")
     assert "Seagulls (2) -> seagull (2)" in shown
     assert "not asked: model (none was in use)" in shown
@@ -63,12 +63,12 @@ def test_from_tags_to_tidy_labels_and_back(cli: Cli, photos: Path, monkeypatch: 
     done("labels", photos, "synonym", "tern", "Seeschwalbe", "--language", "de")
     line = next(line for line in done("labels", photos, "list", "ter").splitlines() if line.startswith(" tern"))
     assert line.split() == ["tern", "0", "0", "seagull", "Seeschwalbe,", "gul"]
-    done("labels", photos, "edit", "tern", "--language", "en", "--wordnet", "n02041085", "--drop", "gul")
+    done("labels", photos, "edit", "tern", "--language", "en", "--wordnet", "n02041085", "--remove-name", "gul")
     assert "so already" in done("labels", photos, "edit", "Seeschwalbe", "--language", "en")
     whole = cli("collection", "labels", photos, "show", "tern", "--json").json
     assert (whole["language"], whole["wordnet"]) == ("en", "n02041085")
     assert whole["names"] == [{"name": "Seeschwalbe", "language": "de"}]
-    assert [one["name"] for one in whole["above"]] == ["seagull"]
+    assert [one["name"] for one in whole["ancestors"]] == ["seagull"]
     assert (whole["items"], whole["waiting"], whole["held_out"], whole["near"]) == (0, 0, None, [])
     assert "Seeschwalbe (de)" in done("labels", photos, "show", "tern")
     done("labels", photos, "parent", "tern")
@@ -83,11 +83,11 @@ def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path)
     assert cli("collection", "tag", photos, 1, "--accept", "traveler", "--accept", "person").code == 0
     assert cli("collection", "tag", photos, 2, "--accept", "traveller", "--accept", "zzzz").code == 0
     tidy = cli("collection", "labels", photos, "tidy", "--knowledge", wordnet, "--json").json
-    assert [one["into"]["name"] for one in tidy["proposals"]] == ["traveler"]
-    assert "n09629752" in tidy["proposals"][0]["why"][0]["evidence"][1]["told"]
+    assert [one["target"]["name"] for one in tidy["proposals"]] == ["traveler"]
+    assert "n09629752" in tidy["proposals"][0]["reasons"][0]["evidence"][1]["message"]
     fill = ("collection", "labels", photos, "fill", "--knowledge", wordnet)
     before = cli("collection", "history", photos, "--json").json
-    would = {one["label"]: one for one in cli(*fill, "--dry-run", "--json").json["would"]}
+    would = {one["label"]: one for one in cli(*fill, "--dry-run", "--json").json["plan"]}
     assert "3 labels would get" in cli(*fill, "--dry-run").out
     assert cli("collection", "history", photos, "--json").json == before
     filled = cli(*fill, "--json").json
@@ -100,7 +100,7 @@ def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path)
             *(listed[name][field] for field in ("wordnet", "language", "parent")),
             sorted(listed[name]["synonyms"]),
         ], name
-    assert cli(*fill, "--dry-run", "--json").json["would"] == []
+    assert cli(*fill, "--dry-run", "--json").json["plan"] == []
 
 
 def test_a_label_is_deleted(cli: Cli, photos: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_label_is_deleted(cli: Cli, photos: Path) -> None:
         (("labels", "edit", "sea"), "say what is to change"),
         (("labels", "edit", "sea", "--language", "two words"), "is no language"),
         (("labels", "synonym", "sea", "Meer", "--language", "deutsch"), "code of two or three letters"),
-        (("labels", "edit", "sea", "--drop", "ship"), "'ship' is no other name of 'sea'"),
+        (("labels", "edit", "sea", "--remove-name", "ship"), "'ship' is no other name of 'sea'"),
         (("labels", "fill"), "--knowledge names the files"),
         (("labels", "list", "--merge-above", ".9"), "leave --merge-above out"),
         (("labels", "tidy", "--dry-run"), "leave --dry-run out"),

@@ -42,7 +42,7 @@ def test_metadata_come_in_and_train_a_model_on_their_way_out(cli: Cli, photos: P
         "files": 120,
         "skipped": 0,
     }
-    trained = cli("train", tmp_path / "out", "--model", tmp_path / "m", "--epochs", "1", "--terms", "50", "--json")
+    trained = cli("train", tmp_path / "out", "--model", tmp_path / "m", "--epochs", "1", "--n-words", "50", "--json")
     assert trained.code == 0, trained.err
     assert trained.json["rows"] + trained.json["validation_rows"] > 100
     assert contents(photos) == before

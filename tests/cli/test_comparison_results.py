@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
+from wsabie.models.neighbours import NearestNeighbours
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.workflows.compare import comparison_run
 from wsabie.workflows.compare.result_store import ResultStore
@@ -57,7 +57,7 @@ def test_resume_makes_the_table_of_a_run_that_nobody_stopped(
     (folder,) = (place / "wsabie-compare").iterdir()
     assert f"2 finished results are kept in {folder.relative_to(place)}; go on with: wsabie compare" in stopped.err
     refused = cli("compare", rows, *MODELS, "--json")
-    assert (refused.code, "give --resume to go on from them, or --anew to begin anew" in refused.err) == (1, True)
+    assert (refused.code, "give --resume to go on from them, or --restart" in refused.err) == (1, True)
     monkeypatch.setattr(NearestNeighbours, "fit", fail_with(AssertionError()))
     resumed = cli("compare", rows, *MODELS, "--json", "--resume")
     assert without_seconds(resumed.json) == without_seconds(whole)
@@ -82,7 +82,7 @@ def test_an_error_keeps_finished_models(
 ) -> None:
     failed = stop_at(cli, monkeypatch, Wsabie, rows, *MODELS, error=error)
     assert (failed.code, "2 finished results are kept in" in failed.err) == (1, True)
-    resumed = cli("compare", rows, *MODELS, "--resume", "--anew")
+    resumed = cli("compare", rows, *MODELS, "--resume", "--restart")
     assert (resumed.code, "leave one of them out" in resumed.err) == (1, True)
     assert cli("compare", rows, *MODELS, "--resume").code == 0
 
@@ -120,7 +120,7 @@ def test_results_of_other_data_or_versions_are_not_mixed(cli: Cli, rows: Path, m
     rows.write_text(rows.read_text().replace("90 9 3\n0 ", "90 9 3\n1 ", 1))
     other = cli("compare", rows, *MODELS, "--resume")
     assert (other.code, "rows, which cannot be compared" in other.err) == (1, True)
-    assert cli("compare", rows, *MODELS, "--anew").code == 0
+    assert cli("compare", rows, *MODELS, "--restart").code == 0
 
 
 def test_a_damaged_result_is_refused(cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

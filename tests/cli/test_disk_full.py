@@ -26,7 +26,7 @@ def emoji(tmp_path: Path) -> Path:
 def model(cli: Cli, emoji: Path, disk: Path) -> Path:
     """Of these, on the disk; it keeps rows."""
     place = disk / "model"
-    shape = ("--dim", 16, "--epochs", 2, "--threads", 1, "--describe", "colour")
+    shape = ("--dim", 16, "--epochs", 2, "--threads", 1, "--features", "colour")
     assert cli("train", emoji, "--model", place, *shape, "--replay", "auto").code == 0
     return place
 
@@ -44,7 +44,7 @@ def assert_refused(done: Any) -> None:
 @pytest.mark.parametrize("left", [0, 100_000, 300_000])
 def test_shards_are_written_later(cli: Cli, emoji: Path, disk: Path, left: int) -> None:
     rows = emoji.with_name("rows.parquet")
-    assert cli("features", "images", emoji, "--out", rows, "--describe", "colour").code == 0
+    assert cli("features", "images", emoji, "--out", rows, "--features", "colour").code == 0
     assert cli("shards", rows, "--out", rows.with_name("whole"), "--rows", 100).code == 0
     filler = fill(disk, left)
     asked = ("shards", rows, "--out", disk / "rows", "--rows", 100)

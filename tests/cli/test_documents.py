@@ -167,7 +167,7 @@ def test_the_demonstration_finds_what_belongs_together(cli: Cli, tmp_path: Path)
     mine = cli("train", tmp_path / "texts.toml", "--model", tmp_path / "mine", "--threads", 1)
     assert mine.code == 0, mine.err
     again = cli("demo", "--part", "documents", "--out", tmp_path / "d", "--threads", 1, "--json").json
-    means = {name: found["metrics"]["recall@10"] for name, found in again["found"].items()}
+    means = {name: found["metrics"]["recall@10"] for name, found in again["evaluations"].items()}
     assert again["documents"] > 1500
     assert means["space"] > 1.15 * means["tf-idf cosine"] > 0.1
     assert again["difference"]["low"] > 0
@@ -194,12 +194,12 @@ def test_single_files(cli: Cli, model: Path, tmp_path: Path) -> None:
 def test_info_says_that_documents_were_described(cli: Cli, model: Path) -> None:
     facts = cli("info", model, "--json").json
     assert (facts["documents"], facts["sounds"], facts["pictures"]) == (True, False, False)
-    assert facts["describe"] == "words"
+    assert facts["extractor"] == "words"
 
 
 def test_features_are_a_source(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     rows, new = tmp_path / "rows.parquet", tmp_path / "new.parquet"
-    said = cli("features", "text", glosses / "data.noun", "--out", rows, "--terms", 30, "--min-count", 3, "--json")
+    said = cli("features", "text", glosses / "data.noun", "--out", rows, "--n-words", 30, "--min-count", 3, "--json")
     assert said.code == 0, said.err
     assert said.json["rows"] == pq.read_metadata(rows).num_rows == 55
     again = cli("features", "text", glosses / "new.jsonl", "--out", new, "--dictionary", f"{rows}.dictionary")
@@ -219,7 +219,7 @@ def test_the_documentation_of_this_project(cli: Cli, tmp_path: Path) -> None:
     assert {"the", "a", "of"} <= set(first)
     assert "wsabie" in {bag.words_.word(i) for i in range(bag.n_features_)}
     hashed = cli(
-        "features", "text", DOCS, "--out", tmp_path / "h.parquet", "--hashing", "--terms", 1000, "--threads", 1
+        "features", "text", DOCS, "--out", tmp_path / "h.parquet", "--hashing", "--n-words", 1000, "--threads", 1
     )
     assert "rows of 1,000 features (words)" in hashed.out
     (tmp_path / "notes").mkdir()
@@ -231,7 +231,7 @@ def test_the_documentation_of_this_project(cli: Cli, tmp_path: Path) -> None:
 
 def test_other_commands_take_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.html"
-    words = ("--models", "nearest,popularity", "--terms", 100, "--report", report, "--threads", 1)
+    words = ("--models", "nearest,popularity", "--n-words", 100, "--report", report, "--threads", 1)
     said = cli("compare", glosses / "all.noun", *words)
     assert said.code == 0, said.err
     assert "training documents" in report.read_text()
@@ -242,7 +242,7 @@ def test_other_commands_take_documents(cli: Cli, glosses: Path, tmp_path: Path) 
 
 def test_tuning_takes_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="optuna proposes settings")
-    quick = ("--trials", 2, "--threads", 1, "--fix", "dim=[4, 8]")
+    quick = ("--trials", 2, "--threads", 1, "--set", "dim=[4, 8]")
     said = cli("tune", glosses / "all.noun", "--out", tmp_path / "t", *quick)
     assert said.code == 0, said.err
 
@@ -250,10 +250,10 @@ def test_tuning_takes_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--describe", "colour"), "colour describes pictures and"),
+        (("--features", "colour"), "colour describes pictures and"),
         (("--augment", "2"), "documents have no further views"),
         (("--size", "64"), "size is no option of words"),
-        (("--describe", "words,mfcc"), "names descriptions of documents and of sounds"),
+        (("--features", "words,mfcc"), "names descriptions of documents and of sounds"),
     ],
 )
 def test_bad_input_is_one_sentence(cli: Cli, glosses: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:

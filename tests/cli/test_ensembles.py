@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from wsabie.io.formats.parquet.feature_rows import write_parquet_rows
+from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.records import FeatureTable
 from wsabie.models.loader import load
 from wsabie.models.wsabie.estimator import Wsabie

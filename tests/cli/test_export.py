@@ -37,7 +37,7 @@ def test_a_public_collection_is_ranked_alike_everywhere(cli: Cli, corel: tuple[P
     model, test = corel
     own = wsabie.load(model).model
     said = cli("export", model, tmp_path / "m.onnx", "--as", "onnx", "--json").json
-    assert (said["labels"], said["features"], said["description_left_out"]) == (374, 499, False)
+    assert (said["labels"], said["features"], said["extractor_left_out"]) == (374, 499, False)
     assert said["files"] == {str(tmp_path / "m.onnx"): (tmp_path / "m.onnx").stat().st_size}
     found = ranked(tmp_path / "m.onnx", test.X)
     assert found[0].shape == (500, 10)

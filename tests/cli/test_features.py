@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from wsabie.cli.inputs import command_inputs
+from wsabie.cli import inputs as command_inputs
 from wsabie.core.executors import ProcessExecutor
 from wsabie.io.recognition import open_source
 from wsabie.samples import get_sample_path
@@ -54,12 +54,12 @@ def drawings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
     """Several descriptions and a network side by side, in the model that is trained and in the rows that it takes."""
     model, named = tmp_path / "model", f"terms,colour,hog,onnx:{network}"
-    described = ("--describe", named, "--terms", 64, "--size", 64, "--normalise", "unit")
+    described = ("--features", named, "--n-words", 64, "--size", 64, "--normalise", "unit")
     trained = cli("train", pictures, "--model", model, *described, *QUICK)
     assert trained.code == 0, trained.err
     network.unlink()  # the model has it
     about = cli("info", model, "--json").json
-    asked = {"describe": named, "size": 64, "normalise": "unit", "output": None}
+    asked = {"extractor": named, "size": 64, "normalise": "unit", "output": None}
     assert {name: about.get(name) for name in (*asked, "crop")} == {**asked, "crop": None}
     assert f"terms,colour,hog,onnx:{network}" in cli("info", model).out
     said = cli("annotate", model, pictures / "000.webp", "-k", 3, "--threads", 1, "--json")
@@ -97,7 +97,7 @@ def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path
     assert rows.X.shape == (120, 3 * 64)
     assert cli("train", out, "--model", tmp_path / "model", *QUICK).code == 0
     saved = tmp_path / "rows.parquet.dictionary"
-    for more in (("--describe", f"onnx:{network}"), ("--normalise", "imagenet"), ()):
+    for more in (("--features", f"onnx:{network}"), ("--normalise", "imagenet"), ()):
         again = cli("features", "images", pictures, "--out", out, "--dictionary", saved, "--threads", 1, *more)
         assert again.code == 0, again.err
     other = cli("features", "onnx", network, pictures, "--out", out, "--normalise", "clip", "--threads", 1)
@@ -108,7 +108,7 @@ def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path
 def test_components_of_drawings_in_one_model(cli: Cli, drawings: Path, tmp_path: Path) -> None:
     """The model does what `features images` and `features kpca` do by hand, and takes pictures."""
     model, named = tmp_path / "model", "terms,colour,textons,hog"
-    small = ("--describe", named, "--terms", 60, "--size", 48, "--threads", 1)
+    small = ("--features", named, "--n-words", 60, "--size", 48, "--threads", 1)
     trained = cli("train", drawings, "--model", model, *small, "--components", 12, "--dim", 8, "--epochs", 2)
     assert trained.code == 0, trained.err
     assert "learning components from 60 landmarks takes about" in trained.err
@@ -118,7 +118,7 @@ def test_components_of_drawings_in_one_model(cli: Cli, drawings: Path, tmp_path:
     assert cli("features", "kpca", raw, "--out", mapped, "--dim", 12, "--threads", 1).code == 0
     again = cli("features", "images", drawings, "--dictionary", model, "--out", ours, "--components", 12, "--json")
     assert again.code == 0, again.err
-    assert (again.json["components"], again.json["judged_rows"], again.json["held_out"]) == (12, 60, False)
+    assert (again.json["components"], again.json["evaluated_rows"], again.json["held_out"]) == (12, 60, False)
     np.testing.assert_array_equal(open_source(ours).X, open_source(mapped).X)
     said = cli("annotate", model, drawings, "-k", 3, "--threads", 1, "--json")
     assert said.code == 0, said.err
@@ -134,7 +134,7 @@ def test_components_of_drawings_in_one_model(cli: Cli, drawings: Path, tmp_path:
 
 
 def test_components_in_a_comparison_and_of_one_description(cli: Cli, drawings: Path, tmp_path: Path) -> None:
-    small = ("--describe", "hog", "--size", 32, "--components", 5, "--landmarks", 20, "--threads", 1)
+    small = ("--features", "hog", "--size", 32, "--components", 5, "--landmarks", 20, "--threads", 1)
     said = cli("compare", drawings, *small, "--models", "wsabie,popularity", "--json")
     assert said.code == 0, said.err
     assert "5 components of hog" in said.err
@@ -159,7 +159,7 @@ def test_components_are_of_histograms(cli: Cli, drawings: Path, network: Path, t
 def test_processes_describe_as_this_one_does(
     cli: Cli, drawings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ("features", "images", drawings, "--describe", "colour", "--size", 64, "--threads", 2, "--out")
+    words = ("features", "images", drawings, "--features", "colour", "--size", 64, "--threads", 2, "--out")
     assert cli(*words, tmp_path / "here.parquet").code == 0
     pool = Mock(side_effect=partial(ProcessExecutor, local_seconds=0))
     monkeypatch.setattr(command_inputs, "ProcessExecutor", pool)
@@ -179,9 +179,9 @@ def test_processes_describe_as_this_one_does(
             ("kpca", "PICTURES", "--components", 9),
             "--components says how pictures, sounds or documents are described, and kpca takes rows",
         ),
-        (("images", "PICTURES", "--describe", "colors"), "no description called 'colors'; did you mean 'colour'?"),
-        (("images", "PICTURES", "--describe", "hog", "--terms", 9), "terms is no option of hog; leave it out"),
-        (("images", "PICTURES", "--describe", "onnx:gone.onnx"), "there is no ONNX file at gone.onnx"),
+        (("images", "PICTURES", "--features", "colors"), "no description called 'colors'; did you mean 'colour'?"),
+        (("images", "PICTURES", "--features", "hog", "--n-words", 9), "words is no option of hog; leave it out"),
+        (("images", "PICTURES", "--features", "onnx:gone.onnx"), "there is no ONNX file at gone.onnx"),
         (("images", "PICTURES", "PICTURES"), "2 collections are named; give one"),
         (("onnx", "PICTURES"), "after onnx come the ONNX file and the pictures, in this order: wsabie features onnx M"),
         (("onnx", "PICTURES", "net.onnx"), "after onnx come the ONNX file and the pictures, in this order"),

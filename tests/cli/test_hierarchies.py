@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 
 Cli = Callable[..., Any]
 KINDS = "child\tparent\ntoad\tamphibian\nfrog\tamphibian\noak\ttree\n"

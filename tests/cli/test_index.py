@@ -36,7 +36,7 @@ def model(cli: Cli, emoji: Path, tmp_path: Path) -> Path:
 
 
 def train(cli: Cli, emoji: Path, model: Path, seed: int = 0) -> None:
-    done = cli("train", emoji, "--model", model, "--dim", 16, "--epochs", 3, "--describe", "colour", "--seed", seed)
+    done = cli("train", emoji, "--model", model, "--dim", 16, "--epochs", 3, "--features", "colour", "--seed", seed)
     assert done.code == 0, done.err
 
 
@@ -95,7 +95,7 @@ def test_a_label_tree_is_made_kept_and_used(
     assert told["measured_on"] == "150 of 300 rows"
     assert told["recall@10"] > 0.5
     assert cli("info", model, "--json").json["index"] == {
-        key: value for key, value in told.items() if key not in ("schema", "model", "asked", "curve")
+        key: value for key, value in told.items() if key not in ("schema", "model", "target_recall", "curve")
     }
     found = cli("annotate", model, emoji, "-k", 5, "--json")
     assert "exactly" not in found.err
@@ -111,7 +111,7 @@ def test_an_index_follows_the_labels(cli: Cli, emoji: Path, model: Path, monkeyp
     assert (renamed.code, "made anew" in renamed.err) == (0, False)
     merged = cli("edit", model, "merge", "another name", names[1])
     assert "the index of its labels (int8) was made anew: recall@10 1.000" in merged.err
-    learnt = cli("update", model, emoji, "--forget", "--epochs", 1)
+    learnt = cli("update", model, emoji, "--without-replay", "--epochs", 1)
     assert (learnt.code, learnt.err.count("was made anew")) == (0, 1), learnt.err
     found = cli("annotate", model, emoji, "-k", 5, "--json")
     assert "searched exactly" not in found.err

@@ -29,12 +29,12 @@ def test_documents_have_the_documented_keys(cli: Cli, rows: Path, pictures: Path
         ("neighbours", ours, "1"),
         ("compare", rows, "--models", "wsabie,popularity", "--threads", 1),
         ("split", rows, "--out", tmp_path / "parts", "--by", "row"),
-        ("features", "images", pictures, "--out", features, "--terms", 32, "--size", 32, "--threads", 1),
+        ("features", "images", pictures, "--out", features, "--n-words", 32, "--size", 32, "--threads", 1),
         ("info", model, "--epochs"),
     ]
-    kernel = {"kernel_error", "explained", "landmarks_error", "landmarks_explained", "judged_rows", "held_out"}
+    kernel = {"kernel_error", "explained", "landmarks_error", "landmarks_explained", "evaluated_rows", "held_out"}
     absent = {
-        "train": {"source_fingerprint", "describe"},
+        "train": {"source_fingerprint", "extractor"},
         "evaluate": {"siblings"},
         "annotate": {"marks", "no_tag_fits", "rows", "out"},
         "neighbours": {"marks"},

@@ -105,7 +105,7 @@ def test_fewer_components_are_told(cli: Cli, rows: Path, tmp_path: Path) -> None
         (("{rows}", "--dim", "91"), "91 components are asked for, but 90 rows have no more than 90"),
         (("{rows}", "--dim", "9", "--landmarks", "5"), "5 landmarks have no more than 5"),
         (("{rows}", "--map", "{tmp}/none"), "there is no map at"),
-        (("{rows}", "--terms", "9"), "leave --terms out"),
+        (("{rows}", "--n-words", "9"), "leave --n-words out"),
         (("{tmp}/negative.txt",), "row 1 holds -2 in column 1"),
         (("{tmp}/negative.txt", "--map", "{tmp}/wide.map"), "2 features but the model takes 9"),
         (("{pictures}",), "describe them first: wsabie features images"),

@@ -14,7 +14,7 @@ import pytest
 from wsabie.core import machine
 from wsabie.embedding import linear_space
 from wsabie.models.estimator_specs import SYSTEMS
-from wsabie.models.linear.linear_ranker import LinearRanker
+from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.wsabie.estimator import Wsabie
 
 Cli = Callable[..., Any]
@@ -203,21 +203,21 @@ def test_a_checkpoint_of_another_kind_is_refused(cli: Cli, rows: Path, tmp_path:
         refused = cli(*words, "--kind", kind, "--resume")
         assert refused.code == 1
         assert said in refused.err
-    assert cli(*words, "--kind", "full-rank", "--anew").code == 0
+    assert cli(*words, "--kind", "full-rank", "--restart").code == 0
 
 
 @pytest.mark.parametrize("kind", ["linear-warp", "full-rank", "nearest"])
 def test_explanations_add_up_or_are_seen_by_covering(cli: Cli, pictures: Path, tmp_path: Path, kind: str) -> None:
     model, (picture, *_) = tmp_path / "m", sorted(pictures.glob("*.webp"))
     epochs = () if kind == "nearest" else ("--epochs", 2)
-    trained = cli("train", pictures, "--model", model, "--kind", kind, "--terms", 100, "--threads", 1, *epochs)
+    trained = cli("train", pictures, "--model", model, "--kind", kind, "--n-words", 100, "--threads", 1, *epochs)
     assert trained.code == 0, trained.err
     said = cli("annotate", model, picture, "-k", 1, "--explain", tmp_path / "heat", "--threads", 1)
     assert said.code == 0, said.err
     assert len(list((tmp_path / "heat").glob("*.png"))) == 1
     if kind == "nearest":
         return
-    from wsabie.models.explanations.score_contributions import compute_contributions
+    from wsabie.models.explanations import compute_contributions
     from wsabie.models.loader import load
 
     annotator = load(model)
@@ -232,8 +232,8 @@ def test_explanations_add_up_or_are_seen_by_covering(cli: Cli, pictures: Path, t
 @pytest.mark.parametrize("kind", ["linear-warp", "pamir", "full-rank", "vse-ens", "opt-auc", "one-vs-rest"])
 def test_every_kind_can_be_tuned(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
     pytest.importorskip("optuna")
-    short = () if kind == "one-vs-rest" else ("--fix", "epochs=2")
-    short += ("--fix", "dim=[4, 8]") if kind == "full-rank" else ()
+    short = () if kind == "one-vs-rest" else ("--set", "epochs=2")
+    short += ("--set", "dim=[4, 8]") if kind == "full-rank" else ()
     words = ("tune", rows, "--out", tmp_path / "out", "--kind", kind, "--threads", 1, *short)
     said = cli(*words, "--trials", 2, "--json")
     assert said.code == 0, said.err

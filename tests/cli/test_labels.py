@@ -44,11 +44,11 @@ def test_match_lists_what_is_missing_and_its_table_can_be_corrected(labels: Path
     assert ran.json["missing"] == ["toaster"]
     assert "nothing is known of 1 of 7 labels, such as 'toaster'" in ran.err
     lines = table.read_text().splitlines()
-    assert lines[0] == "label\tid\thow\tname\tgloss"
+    assert lines[0] == "label\tid\tmethod\tname\tgloss"
     assert lines[6].startswith("dolphin\tn02581957\tname\tdolphinfish\tlarge slender")
     table.write_text(table.read_text().replace("n02581957", "n02068974").replace("toaster\t", "toaster\t-"))
     ran = cli("labels", "match", "--knowledge", CUT, "--labels", labels, "--table", table, "--json")
-    assert (ran.json["meant"]["dolphin"], ran.json["counts"], ran.err) == ("n02068974", {"table": 7}, "")
+    assert (ran.json["concepts"]["dolphin"], ran.json["counts"], ran.err) == ("n02068974", {"table": 7}, "")
     table.write_text("dolphin\tn02\n")
     assert (
         "'n02', which is no known concept"
@@ -64,7 +64,8 @@ def test_pairs_are_those_that_a_relation_joins(labels: Path, tmp_path: Path, cli
     assert f"{len(pairs)} pairs of labels by has-part" in ran.err
     out, wrong = tmp_path / "pairs.tsv", tmp_path / "wrong.tsv"
     wrong.write_text("# a taxi has none\nn02974003\tn02930766\tcar wheel\tcab\n")
-    less = cli("labels", "pairs", "has-part", *known, "--inherit", "--without", wrong, "--out", out, "--json").json
+    without = ("--inherit", "--exclude-pairs", wrong)
+    less = cli("labels", "pairs", "has-part", *known, *without, "--out", out, "--json").json
     assert sorted(map(tuple, less["pairs"])) == sorted(set(pairs) - {("taxi", "car wheel")})
     assert less["left_out"] == 1
     assert len(out.read_text().splitlines()) == len(pairs)  # a header, and one less
@@ -72,16 +73,16 @@ def test_pairs_are_those_that_a_relation_joins(labels: Path, tmp_path: Path, cli
         cli("labels", "pairs", "has-part", *known, "--inherit", "--out", out).code == 0
     )  # its own may be written over
     every = tmp_path / "every.tsv"
-    found = cli("labels", "match", *known, "--json").json["meant"]
+    found = cli("labels", "match", *known, "--json").json["concepts"]
     ids = [one for one in found.values() if one]
     every.write_text("".join(f"{one}\t{other}\n" for one in ids for other in ids))
     for arguments, told in (
         (("has-part", *known), "joins no two labels"),
         (("married-to", *known), "nothing is known of a relation 'married-to'"),
         ((*known,), "which relation?"),
-        (("has-part", *known, "--without", labels), "has no two columns"),
-        (("has-part", *known, "--inherit", "--without", every), "leaves out all pairs of labels by has-part"),
-        (("has-part", *known, "--levels", "2"), "--levels"),
+        (("has-part", *known, "--exclude-pairs", labels), "has no two columns"),
+        (("has-part", *known, "--inherit", "--exclude-pairs", every), "leaves out all pairs of labels by has-part"),
+        (("has-part", *known, "--max-depth", "2"), "--max-depth"),
     ):
         lost = cli("labels", "pairs", *arguments)
         assert (lost.code, lost.out) == (1, "")
@@ -98,7 +99,7 @@ def test_the_table_of_the_sample_says_what_its_labels_mean(tmp_path: Path, cli: 
     with out.open(newline="") as file:
         found = {row["label"]: row["name"] for row in csv.DictReader(file, delimiter="\t")}
     assert found == {"mouse": "mouse", "love": "", "seal": "seal", "lovebird": "lovebird"}
-    assert ran.json["meant"]["mouse"] == "n02330245"
+    assert ran.json["concepts"]["mouse"] == "n02330245"
 
 
 def test_under_shows_kinds_and_parts(labels: Path, cli: Cli) -> None:
@@ -108,7 +109,7 @@ def test_under_shows_kinds_and_parts(labels: Path, cli: Cli) -> None:
     parts = [(one["label"], one["of"]) for one in said["parts"]]
     assert parts == [("airbrake", "n03791235"), ("car wheel", "n03791235")]
     assert "part of motor vehicle" in cli(*words).out
-    assert cli(*words, "--levels", 1, "--json").json["kinds"] == []
+    assert cli(*words, "--max-depth", 1, "--json").json["kinds"] == []
     assert "no label" in cli("labels", "under", "city", "--knowledge", CUT, "--labels", labels).err
 
 
@@ -124,7 +125,7 @@ def test_within_gives_the_label_sets_of_devise(tmp_path: Path, cli: Cli) -> None
     assert ("taxi\ttaxi" in ran.out.splitlines(), ran.err) == (True, "4 concepts at most 2 hops from 1 label\n")
     assert cli("labels", "within", "2", *words, "--out", out).code == 0
     again = cli("labels", "match", "--knowledge", kinds, "--labels", out, "--json").json
-    assert sorted(again["meant"]) == ["car", "hearse", "taxi", "vehicle"]
+    assert sorted(again["concepts"]) == ["car", "hearse", "taxi", "vehicle"]
     parts = tmp_path / "parts.tsv"
     parts.write_text("wheel\tTaxi\n")
     for arguments, told in (
@@ -132,7 +133,7 @@ def test_within_gives_the_label_sets_of_devise(tmp_path: Path, cli: Cli) -> None
         (("1000", *words), "from 0 to 99"),
         (words, "which number of hops?"),
         (("2", "--labels", seeds, "--pairs", f"part-of={parts}"), "no is-a pair is known"),
-        (("2", *words, "--levels", "2"), "--levels"),
+        (("2", *words, "--max-depth", "2"), "--max-depth"),
     ):
         lost = cli("labels", "within", *arguments)
         assert (lost.code, lost.out) == (1, ""), lost.err
@@ -186,9 +187,9 @@ def test_what_does_not_fit_is_one_sentence(labels: Path, tmp_path: Path, cli: Cl
         (("labels", "about", "--knowledge", CUT), "which name?"),
         (("labels", "under", "car", "--knowledge", CUT), "--labels names a file"),
         (("labels", "match", "car", "--knowledge", CUT, "--labels", labels), "leave 'car' out"),
-        (("labels", "about", "car", "--knowledge", CUT, "--levels", 2), "--levels says"),
+        (("labels", "about", "car", "--knowledge", CUT, "--max-depth", 2), "--max-depth says"),
         (("labels", "match", "--knowledge", CUT, "--labels", labels, "--out", labels), "would be lost"),
-        (("pairs", "from-wordnet", CUT, "--out", out, "--least", 3), "--least says"),
+        (("pairs", "from-wordnet", CUT, "--out", out, "--min-listeners", 3), "--min-listeners says"),
         (("pairs", "from-wordnet", CUT, "--out", out, "--inherit"), "--inherit says"),
         (("pairs", "from-listeners", labels, "--out", out, "--relation", "is-a"), "--relation says"),
         (("pairs", "from-wordnet", CUT, "--out", out, "--labels", labels, "--relation", "member-of"), "states no pair"),

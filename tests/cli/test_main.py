@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import wsabie
-from wsabie.cli.terminal.error_messages import explain_error
+from wsabie.cli.errors import explain_error
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0" / "estimator"
 COMMANDS = ("train", "evaluate", "annotate", "neighbours", "compare", "features", "split", "demo", "info")
@@ -149,16 +149,16 @@ def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
     ("command", "words", "said"),
     [
         (
-            "data.features.run_features",
+            "data.features._extract_features",
             ("features", "images", "x", "--out", "y"),
             "the same command again goes on from it",
         ),
         (
-            "data.kernel_pca.run_kernel_pca",
+            "data.features._write_map_rows",
             ("features", "kpca", "x", "--out", "y"),
             "unfinished work of this command is not kept",
         ),
-        ("workflows.compare.run_compare", ("compare", "x"), "unfinished work of this command is not kept"),
+        ("models.compare._compare_rows", ("compare", "x"), "unfinished work of this command is not kept"),
     ],
 )
 def test_ctrl_c_says_what_is_left_of_the_work(
@@ -258,7 +258,7 @@ def test_an_error_of_a_file_names_the_file(cli: Callable[..., Any], monkeypatch:
     def fails(*args: Any) -> None:
         raise OSError(28, "No space left on device", "some file")
 
-    monkeypatch.setattr("wsabie.cli.models.model_queries.run_info", fails)
+    monkeypatch.setattr("wsabie.cli.models.info._show_model", fails)
     ran = cli("info", "m")
     assert (ran.code, ran.err) == (
         1,

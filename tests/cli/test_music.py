@@ -41,7 +41,7 @@ def clips(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_clips_with_tags_train_a_model(cli: Cli, clips: Path, tmp_path: Path) -> None:
     rejects = tmp_path / "rejects.jsonl"
-    words = ("--model", tmp_path / "m", "--dim", 16, "--epochs", 20, "--describe", "mfcc", "--rejects", rejects)
+    words = ("--model", tmp_path / "m", "--dim", 16, "--epochs", 20, "--features", "mfcc", "--rejects", rejects)
     trained = cli("train", clips, *words)
     assert trained.code == 0, trained.err
     assert "empty-0-29.mp3" in rejects.read_text()
@@ -69,7 +69,7 @@ def test_spoken_digits_as_they_were_published(cli: Cli, data_dir: Path, tmp_path
         for name in (f"{digit}_theo_{take}.wav" for digit in range(3) for take in takes):
             shutil.copy(data_dir / "fsdd" / "recordings" / name, folder)
     model = tmp_path / "m"
-    trained = cli("train", tmp_path / "train", "--model", model, "--dim", 8, "--epochs", 20, "--describe", "mfcc")
+    trained = cli("train", tmp_path / "train", "--model", model, "--dim", 8, "--epochs", 20, "--features", "mfcc")
     assert trained.code == 0, trained.err
     judged = cli("evaluate", model, tmp_path / "test", "--json")
     assert judged.json["metrics"]["p@1"] > 0.6  # chance is a third

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from wsabie.cli.terminal import output
-from wsabie.cli.terminal.output import TerminalProgress, _format_pace, print_error, print_note, show_table
+from wsabie.cli import output
+from wsabie.cli.output import TerminalProgress, _format_pace, print_error, print_note, show_table
 
 
 def last_line(shown: str) -> str:

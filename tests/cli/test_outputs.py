@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wsabie.cli.inputs.command_inputs import collect_rejects
+from wsabie.cli.inputs import collect_rejects
 from wsabie.models.wsabie.estimator import Wsabie
 
 Cli = Callable[..., Any]
@@ -165,7 +165,7 @@ def test_pictures_that_are_all_damaged_are_listed(cli: Cli, photos: Path, tmp_pa
 
 def test_pictures_that_are_skipped_are_counted_once(cli: Cli, photos: Path, tmp_path: Path) -> None:
     (photos / "000.webp").write_bytes(b"RIFF nonsense")
-    words = ("images", photos, "--out", tmp_path / "f", "--terms", 20, "--size", 32, "--threads", 1, "--json")
+    words = ("images", photos, "--out", tmp_path / "f", "--n-words", 20, "--size", 32, "--threads", 1, "--json")
     assert cli("features", *words).json["skipped"] == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from wsabie.cli.inputs.parameter_file import read_parameters
+from wsabie.cli.estimator_options import read_parameters
 from wsabie.core.errors import InputError
 
 

@@ -13,9 +13,9 @@ from wsabie.cli.main import run
 from wsabie.core.errors import InputError
 from wsabie.io.recognition import open_source
 from wsabie.models.object_parts.object_parts import ObjectParts
-from wsabie.workflows.object_parts.part_detection import find_parts
+from wsabie.workflows.object_parts import find_parts
 
-QUICK = ("--terms", 60, "--size", 96, "--dim", 16, "--threads", 1, "--epochs", 10)
+QUICK = ("--n-words", 60, "--size", 96, "--dim", 16, "--threads", 1, "--epochs", 10)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def model(cars: Path, relations: Path, tmp_path_factory: pytest.TempPathFactory)
     """Of whole cars and boxes in them."""
     folder = tmp_path_factory.mktemp("models") / "parts"
     words = ["wsabie", "train", cars / "trainingset", "--kind", "parts", "--relations", relations, "--items", "boxes"]
-    words += ["--whole", "car", "--model", folder, *QUICK]
+    words += ["--image-label", "car", "--model", folder, *QUICK]
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
         patch.setattr("sys.argv", [*map(str, words)])
         run()
@@ -77,11 +77,24 @@ def test_of_a_known_object_only_the_part_is_asked_for(
     assert {one["object"] for one in given} == {"car"}
     told = {line.split("\t")[1] for line in relations.read_text().splitlines()}
     among = cli(
-        "parts", model, picture, "--part", picture, "--object", "car", "--among", relations, "-k", "9", "--json"
+        "parts",
+        model,
+        picture,
+        "--part",
+        picture,
+        "--object",
+        "car",
+        "--candidate-pairs",
+        relations,
+        "-k",
+        "9",
+        "--json",
     )
     assert {one["part"] for one in among.json["results"]} == told
     assert {one["where"] for one in among.json["results"]} == {str(picture)}
-    every = cli("parts", model, picture, "--part", picture, "--among", relations, "-k", "9", "--json").json["results"]
+    every = cli("parts", model, picture, "--part", picture, "--candidate-pairs", relations, "-k", "9", "--json").json[
+        "results"
+    ]
     assert {(one["object"], one["part"]) for one in every} == {("car", part) for part in told}
 
 
@@ -103,7 +116,7 @@ def test_pictures_without_labels_are_searched(cli: Any, model: Path, cars: Path)
     found = cli("search", model, "car", "--in", cars / "testset" / "JPEGImages", "-k", "3", "--json").json
     groups = found["groups"]
     assert groups[0]["labels"] == ["car"]
-    assert len(groups[0]["found"]) == 3
+    assert len(groups[0]["matches"]) == 3
     assert {group["labels"][0] for group in groups[1:]} <= {"wheel", "hood", "front_bumper", "back_bumper",
                                                             "front_glass", "left_mirror", "right_mirror"}  # fmt: skip
 
@@ -123,12 +136,12 @@ def test_what_cannot_be_asked_is_told_in_a_sentence(
         ((model, picture, "--region", "20,20,40,7"), "shows 40 x 7 pixels of"),
         ((model, picture, "--region", "50%,50%,0.5%,9%"), "give one of 8 or more a side"),
         (
-            (model, picture, "--region", boxes[0][1], "--among", strange),
+            (model, picture, "--region", boxes[0][1], "--candidate-pairs", strange),
             f"{strange}: there is no label 'whel'; did you",
         ),
         ((model, picture, "--region", "5000,5000,9,9"), "outside the picture"),
-        ((model, picture, "--among", relations), "leave --among out"),
-        ((model, picture, "--region", boxes[0][1], "--object", "hood", "--among", relations), "no pair of"),
+        ((model, picture, "--candidate-pairs", relations), "leave --candidate-pairs out"),
+        ((model, picture, "--region", boxes[0][1], "--object", "hood", "--candidate-pairs", relations), "no pair of"),
         ((model, picture, "--out", tmp_path / "a.jpg"), "a.jpg does not end so; give a name that ends in .png"),
         ((model, picture, "--part", relations), "parts.tsv"),
         ((plain, picture), "is no model of objects and parts"),
@@ -170,7 +183,7 @@ def test_lines_that_are_no_pairs_are_told(cli: Any, model: Path, marked: tuple[P
     picture, boxes = marked
     among = tmp_path / "among.tsv"
     among.write_text("car\twheel\nno pair\n")
-    ran = cli("parts", model, picture, "--region", boxes[0][1], "--among", among)
+    ran = cli("parts", model, picture, "--region", boxes[0][1], "--candidate-pairs", among)
     assert ran.code == 0
     assert f"1 line of {among} left out: {among}:2 for line without two or three columns" in ran.err
 
@@ -224,7 +237,7 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
         (("--kind", "parts", "--relations", "is-a=nowhere.tsv"), "nowhere.tsv"),
         (("--kind", "parts", "--relations", f" ={told}"), "relation is ' '; choose a name of one line, such as is-a"),
         (("--kind", "parts", "--config", number), "relations must be a list of pairs"),
-        (("--whole", "car"), "has no regions"),
+        (("--image-label", "car"), "has no regions"),
         (("--kind", "parts", "--relations", told, "--ensemble", "2"), "parts makes no ensembles"),
         (("--metric", "pairs"), "no epoch can be chosen by 'pairs'; choose MAP"),
         (("--metric", "p@1", "--hold-out", 0), "rows that are set aside"),

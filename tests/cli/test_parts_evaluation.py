@@ -16,14 +16,14 @@ import wsabie
 from wsabie.cli.main import run
 from wsabie.samples import get_sample_path
 from wsabie.vocabulary.label_quadruplets import Quadruplets, count_quadruplets
-from wsabie.workflows.object_parts import part_evaluation
+from wsabie.workflows import object_parts
 
 LABELS = ("face", "eye", "mouth", "tree", "leaf", "flower", "plant", "animal", "car", "wheel", "window", "house")
 RELATIONS = (
     ("face", "eye"), ("face", "mouth"), ("tree", "leaf"), ("plant", "flower"), ("plant", "leaf"), ("house", "window"),
     ("house", "roof"),
 )  # fmt: skip
-QUICK = ("--terms", 60, "--size", 48, "--dim", 16, "--threads", 1, "--epochs", 6)
+QUICK = ("--n-words", 60, "--size", 48, "--dim", 16, "--threads", 1, "--epochs", 6)
 
 
 def told(file: Path, *pairs: tuple[str, str]) -> Path:
@@ -112,7 +112,7 @@ def test_a_split_by_chance_loses_relations_that_this_one_keeps(cli: Any, rows: P
 
 def test_views_of_a_picture_are_one_picture(cli: Any, drawings: Path, tmp_path: Path) -> None:
     described = tmp_path / "rows.parquet"
-    words = "--terms", 20, "--size", 32, "--augment", 2, "--threads", 1
+    words = "--n-words", 20, "--size", 32, "--augment", 2, "--threads", 1
     assert cli("features", "images", drawings / "drawings.parquet", "--out", described, *words).code == 0
     relations = told(tmp_path / "parts.tsv", ("face", "eye"), ("tree", "leaf"), ("house", "window"))
     said = cli("split", described, "--relations", relations, "--out", tmp_path / "sides", "--json")
@@ -172,22 +172,24 @@ def test_figures_of_pairs_are_those_of_the_whole_table(cli: Any, model: Path, si
     said = cli("evaluate", model, test, "--quadruplets", 300, "--json").json
     found = said["quadruplets"]
     assert said["schema"] == 1
-    assert (found["drawn"], found["relations"], found["seed"], found["not_among"]) == (300, len(known), 0, 0)
+    assert (found["sampled"], found["relations"], found["seed"], found["non_candidates"]) == (300, len(known), 0, 0)
     pairs, triplet = found["tasks"]
     n = len(wsabie.load(model).model.vocabulary_)
     assert [pairs["task"], pairs["candidates"]] == ["pairs", n * (n - 1)]
     assert [triplet["task"], triplet["candidates"]] == ["triplet", n - 1]
     for alone in (False, True):
         hand = by_hand(model, test, [(a, b) for a, b in known], 300, alone=alone)
-        of_pairs, of_triplet = (one["alone"] if alone else one for one in (pairs, triplet))
+        of_pairs, of_triplet = (one["without_relations"] if alone else one for one in (pairs, triplet))
         assert of_pairs["metrics"]["rank"] == pytest.approx(hand["pairs"], rel=0.01)
         assert of_pairs["metrics"]["p@1"] == pytest.approx(hand["p@1"], abs=0.01)
         assert of_triplet["metrics"]["rank"] == pytest.approx(hand["triplet"], rel=0.01)
         assert of_triplet["metrics"]["MAP"] == pytest.approx(hand["MAP"], abs=0.01)
         for one in (of_pairs, of_triplet):
             assert all(low <= one["metrics"][name] <= high for name, (low, high) in one["intervals"].items())
-    assert pairs["metrics"] != pairs["alone"]["metrics"]
-    assert triplet["metrics"]["MAP"] > triplet["alone"]["metrics"]["MAP"]  # half of what belongs together is known
+    assert pairs["metrics"] != pairs["without_relations"]["metrics"]
+    assert (
+        triplet["metrics"]["MAP"] > triplet["without_relations"]["metrics"]["MAP"]
+    )  # half of what belongs together is known
     again = cli("evaluate", model, test, "--quadruplets", 300, "--seed", 1, "--json").json["quadruplets"]
     assert again["tasks"] != found["tasks"]
 
@@ -197,7 +199,7 @@ def test_relations_that_training_was_not_told_of_are_counted_apart(cli: Any, mod
     said = cli(*words, "--json")
     found = said.json["quadruplets"]["tasks"]
     assert [(one["task"], one["relations"]) for one in found] == [
-        (task, of) for of in ("all", "told", "not told") for task in ("pairs", "triplet")
+        (task, of) for of in ("all", "trained", "untrained") for task in ("pairs", "triplet")
     ]
     every, known, unseen = found[::2]
     assert every["quadruplets"] == known["quadruplets"] + unseen["quadruplets"] == 400
@@ -207,14 +209,16 @@ def test_relations_that_training_was_not_told_of_are_counted_apart(cli: Any, mod
     assert "2 pairs of" in said.err
     assert "does not know left out, such as house and window" in said.err
     shown = cli(*words)
-    assert shown.out.index("pairs p@1") < shown.out.index("pairs, told p@1") < shown.out.index("pairs, not told p@1")
+    assert (
+        shown.out.index("pairs p@1") < shown.out.index("pairs, trained p@1") < shown.out.index("pairs, untrained p@1")
+    )
     assert "pictures alone" in shown.out
     assert "intervals draw whole relations" in shown.err
 
 
 def test_pairs_are_ranked_among_given_ones(cli: Any, model: Path, sides: Path, tmp_path: Path) -> None:
     among = told(tmp_path / "among.tsv", ("face", "eye"), ("face", "mouth"), ("tree", "car"), ("car", "tree"))
-    words = "evaluate", model, sides / "test.parquet", "--among", among, "--quadruplets", 200
+    words = "evaluate", model, sides / "test.parquet", "--candidate-pairs", among, "--quadruplets", 200
     found = cli(*words, "--json").json["quadruplets"]
     pairs, triplet = found["tasks"]
     assert (pairs["candidates"], found["relations"]) == (4, 2)
@@ -235,19 +239,19 @@ def test_without_quadruplets_pictures_are_judged_alone(cli: Any, model: Path, si
     assert "pictures alone" not in shown.out
     found = cli("evaluate", model, trees, "--json").json
     assert found["metrics"]["MAP"] > 0
-    assert (found["quadruplets"]["drawn"], found["quadruplets"]["tasks"]) == (0, [])
+    assert (found["quadruplets"]["sampled"], found["quadruplets"]["tasks"]) == (0, [])
     assert "quadruplets" not in cli("evaluate", model, sides / "test.parquet", "--quadruplets", 0, "--json").json
 
 
 def test_of_too_many_labels_pairs_are_ranked_when_asked(
     cli: Any, model: Path, sides: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(part_evaluation, "_MAX_RANKED_PAIRS", 2000)
+    monkeypatch.setattr(object_parts, "_MAX_RANKED_PAIRS", 2000)
     said = cli("evaluate", model, sides / "test.parquet", "--json")
     assert "quadruplets" not in said.json
-    assert "are not ranked unasked: give --among FILE" in said.err
-    monkeypatch.setattr(part_evaluation, "_MAX_RANKED_PAIRS", 150 * len(wsabie.load(model).model.vocabulary_) ** 2)
-    assert cli("evaluate", model, sides / "test.parquet", "--json").json["quadruplets"]["drawn"] == 150
+    assert "are not ranked unasked: give --candidate-pairs FILE" in said.err
+    monkeypatch.setattr(object_parts, "_MAX_RANKED_PAIRS", 150 * len(wsabie.load(model).model.vocabulary_) ** 2)
+    assert cli("evaluate", model, sides / "test.parquet", "--json").json["quadruplets"]["sampled"] == 150
 
 
 def test_what_cannot_be_asked_of_pairs_is_told(
@@ -265,12 +269,12 @@ def test_what_cannot_be_asked_of_pairs_is_told(
         ((model, test, "--relations", strangers), "all 2 pairs of"),
         ((model, test, "--relations", empty), "holds no pairs"),
         ((model, test, "--relations", tmp_path / "none.tsv"), "none.tsv"),
-        ((model, test, "--among", strangers), "all 2 pairs of"),
-        ((model, test, "--among", others), "is among the given pairs of labels"),
+        ((model, test, "--candidate-pairs", strangers), "all 2 pairs of"),
+        ((model, test, "--candidate-pairs", others), "is among the given pairs of labels"),
         ((model, test, "--relations", parts, "--candidates", some), "--relations is about pairs of all labels"),
         ((plain, rows, "--relations", parts, "--allow-overlap"), "is no model of objects and parts, which --relations"),
         ((plain, rows, "--quadruplets", 5), "leave --quadruplets out"),
-        ((space, lists / "lists.toml", "--among", parts), "leave --among out"),
+        ((space, lists / "lists.toml", "--candidate-pairs", parts), "leave --candidate-pairs out"),
     ):
         lost = cli("evaluate", *arguments)
         assert (lost.code, lost.out) == (1, "")
@@ -287,10 +291,10 @@ def test_what_cannot_be_asked_of_pairs_is_told(
 def test_whole_pictures_are_read_as_in_training(cli: Any, cars: Path, tmp_path: Path) -> None:
     relations = told(tmp_path / "parts.tsv", ("car", "wheel"), ("car", "hood"), ("car", "front_bumper"))
     out = tmp_path / "model"
-    words = "--items", "boxes", "--whole", "car", "--kind", "parts", "--relations", relations, *QUICK
+    words = "--items", "boxes", "--image-label", "car", "--kind", "parts", "--relations", relations, *QUICK
     assert cli("train", cars / "trainingset", "--model", out, *words).code == 0
     facts = cli("info", out, "--json").json
-    assert (facts["items"], facts["whole"]) == ("boxes", "car")
+    assert (facts["items"], facts["image_label"]) == ("boxes", "car")
     said = cli("evaluate", out, cars / "testset", "--json").json
     regions = len(wsabie.open_source(cars / "testset"))
     assert said["rows"] + said["rows_without_positives"] == regions + 10
@@ -326,7 +330,7 @@ def test_pascal_voc_is_learned_and_judged_as_coco_is(cli: Any, cars: Path, tmp_p
     train, test = (as_voc(cars / side, tmp_path / side) for side in ("trainingset", "testset"))
     relations = told(tmp_path / "parts.tsv", ("car", "wheel"), ("car", "hood"), ("car", "front_bumper"))
     out = tmp_path / "model"
-    words = "--items", "boxes", "--whole", "car", "--kind", "parts", "--relations", relations, *QUICK
+    words = "--items", "boxes", "--image-label", "car", "--kind", "parts", "--relations", relations, *QUICK
     ran = cli("train", train, "--model", out, *words)
     assert ran.code == 0, ran.err
     said, same = (cli("evaluate", out, data, "--json").json for data in (test, cars / "testset"))

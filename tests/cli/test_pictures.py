@@ -117,7 +117,7 @@ def test_neighbours_and_a_slip_of_the_pen(cli: Cli, model: Path) -> None:
 
 def test_features_are_a_source_again(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
-    said = cli("features", "images", pictures, "--out", out, "--terms", 64, "--size", 64, "--threads", 1, "--json")
+    said = cli("features", "images", pictures, "--out", out, "--n-words", 64, "--size", 64, "--threads", 1, "--json")
     assert said.code == 0
     assert said.json["rows"] == 120
     assert pq.read_metadata(out).num_rows == 120
@@ -136,7 +136,7 @@ def test_features_are_a_source_again(cli: Cli, pictures: Path, tmp_path: Path) -
 
 def test_drop_near_lists_what_left(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
-    cli("features", "images", pictures, "--out", out, "--terms", 64, "--size", 64, "--threads", 1)
+    cli("features", "images", pictures, "--out", out, "--n-words", 64, "--size", 64, "--threads", 1)
     said = cli("split", out, "--out", tmp_path / "parts", "--by", "row", "--drop-near", 0.2, "--json")
     assert said.code == 0
     left = len((tmp_path / "parts" / "dropped.jsonl").read_text().splitlines())
@@ -160,7 +160,7 @@ def test_explain_skips_what_cannot_be_read_and_numbers_all_maps(
 def test_only_centred_views_are_held_out(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     """Other views of a picture that is trained on would be judged as if they were new."""
     rows = tmp_path / "rows.parquet"
-    assert cli("features", "images", pictures, "--out", rows, "--terms", 20, "--size", 32, "--augment", 2).code == 0
+    assert cli("features", "images", pictures, "--out", rows, "--n-words", 20, "--size", 32, "--augment", 2).code == 0
     for by in ("row", "auto"):
         out = tmp_path / by
         assert cli("split", rows, "--out", out, "--by", by, "--valid", 0.2, "--test", 0.2).code == 0
@@ -174,24 +174,24 @@ def test_only_centred_views_are_held_out(cli: Cli, pictures: Path, tmp_path: Pat
 def test_a_dictionary_of_other_options_is_not_taken(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
     asked = ("features", "images", pictures, "--out", out, "--size", 32)
-    assert cli(*asked, "--terms", 20).code == 0
-    assert cli(*asked, "--terms", 20).code == 0
-    refused = cli(*asked, "--terms", 30)
+    assert cli(*asked, "--n-words", 20).code == 0
+    assert cli(*asked, "--n-words", 20).code == 0
+    refused = cli(*asked, "--n-words", 30)
     assert refused.code == 1
-    assert "was made with n_terms 20 and not 30" in refused.err
+    assert "was made with n_words 20 and not 30" in refused.err
     given = ("features", "images", pictures, "--out", tmp_path / "more.parquet", "--dictionary", f"{out}.dictionary")
-    refused = cli(*given, "--terms", 30)
+    refused = cli(*given, "--n-words", 30)
     assert refused.code == 1
-    assert "was made with n_terms 20 and not 30; leave these options out" in refused.err
+    assert "was made with n_words 20 and not 30; leave these options out" in refused.err
     assert cli(*given).code == 0
-    assert cli(*given, "--terms", 20, "--size", 32).code == 0
+    assert cli(*given, "--n-words", 20, "--size", 32).code == 0
 
 
 def test_rows_of_another_dictionary_do_not_mix(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     """Equal widths, other meanings: nothing in the numbers would show it."""
     ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
     for out, seed in ((ours, 0), (theirs, 1)):
-        described = cli("features", "images", pictures, "--out", out, "--size", 32, "--terms", 20, "--seed", seed)
+        described = cli("features", "images", pictures, "--out", out, "--size", 32, "--n-words", 20, "--seed", seed)
         assert described.code == 0
     model = tmp_path / "model"
     assert cli("train", ours, "--model", model, "--epochs", 1, "--dim", 4).code == 0
@@ -213,7 +213,7 @@ def test_rows_of_another_dictionary_do_not_mix(cli: Cli, pictures: Path, tmp_pat
 def test_compare_shows_held_out_pictures_in_its_report(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     said = cli(
-        "compare", pictures, "--models", "wsabie,popularity", "--terms", 60, "--size", 64, "--threads", 1,
+        "compare", pictures, "--models", "wsabie,popularity", "--n-words", 60, "--size", 64, "--threads", 1,
         "--report", report, "--json",
     )  # fmt: skip
     assert said.code == 0
@@ -246,7 +246,7 @@ def test_the_dictionary_within_a_model_describes_pictures_for_it(
 ) -> None:
     theirs, ours = tmp_path / "theirs.parquet", tmp_path / "ours.parquet"
     describe = ("features", "images", pictures, "--threads", 1)
-    assert cli(*describe, "--out", theirs, "--terms", 20, "--size", 32).code == 0
+    assert cli(*describe, "--out", theirs, "--n-words", 20, "--size", 32).code == 0
     refused = cli("annotate", model, theirs)
     assert refused.code == 1
     advice = f"wsabie features images FOLDER --dictionary {model} --out FILE"
@@ -255,7 +255,7 @@ def test_the_dictionary_within_a_model_describes_pictures_for_it(
     assert cli(*words).code == 0
     said, directly = (cli("annotate", model, source, "--json").json["results"] for source in (ours, pictures))
     assert [one["labels"] for one in said] == [one["labels"] for one in directly]
-    assert cli(*describe, "--out", ours, "--dictionary", model, "--terms", 20).code == 1
+    assert cli(*describe, "--out", ours, "--dictionary", model, "--n-words", 20).code == 1
 
 
 def test_a_dictionary_that_is_not_there_or_none_is_refused(cli: Cli, pictures: Path, tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_dictionary_that_is_not_there_or_none_is_refused(cli: Cli, pictures: P
     refused = cli(*describe, "--dictionary", tmp_path / "slip")
     assert f"there is no dictionary at {tmp_path / 'slip'}; give a folder that" in refused.err
     assert not (tmp_path / "slip").exists()
-    assert cli(*describe, "--terms", 20, "--size", 32).code == 0
+    assert cli(*describe, "--n-words", 20, "--size", 32).code == 0
     assert cli("train", out, "--model", tmp_path / "m", "--epochs", 1).code == 0
     refused = cli(*describe, "--dictionary", tmp_path / "m")
     assert refused.code == 1
@@ -285,7 +285,7 @@ def test_training_pictures_are_known_before_they_are_described(
 
 def test_any_seed_learns_a_dictionary(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
-    asked = ("features", "images", pictures, "--out", out, "--terms", 20, "--size", 32, "--augment", 1)
+    asked = ("features", "images", pictures, "--out", out, "--n-words", 20, "--size", 32, "--augment", 1)
     assert cli(*asked, "--threads", 1, "--seed", 2**63 - 1).code == 0
 
 
@@ -306,7 +306,7 @@ def test_tags_of_photo_programs_beside_and_inside_pictures_train(cli: Cli, pictu
                 sidecar.rename(photo.with_suffix(".xmp"))
     (folder / "000.webp.xmp").write_text("<x:xmpmeta")
     trained = cli(
-        "train", folder, "--model", tmp_path / "m", "--terms", 100, "--size", 64, "--dim", 16, "--epochs", 20,
+        "train", folder, "--model", tmp_path / "m", "--n-words", 100, "--size", 64, "--dim", 16, "--epochs", 20,
         "--hold-out", 0, "--threads", 1, "--json", "--rejects", rejects,
     )  # fmt: skip
     assert trained.code == 0, trained.err
@@ -336,7 +336,7 @@ def test_training_and_annotation_name_a_broken_picture_alike(cli: Cli, pictures:
         lines = (tmp_path / "rejects.jsonl").read_text().splitlines()
         return sorted(map(json.loads, lines), key=lambda one: str(one["where"]))
 
-    small = "--terms", 20, "--size", 48, "--dim", 4, "--epochs", 1, "--hold-out", 0
+    small = "--n-words", 20, "--size", 48, "--dim", 4, "--epochs", 1, "--hold-out", 0
     told = listed("train", folder, "--model", tmp_path / "m", *small)
     assert [(one["where"], one["reason"]) for one in told] == [
         ("a.webp", "truncated picture"),

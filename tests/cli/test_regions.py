@@ -12,9 +12,9 @@ from PIL import Image
 import wsabie
 from wsabie.cli.main import run
 from wsabie.io.recognition import open_source
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 
-QUICK = ("--terms", 60, "--size", 96, "--dim", 16, "--threads", 1)
+QUICK = ("--n-words", 60, "--size", 96, "--dim", 16, "--threads", 1)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_whole_pictures_with_the_labels_of_their_regions(cli: Any, cars: Path, r
     names = sorted(file.name for file in (cars / "testset" / "JPEGImages").iterdir())
     assert sorted(one["id"] for one in cli("annotate", model, cars / "testset", "--json").json["results"]) == names
     label = next(iter(wsabie.load(model).model.vocabulary_))
-    found = cli("search", model, label, "--in", cars / "testset", "-k", 3, "--json").json["groups"][0]["found"]
+    found = cli("search", model, label, "--in", cars / "testset", "-k", 3, "--json").json["groups"][0]["matches"]
     assert {one["id"] for one in found} <= set(names)
     said = cli("train", rows, "--model", tmp_path / "rows", "--items", "boxes")
     assert (said.code, "is no collection of these" in said.err) == (1, True)

@@ -130,10 +130,13 @@ def test_too_few_rows_to_hold_out(cli: Cli, tmp_path: Path) -> None:
         (("train", "{rows}", "--model", "{tmp}/m", "--log", "{tmp}/empty"), "it is a folder"),
         (("compare", "{rows}", "--report", "{rows}/r.html"), "cannot write"),
         (("features", "images", "{rows}", "--out", "{tmp}/f", "--dictionary", "{tmp}/d"), "there is no dictionary at"),
-        (("train", "{rows}", "--model", "{tmp}/m", "--terms", "9"), "rows.txt holds rows of features; leave --terms"),
+        (
+            ("train", "{rows}", "--model", "{tmp}/m", "--n-words", "9"),
+            "rows.txt holds rows of features; leave --n-words",
+        ),
         (("train", "{rows}", "--model", "{tmp}/m", "--size", "99"), "leave --size out"),
         (("train", "{rows}", "--model", "{tmp}/m", "--augment", "1"), "leave --augment out"),
-        (("compare", "{rows}", "--terms", "9"), "leave --terms out"),
+        (("compare", "{rows}", "--n-words", "9"), "leave --n-words out"),
         (("compare", "{rows}", "--size", "99"), "leave --size out"),
     ],
 )

@@ -62,7 +62,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Given:
     (folder / "parts.tsv").write_text(PARTS)
     (folder / "words.vec").write_text(VECTORS)
     model = folder / "model"
-    trained(folder / "english.parquet", "--model", model, "--hold-out", 0, "--terms", 200, "--size", 96,
+    trained(folder / "english.parquet", "--model", model, "--hold-out", 0, "--n-words", 200, "--size", 96,
             "--dim", 32, "--epochs", 60, "--threads", 1)  # fmt: skip
     assert (model / "config.json").exists(), "training failed"
     known = "--knowledge", folder / "kinds.tsv", "--pairs", f"part-of={folder / 'parts.tsv'}"
@@ -77,16 +77,16 @@ def test_a_word_above_labels_finds_all_of_them_and_then_their_parts(cli: Cli, gi
     ran = search(cli, given, "wheeled vehicle", *given.known, "-k", 6, "--json")
     assert ran.code == 0, ran.err
     said = ran.json
-    assert (said["how"], said["concept"]) == ("kinds", "wheeled vehicle")
+    assert (said["match_kind"], said["concept"]) == ("kinds", "wheeled vehicle")
     assert set(said["labels"]) == {"car", "bus", "bicycle", "taxi"}
     own, part = said["groups"]
-    assert sum(one["labelled"] for one in own["found"]) >= 4
-    assert {one["label"] for one in own["found"]} <= set(said["labels"])
+    assert sum(one["labelled"] for one in own["matches"]) >= 4
+    assert {one["label"] for one in own["matches"]} <= set(said["labels"])
     assert (part["labels"], part["why"], part["score"]) == (["wheel"], "kinds: part of wheeled vehicle", 1.0)
-    assert part["found"][0]["labelled"]
-    scores = [one["score"] for one in own["found"]]
+    assert part["matches"][0]["labelled"]
+    scores = [one["score"] for one in own["matches"]]
     assert scores == sorted(scores, reverse=True)
-    ids = [one["id"] for group in said["groups"] for one in group["found"]]
+    ids = [one["id"] for group in said["groups"] for one in group["matches"]]
     assert len(ids) == len(set(ids)) == 12
 
 
@@ -95,9 +95,9 @@ def test_other_languages_find_the_same_pictures(cli: Cli, given: Given) -> None:
     english = search(cli, given, "guitar", "--json", "-k", 3).json
     for query in ("Gitarre", "guitare"):
         said = search(cli, given, query, "--json", "-k", 3).json
-        assert (said["how"], said["labels"]) == ("same things", ["guitar"])
-        assert said["groups"][0]["found"] == english["groups"][0]["found"]
-    assert english["groups"][0]["found"][0]["id"] == "emoji-1f3b8"
+        assert (said["match_kind"], said["labels"]) == ("same things", ["guitar"])
+        assert said["groups"][0]["matches"] == english["groups"][0]["matches"]
+    assert english["groups"][0]["matches"][0]["id"] == "emoji-1f3b8"
     shown = search(cli, given, "Gitarre", *given.known)
     assert "'Gitarre' names the same things of the collection as 'guitar' (cosine 1.00)" in shown.out
     assert "emoji-1f3b8\t*guitar " in shown.out
@@ -109,7 +109,7 @@ def test_other_languages_find_the_same_pictures(cli: Cli, given: Given) -> None:
 
 def test_a_word_vector_is_the_last_resort(cli: Cli, given: Given) -> None:
     ran = search(cli, given, "kart", "--vectors", given.folder / "words.vec", "--json")
-    assert (ran.json["how"], ran.json["labels"]) == ("word vector", ["bus"])
+    assert (ran.json["match_kind"], ran.json["labels"]) == ("word vector", ["bus"])
     lost = search(cli, given, "viollin")
     assert (lost.code, lost.err.count("\n")) == (1, 1)
     assert "there is no label 'viollin'; did you mean 'violin'" in lost.err
@@ -122,22 +122,22 @@ def test_a_trained_relation_finds_parts(cli: Cli, given: Given) -> None:
         '[relations.parts]\nquery = "whole"\ntarget = "part"\npairs = "wholes.tsv"\n\n[space]\ndim = 8\n'
     )
     trained(folder / "wholes.toml", "--model", folder / "space", "--hold-out", 0, "--threads", 1, "--epochs", 50)
-    ran = search(cli, given, "car", "--trained", folder / "space", "--related", 1, "--json")
+    ran = search(cli, given, "car", "--related-model", folder / "space", "--max-related", 1, "--json")
     assert ran.code == 0, ran.err
     _, part = ran.json["groups"]
     assert part["labels"] == ["wheel"]
     assert part["why"].startswith("parts: car (trained, ")
-    ran = search(cli, given, "car", "--trained", folder / "space", "--relation", "wholes")
+    ran = search(cli, given, "car", "--related-model", folder / "space", "--relation", "wholes")
     assert "no relation 'wholes'; it has parts" in ran.err
     ran = cli("search", folder / "space", "car", "--in", given.collection)
-    assert "search takes a model of labels, and a space as --trained" in ran.err
+    assert "search takes a model of labels, a space is a --related-model" in ran.err
 
 
 def test_a_single_picture_needs_no_label(cli: Cli, given: Given, tmp_path: Path) -> None:
     (tmp_path / "one.webp").write_bytes(pq.read_table(given.collection)["image"][0].as_py())
     ran = cli("search", given.model, "wheel", "--in", tmp_path / "one.webp", "--threads", 1, "--json")
     assert ran.code == 0, ran.err
-    assert [one["id"] for group in ran.json["groups"] for one in group["found"]] == ["one.webp"]
+    assert [one["id"] for group in ran.json["groups"] for one in group["matches"]] == ["one.webp"]
 
 
 def test_pages_and_sheets(cli: Cli, given: Given, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_terminal_page_and_json_name_pictures_by_the_same_files(cli: Cli, given:
     (folder / "metadata.csv").write_text("\n".join(lines))
     asked = "search", given.model, "guitar", "--in", folder, "-k", 3, "--threads", 1
     shown = cli(*asked, "--out", page).out.splitlines()[1:]
-    found = cli(*asked, "--json").json["groups"][0]["found"]
+    found = cli(*asked, "--json").json["groups"][0]["matches"]
     assert [one["file"] for one in found] == [line.split("\t")[0] for line in shown]
     assert [one["file"] for one in found] == [str(folder / one["id"]) for one in found]
     html = page.read_text()
@@ -186,23 +186,23 @@ def test_terminal_page_and_json_name_pictures_by_the_same_files(cli: Cli, given:
 
 def test_points_are_kept_for_the_next_search(cli: Cli, given: Given, tmp_path: Path) -> None:
     points = tmp_path / "points"
-    first = search(cli, given, "guitar", "--points", points, "--json")
+    first = search(cli, given, "guitar", "--embeddings", points, "--json")
     assert "describing" in first.err
-    again = search(cli, given, "guitar", "--points", points, "--json")
+    again = search(cli, given, "guitar", "--embeddings", points, "--json")
     assert "describing" not in again.err
     assert first.out == again.out == search(cli, given, "guitar", "--json").out
-    other = cli("search", given.model, "guitar", "--in", given.folder / "english.parquet", "--points", points)
+    other = cli("search", given.model, "guitar", "--in", given.folder / "english.parquet", "--embeddings", points)
     assert "points of another model or collection; they are made anew" in other.err
     assert "describing" in other.err
-    taken = search(cli, given, "guitar", "--points", given.model)
+    taken = search(cli, given, "guitar", "--embeddings", given.model)
     assert taken.code == 1
-    assert "'annotator' where 'points' is needed; give the folder that `wsabie search --points` wrote" in taken.err
+    assert "'annotator' where 'points' is needed; give the folder that `wsabie search --embeddings` wrote" in taken.err
     (foreign := tmp_path / "foreign").mkdir()
     (foreign / "mine.txt").write_text("mine")
-    told = search(cli, given, "guitar", "--points", foreign).err
+    told = search(cli, given, "guitar", "--embeddings", foreign).err
     assert told.endswith("foreign is a folder that holds other files; choose an empty or new folder\n")
     (points / "config.json").write_bytes((points / "config.json").read_bytes()[:-3])
-    assert "restore the folder from a copy or make it again" in search(cli, given, "guitar", "--points", points).err
+    assert "restore the folder from a copy or make it again" in search(cli, given, "guitar", "--embeddings", points).err
     assert search(cli, given, "guitar").code == 0, "the model was lost"
 
 
@@ -213,7 +213,9 @@ def test_points_are_not_kept_of_what_would_not_be_known_again(
     monkeypatch.setattr("wsabie.io.fingerprints.compute_fingerprint_or_none", lambda source: None)
     points = tmp_path / "points"
     for collection in ("all", "english"):
-        ran = cli("search", given.model, "guitar", "--in", given.folder / f"{collection}.parquet", "--points", points)
+        ran = cli(
+            "search", given.model, "guitar", "--in", given.folder / f"{collection}.parquet", "--embeddings", points
+        )
         assert (ran.code, "describing" in ran.err, points.exists()) == (0, True, False)
         assert f"{points} is left as it is" in ran.err
 
@@ -221,7 +223,7 @@ def test_points_are_not_kept_of_what_would_not_be_known_again(
 def test_look_alikes_are_shown_once_where_asked(cli: Cli, given: Given) -> None:
     groups = dict(zip(*(pq.read_table(given.collection)[key].to_pylist() for key in ("id", "group")), strict=True))
     said = search(cli, given, "shoe", "-k", 40, "--distinct", "--json").json
-    shown = [groups[one["id"]] for one in said["groups"][0]["found"]]
+    shown = [groups[one["id"]] for one in said["groups"][0]["matches"]]
     assert len(shown) == len(set(shown)) == 40
 
 
@@ -230,8 +232,8 @@ def test_look_alikes_are_shown_once_where_asked(cli: Cli, given: Given) -> None:
     [
         (["--out", "found.gif"], "neither a page (.html) nor a sheet (.png)"),
         (["--table", "meant.tsv"], "--table says what labels mean in --knowledge"),
-        (["--relation", "parts"], "name that space with --trained"),
-        (["--trained", "MODEL"], "does not relate labels to each other"),
+        (["--relation", "parts"], "name that space with --related-model"),
+        (["--related-model", "MODEL"], "does not relate labels to each other"),
         (["--knowledge", "nowhere"], "nowhere"),
         (["--pairs", "parts"], "is not RELATION=FILE"),
         (["--vectors", "nowhere.vec"], "nowhere.vec"),
@@ -251,11 +253,13 @@ def test_models_and_data_that_do_not_fit(cli: Cli, given: Given, rows: Path, tmp
     (tmp_path / "told.tsv").write_text("0\t1\n")
     parts = "--kind", "parts", "--relations", tmp_path / "told.tsv", "--model", tmp_path / "parts", "--epochs", 1
     assert cli("train", rows, *parts).code == 0
-    ran = cli("search", tmp_path / "parts", "1", "--in", rows, "--trained", tmp_path / "parts", "--relation", "has")
-    assert "--relation has is one of a space, and --trained has none" in ran.err
+    ran = cli(
+        "search", tmp_path / "parts", "1", "--in", rows, "--related-model", tmp_path / "parts", "--relation", "has"
+    )
+    assert "--relation has is one of a space, and --related-model has none" in ran.err
     assert cli("train", rows, "--model", tmp_path / "m", "--dim", 8, "--epochs", 20).code == 0
     ran = cli("search", tmp_path / "m", "1", "--in", rows, "-k", 5, "--json")
-    assert all(one["labelled"] for one in ran.json["groups"][0]["found"])
+    assert all(one["labelled"] for one in ran.json["groups"][0]["matches"])
     assert "holds rows of features; leave --out out" in (
         cli("search", tmp_path / "m", "1", "--in", rows, "--out", tmp_path / "x.png").err
     )

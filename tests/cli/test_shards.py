@@ -14,7 +14,7 @@ import pytest
 
 import wsabie
 from sharded import toy_rows
-from wsabie.io.formats.parquet.feature_rows import write_parquet_rows
+from wsabie.io.formats.parquet_rows import write_parquet_rows
 
 Cli = Callable[..., Any]
 CORL = "corel5k_mulan/Corel5k-{}-sparse.arff"
@@ -76,7 +76,7 @@ def test_a_model_of_shards_goes_on(cli: Cli, rows: Path, tmp_path: Path) -> None
     assert done.code == 0, done.err
     assert done.json["steps"][0]["new_labels"] == 1
     hardly = "--learning-rate", 1e-9, "--epochs", 1
-    assert cli(*first, tmp_path / "again", "--from", tmp_path / "m", *hardly).code == 0
+    assert cli(*first, tmp_path / "again", "--init-model", tmp_path / "m", *hardly).code == 0
     begun, again = (wsabie.load(tmp_path / name).model for name in ("m", "again"))
     assert np.allclose(again.space_.features, begun.space_.features, atol=1e-5)
     assert np.allclose(

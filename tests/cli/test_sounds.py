@@ -68,12 +68,12 @@ def test_single_files_and_a_bad_one(cli: Cli, model: Path, digits: Path, tmp_pat
 def test_info_says_how_sounds_were_described(cli: Cli, model: Path) -> None:
     facts = cli("info", model, "--json").json
     assert (facts["sounds"], facts["pictures"]) == (True, False)
-    assert (facts["describe"], facts["rate"]) == ("mfcc,sai", 8_000)
+    assert (facts["extractor"], facts["rate"]) == ("mfcc,sai", 8_000)
 
 
 def test_features_are_a_source(cli: Cli, digits: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.parquet"
-    said = cli("features", "audio", digits / "train", "--out", rows, "--describe", "mfcc", "--terms", 40, "--json")
+    said = cli("features", "audio", digits / "train", "--out", rows, "--features", "mfcc", "--n-words", 40, "--json")
     assert said.code == 0, said.err
     assert said.json["rows"] == pq.read_metadata(rows).num_rows == 48
     again = cli(
@@ -85,7 +85,7 @@ def test_features_are_a_source(cli: Cli, digits: Path, tmp_path: Path) -> None:
 
 
 def test_a_comparison_on_sounds_has_a_report(cli: Cli, digits: Path, tmp_path: Path) -> None:
-    words = ("--describe", "mfcc", "--terms", 40, "--models", "nearest,popularity", "--report", tmp_path / "r.html")
+    words = ("--features", "mfcc", "--n-words", 40, "--models", "nearest,popularity", "--report", tmp_path / "r.html")
     said = cli("compare", digits / "train", *words)
     assert said.code == 0, said.err
     assert (tmp_path / "r.html").stat().st_size > 10_000
@@ -94,10 +94,10 @@ def test_a_comparison_on_sounds_has_a_report(cli: Cli, digits: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--describe", "colour"), "colour describes pictures and"),
+        (("--features", "colour"), "colour describes pictures and"),
         (("--augment", "2"), "sounds have no further views"),
         (("--size", "64"), "size is no option of mfcc,sai"),
-        (("--rate", "8000", "--describe", "mfcc,hog"), "names descriptions of pictures and of sounds"),
+        (("--sample-rate", "8000", "--features", "mfcc,hog"), "names descriptions of pictures and of sounds"),
     ],
 )
 def test_bad_input_is_one_sentence(cli: Cli, digits: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:

@@ -27,7 +27,7 @@ def test_methods_beside_each_other_for_every_relation(cli: Cli, whole: Path, tmp
         "compare", whole, "--hold-out", 0.4, "--out", tmp_path / "r", "--json", "--models", "one-vs-rest,popularity"
     )
     assert said.code == 0, said.err
-    assert said.json["things"] == {"recording": {"train": 64, "valid": 22, "test": 22}}
+    assert said.json["entities"] == {"recording": {"train": 64, "valid": 22, "test": 22}}
     found = {name: {m["name"]: m for m in one["methods"]} for name, one in said.json["relations"].items()}
     assert list(found["digits"]) == ["all", "alone", "popularity", "one-vs-rest"]
     assert list(found["recordings"]) == ["all", "alone", "popularity"]
@@ -37,8 +37,8 @@ def test_methods_beside_each_other_for_every_relation(cli: Cli, whole: Path, tmp
         assert found[name]["popularity"]["metrics"]["p@1"] < 0.6
     low, high = found["digits"]["all"]["intervals"]["MAP"]
     assert low <= found["digits"]["all"]["metrics"]["MAP"] <= high
-    assert not found["digits"]["all"]["against_first"]
-    gap = found["digits"]["popularity"]["against_first"]["MAP"]
+    assert not found["digits"]["all"]["differences"]
+    gap = found["digits"]["popularity"]["differences"]["MAP"]
     assert gap["mean"] == pytest.approx(
         found["digits"]["popularity"]["metrics"]["MAP"] - found["digits"]["all"]["metrics"]["MAP"], abs=1e-6
     )
@@ -58,7 +58,7 @@ def test_published_test_data_judge(cli: Cli, music: Path) -> None:
     """Takes 0 to 4 are the test of all methods; those of training are refused."""
     said = cli("compare", music / "train.toml", "--test", music / "test.toml", "--hold-out", 0.2, "--json")
     assert said.code == 0, said.err
-    assert said.json["things"] == {"recording": {"train": 38, "valid": 10, "test": 60}}
+    assert said.json["entities"] == {"recording": {"train": 38, "valid": 10, "test": 60}}
     voices = said.json["relations"]["voices"]
     assert (voices["queries"], voices["candidates"]) == (60, 60), "among themselves, as `evaluate` does"
     for name in ("digits", "speakers"):
@@ -99,9 +99,9 @@ def test_one_relation_has_no_space_of_its_own(cli: Cli, lists: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words", "sentence"),
     [
-        (PAIRS, ["--describe", "mfcc"], "--describe says what a TOML file says in its tables"),
+        (PAIRS, ["--features", "mfcc"], "--features says what a TOML file says in its tables"),
         (PAIRS, ["--report", "r.html"], "--report says what a TOML file says in its tables, or what a space does not"),
-        (PAIRS, ["--by", "row"], "a space has no --by"),
+        (PAIRS, ["--by", "row"], "--by says what a TOML file says in its tables, or what a space does not have"),
         (PAIRS, ["--models", "wsaby"], "there is no model called 'wsaby' to compare"),
         (PAIRS.replace("dim = 8", "dims = 8"), [], "[space] says ['dims']"),
         (PAIRS.replace("near.tsv", "far.tsv"), [], "there is no file or folder"),
@@ -139,10 +139,10 @@ def test_a_split_is_trained_and_evaluated(cli: Cli, whole: Path, tmp_path: Path)
     out = tmp_path / "sides"
     said = cli("split", whole, "--out", out, "--valid", 0.1, "--test", 0.2, "--json")
     assert said.code == 0, said.err
-    assert said.json["things"]["recording"] == {"train": 75, "valid": 11, "test": 22}
+    assert said.json["entities"]["recording"] == {"train": 75, "valid": 11, "test": 22}
     assert said.json["pairs"]["digits"] == {"train": 75, "valid": 11, "test": 22}
     ids = {side: (out / f"{side}.recording.txt").read_text().split() for side in ("train", "valid", "test")}
-    assert {side: len(names) for side, names in ids.items()} == said.json["things"]["recording"]
+    assert {side: len(names) for side, names in ids.items()} == said.json["entities"]["recording"]
     assert len(set().union(*ids.values())) == 108
     assert cli("train", out / "train.toml", "--model", tmp_path / "m", "--hold-out", 0).code == 0
     judged = cli("evaluate", tmp_path / "m", out / "test.toml", "--json")
@@ -208,10 +208,10 @@ def test_held_out_things_look_for_those_of_training(cli: Cli, texts: Path, tmp_p
     assert [m["name"] for m in found["methods"]] == ["all", "popularity", "cosine"]
     said = cli("train", out / "test.toml", "--model", tmp_path / "n")
     assert said.code == 1
-    assert 'says among = "known", which is for `wsabie evaluate`' in said.err
+    assert 'says candidates = "fitted", which is for `wsabie evaluate`' in said.err
     again = cli("split", out / "train.toml", "--out", tmp_path / "again", "--json")
     assert again.code == 0, again.err
-    assert sum(again.json["things"]["note/1"].values()) == 48
+    assert sum(again.json["entities"]["note/1"].values()) == 48
     parameters = cli("info", tmp_path / "m", "--json").json["parameters"]
     assert parameters["max_norm"] is None
     assert parameters["learning_rate"] == 0.05
@@ -261,9 +261,9 @@ def test_what_cannot_be_split(cli: Cli, texts: Path, tmp_path: Path) -> None:
         said = cli("train", texts / "notes.toml", "--model", tmp_path / "m")
         assert said.code == 1
         assert sentence in said.err, said.err
-    (texts / "notes.toml").write_text(declared.replace("weight = 1.5", 'among = "all"'))
+    (texts / "notes.toml").write_text(declared.replace("weight = 1.5", 'candidates = "all"'))
     said = cli("train", texts / "notes.toml", "--model", tmp_path / "m")
-    assert "among is 'all'; say among = \"known\" beside pairs" in said.err
+    assert "candidates is 'all'; say candidates = \"fitted\" beside pairs" in said.err
 
 
 def test_a_space_is_tuned_and_the_search_goes_on(cli: Cli, whole: Path, tmp_path: Path) -> None:
@@ -277,9 +277,9 @@ def test_a_space_is_tuned_and_the_search_goes_on(cli: Cli, whole: Path, tmp_path
         out,
         "--hold-out",
         0.3,
-        "--fix",
+        "--set",
         "epochs=5",
-        "--fix",
+        "--set",
         "dim=[8, 16]",
         "--threads",
         1,
@@ -290,7 +290,7 @@ def test_a_space_is_tuned_and_the_search_goes_on(cli: Cli, whole: Path, tmp_path
     assert "describing sounds" in said.err
     names = {"model", "model.training", "trials.jsonl", "trials.csv", "tuning.html", "parallel.svg"}
     assert {path.name for path in out.iterdir()} == names
-    again = cli(*words, "--trials", 4, "--full", "--json")
+    again = cli(*words, "--trials", 4, "--no-pruning", "--json")
     assert "holds trials with another halving" in again.err
     again = cli(*words, "--trials", 4, "--json")
     assert again.code == 0, again.err
@@ -328,11 +328,11 @@ def test_one_relation_may_judge_trials(cli: Cli, lists: Path, tmp_path: Path) ->
     ("words", "sentence"),
     [
         (["--test", "lists.toml"], "--test says what a space is not tuned with"),
-        (["--describe", "mfcc"], "--describe says what a space is not tuned with"),
-        (["--metric", "p@1"], "a space has no --kind, --metric"),
-        (["--all-rows"], "a space has no --kind, --metric"),
-        (["--fix", "dims=8"], "there is no parameter dims to tune; did you mean dim?"),
-        (["--fix", "positives=mean"], "there is no parameter positives to tune"),
+        (["--features", "mfcc"], "--features says what a space is not tuned with"),
+        (["--metric", "p@1"], "--metric says what a space is not tuned with"),
+        (["--all-rows"], "--all-rows says what a space is not tuned with"),
+        (["--set", "dims=8"], "there is no parameter dims to tune; did you mean dim?"),
+        (["--set", "positives=mean"], "there is no parameter positives to tune"),
         (["--stop-on", "fame"], "no epoch can be chosen by 'fame'"),
     ],
 )

@@ -15,7 +15,7 @@ from declared import PAIRS
 from wsabie.cli.main import run
 from wsabie.features.base.table_builder import build_label_table
 from wsabie.io.recognition import open_source
-from wsabie.models.annotators.space_annotator import SpaceAnnotator
+from wsabie.models.annotators import SpaceAnnotator
 from wsabie.workflows.collection_splits import split_collection
 from wsabie.workflows.spaces import space_training
 from wsabie.workflows.spaces.relation_holdout import split_relations
@@ -134,8 +134,8 @@ def test_things_with_data_are_held_out_by_group_and_placed_afterwards(
     (tmp_path / "songs.toml").write_text("""
 [kinds.track]
 data = "songs"
-describe = "mfcc"
-terms = 100
+features = "mfcc"
+n_words = 100
 
 [relations.artists]
 query = "track"
@@ -150,7 +150,8 @@ epochs = 3
     assert said.code == 0, said.err
     assert said.json["held_out_pairs"]["artists"] == 27, "three groups of nine takes"
     learnt, aside = (
-        {name.rsplit("_", 1)[0] for name in kind.ids} for kind in (found[0].learnt[0].query, found[0].aside[0])
+        {name.rsplit("_", 1)[0] for name in kind.ids}
+        for kind in (found[0].training[0].query, found[0].held_out_kinds[0])
     )
     assert (len(learnt), len(aside), learnt & aside) == (9, 3, set())
     assert cli("info", tmp_path / "m", "--json").json["kinds"]["track"] == 108
@@ -243,7 +244,7 @@ def test_resume_of_a_finished_space_of_recordings(cli: Cli, music: Path, space: 
 @pytest.mark.parametrize(
     ("text", "words", "sentence"),
     [
-        (PAIRS, ["--describe", "mfcc"], "--describe says what a TOML file says in its tables"),
+        (PAIRS, ["--features", "mfcc"], "--features says what a TOML file says in its tables"),
         (PAIRS, ["--replay", 10], "--replay says what a TOML file says in its tables, or what a space does not have"),
         (PAIRS, ["--only", "artists"], "declares no relation 'artists'; it declares near, genres"),
         (PAIRS, ["--stop-on", "fame", "--hold-out", "0.3"], "no epoch can be chosen by 'fame'"),
@@ -255,7 +256,7 @@ def test_resume_of_a_finished_space_of_recordings(cli: Cli, music: Path, space: 
         (PAIRS.replace('target = "genre"', ""), [], "[relations.genres] lacks its ends"),
         (PAIRS.replace("weight = 2", "weight = -2"), [], "[relations.genres]: weight is -2; give a number above 0"),
         (PAIRS.replace("[relations.near]", "[relation.near]"), [], "says ['relation'], which means nothing"),
-        ("[kinds.artist]\nterms = 5", [], "[kinds.artist] has no data"),
+        ("[kinds.artist]\nn_words = 5", [], "[kinds.artist] has no data"),
         ("[space]\ndim = 8", [], "declares no relation"),
         ("dim = [", [], "is no TOML file"),
     ],
@@ -278,7 +279,8 @@ def test_songs_that_the_same_people_hear(cli: Cli, tmp_path: Path) -> None:
     lines = [f"{u:040x}\t{song}\t1\n" for u in range(60) for song in rng.choice(tastes[u % 2], 6, replace=False)]
     (tmp_path / "train_triplets.txt").write_text("".join(lines) + "no triplet\n")
     heard = tmp_path / "heard.tsv"
-    said = cli("pairs", "from-listeners", tmp_path / "train_triplets.txt", "--out", heard, "--top", 4, "--json")
+    triplets = tmp_path / "train_triplets.txt"
+    said = cli("pairs", "from-listeners", triplets, "--out", heard, "--max-partners", 4, "--json")
     assert said.code == 0, said.err
     assert "1 skipped: line that is not user, song and plays" in said.err
     assert (said.json["songs"], said.json["listeners"], said.json["songs_in_pairs"]) == (24, 60, 24)
@@ -290,9 +292,9 @@ def test_songs_that_the_same_people_hear(cli: Cli, tmp_path: Path) -> None:
     model = trained(tmp_path / "m", tmp_path / "songs.toml", "--hold-out", 0)
     near = cli("neighbours", model, tastes[1][0], "-k", 5, "--json").json["neighbours"]
     assert sum("ROCK" in name for name, _ in near) >= 4
-    few = cli("pairs", "from-listeners", tmp_path / "train_triplets.txt", "--out", heard, "--least", 50)
+    few = cli("pairs", "from-listeners", tmp_path / "train_triplets.txt", "--out", heard, "--min-listeners", 50)
     assert "no two songs of" in few.err
-    assert "give a lower --least or --cosine" in few.err
+    assert "give a lower --min-listeners or --min-cosine" in few.err
     lost = cli("pairs", "from-listeners", heard, "--out", heard)
     assert "is read by this command and would be lost" in lost.err
     strange = cli("pairs", "from-listeners", tmp_path / "songs.toml", "--out", tmp_path / "x.tsv")
@@ -309,7 +311,7 @@ def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> Non
         (["annotate", space, "--text", "hello"], "are no documents"),
         (["annotate", space], "nothing was given"),
         (["neighbours", space, "gorge"], "there is no thing 'gorge'; did you mean 'george'?"),
-        (["neighbours", space, "theo", "--of", "song"], "knows no kind 'song'"),
+        (["neighbours", space, "theo", "--entity-kind", "song"], "knows no kind 'song'"),
         (["evaluate", space, music / "digits"], "is a space of several kinds of things"),
         (["evaluate", space, music / "train.toml"], "is what the space was trained on; give other data"),
         (["features", "audio", music / "train.toml", "--out", music / "f.parquet"], "says which kinds of things there"),
@@ -417,12 +419,12 @@ pairs = "pairs.tsv"
 dim = 16
 epochs = 20
 """
-    (tmp_path / "titles.toml").write_text(declared.replace("[kinds.title]", '[kinds.title]\ndescribe = "words"'))
+    (tmp_path / "titles.toml").write_text(declared.replace("[kinds.title]", '[kinds.title]\nfeatures = "words"'))
     said = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0)
     assert "[kinds.title] shares the map of 'paragraph', which says how things are described" in said.err
     declared = declared.replace('map = "words"\n', "", 1).replace('"words"', '"paragraph"') if of_a_kind else declared
     (tmp_path / "titles.toml").write_text(declared)
-    said = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0, "--anew")
+    said = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0, "--restart")
     assert said.code == 0, said.err
     model = SpaceAnnotator.load(tmp_path / "m")
     words = [model.text(kind, "sound of a sound").toarray() for kind in ("title", "paragraph")]

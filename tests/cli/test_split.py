@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from wsabie.io.formats.parquet import feature_rows
+from wsabie.io.formats import parquet_rows
 
 Cli = Callable[..., Any]
 
@@ -25,7 +25,7 @@ def test_ids_that_look_like_views_lose_no_row(cli: Cli, tmp_path: Path) -> None:
 
 def test_views_that_are_left_out_are_counted(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     rows, out = tmp_path / "rows.parquet", tmp_path / "parts"
-    assert cli("features", "images", pictures, "--out", rows, "--terms", 20, "--size", 32, "--augment", 2).code == 0
+    assert cli("features", "images", pictures, "--out", rows, "--n-words", 20, "--size", 32, "--augment", 2).code == 0
     said = cli("split", rows, "--out", out, "--valid", 0.2, "--test", 0.2, "--json")
     assert said.json["left_out"] == 2 * (said.json["valid"] + said.json["test"])
     assert f"{said.json['left_out']} further views of validation and test pictures left out" in said.err
@@ -44,7 +44,7 @@ def test_pictures_are_split_before_they_are_described(cli: Cli, pictures: Path, 
     assert not (groups["train"] | groups["valid"]) & groups["test"]
     assert sorted(row["id"] for rows in tables.values() for row in rows) == [f"{n:03d}.webp" for n in range(120)]
     assert all(row["image"] == (pictures / row["id"]).read_bytes() for row in tables["test"])
-    words = ("--terms", 20, "--size", 32, "--dim", 4, "--epochs", 1, "--threads", 1)
+    words = ("--n-words", 20, "--size", 32, "--dim", 4, "--epochs", 1, "--threads", 1)
     trained = cli(
         "train", parts / "train.parquet", "--valid", parts / "valid.parquet", "--model", tmp_path / "m", *words
     )
@@ -99,7 +99,7 @@ def test_a_split_that_stops_half_way_leaves_the_old_one_whole(
     assert cli("split", rows, "--out", out, "--valid", 0.2, "--test", 0.2, "--drop-near", 0.99).code == 0
     before = {file.name: file.read_bytes() for file in out.iterdir()}
     assert set(before) == {"train.parquet", "valid.parquet", "test.parquet", "dropped.jsonl"}
-    write, written = feature_rows.write_parquet_rows, []
+    write, written = parquet_rows.write_parquet_rows, []
 
     def stop_at_the_third(part: Any, path: Path) -> None:
         if len(written) == 2:
@@ -107,7 +107,7 @@ def test_a_split_that_stops_half_way_leaves_the_old_one_whole(
         write(part, path)
         written.append(path)
 
-    monkeypatch.setattr(feature_rows, "write_parquet_rows", stop_at_the_third)
+    monkeypatch.setattr(parquet_rows, "write_parquet_rows", stop_at_the_third)
     assert cli("split", rows, "--out", out, "--valid", 0.2, "--test", 0.2, "--seed", 1).code == 130
     assert len(written) == 2
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
@@ -127,7 +127,7 @@ def test_a_full_disk_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, monke
     def full(part: Any, path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr(feature_rows, "write_parquet_rows", full)
+    monkeypatch.setattr(parquet_rows, "write_parquet_rows", full)
     refused = cli("split", rows, "--out", tmp_path / "parts")
     assert refused.code == 1
     assert "the disk is full; free some space" in refused.err.splitlines()[-1]
@@ -178,9 +178,9 @@ def test_leave_one_label_out_train_and_evaluate(cli: Cli, tags: Path, tmp_path: 
 def test_leave_one_label_out_says_what_it_cannot_do(cli: Cli, tags: Path, pictures: Path, tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     ask = ("split", tags, "--out", parts)
-    assert "--least says how many labels" in cli(*ask, "--least", 3).err
+    assert "--min-labels says how many labels" in cli(*ask, "--min-labels", 3).err
     assert "leave --drop-near out" in cli(*ask, "--by", "one-label", "--drop-near", 0.9).err
-    assert "no row has 9 labels or more" in cli(*ask, "--by", "one-label", "--least", 9).err
+    assert "no row has 9 labels or more" in cli(*ask, "--by", "one-label", "--min-labels", 9).err
     assert "describe them first" in cli("split", pictures, "--out", parts, "--by", "one-label").err
     assert cli(*ask, "--by", "one-label", "--valid", 0.5).out.strip() == (
         f"{parts}: train 210 labels of 60 rows, test 60 labels of 60 rows, valid 30 labels of 30 rows"

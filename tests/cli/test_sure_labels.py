@@ -14,7 +14,7 @@ from PIL import Image
 pytest.importorskip("sqlalchemy", reason="collections need SQLAlchemy")
 
 from wsabie.collection.registry.thresholds import HoldoutSuggestions, save_holdout_suggestions
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 
 Cli = Callable[..., Any]
 _COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 220)}
@@ -31,7 +31,7 @@ def photos(cli: Cli, tmp_path: Path) -> Path:
         (folder / name).mkdir(parents=True, exist_ok=True)
         picture.save(folder / name / f"{number:02}.png")
     assert cli("collection", "init", folder, "--tags", "folders").code == 0
-    learning = ("--describe", "colour", "--dim", "8", "--epochs", "30", "--threads", "1")
+    learning = ("--features", "colour", "--dim", "8", "--epochs", "30", "--threads", "1")
     assert cli("collection", "train", folder, *learning).code == 0
     return folder
 

@@ -13,24 +13,24 @@ import scipy.sparse as sp
 
 from wsabie.core.errors import InputError
 from wsabie.features.images.visual_words import VisualWords
-from wsabie.io.formats.parquet.feature_rows import write_parquet_rows
+from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.records import FeatureTable
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.atomic_files import explain_write_errors, lock_folder
 from wsabie.training.checkpoints import CheckpointFolder
-from wsabie.workflows.train.work_folder import hold_work_folder
+from wsabie.workflows.work_folder import hold_work_folder
 
 Cli = Callable[..., Any]
 
 
 def options(collection: Path) -> tuple[object, ...]:
     """Of a short training."""
-    pictures = ("--terms", 20, "--size", 32) if collection.is_dir() else ()
+    pictures = ("--n-words", 20, "--size", 32) if collection.is_dir() else ()
     return ("--epochs", 6, "--hold-out", 0, *pictures, "--threads", 1, "--json")
 
 
-SMALL = ("--terms", 20, "--size", 32, "--epochs", 6, "--threads", 1)
+SMALL = ("--n-words", 20, "--size", 32, "--epochs", 6, "--threads", 1)
 """Of a short training on pictures, some of which choose the epoch."""
 
 
@@ -125,7 +125,7 @@ def test_resume_of_a_finished_model_keeps_it(
     asked = ("train", rows, "--model", tmp_path / "m", *options(rows))
     with monkeypatch.context() as patch:
         if removal == "before":
-            patch.setattr("wsabie.workflows.train.work_folder.remove_folder", stopped)
+            patch.setattr("wsabie.workflows.work_folder.remove_folder", stopped)
         if removal == "during":
             patch.setattr("wsabie.storage.atomic_files.remove_tree", stopped)
         first = cli(*asked)
@@ -167,15 +167,15 @@ def test_unfinished_training_is_not_thrown_away_unasked(
     assert f"stopped; finished epochs are kept in {work}; go on with: wsabie train --resume " in first.err
     there = {path: path.stat().st_mtime_ns for path in work.rglob("*")}
     for words, said in (
-        ((), f"{work} holds unfinished training; give --resume to go on from it, or --anew to begin anew"),
-        (("--resume", "--anew"), "leave one of them out"),
-        (("--anew", "--metric", "mapp"), "no epoch can be chosen by 'mapp'; choose MAP, or p@k such as p@10"),
-        (("--anew", "--metric", "p@" + "9" * 5000), "no epoch can be chosen by 'p@999"),
+        ((), f"{work} holds unfinished training; give --resume to go on from it, or --restart"),
+        (("--resume", "--restart"), "leave one of them out"),
+        (("--restart", "--metric", "mapp"), "no epoch can be chosen by 'mapp'; choose MAP, or p@k such as p@10"),
+        (("--restart", "--metric", "p@" + "9" * 5000), "no epoch can be chosen by 'p@999"),
         (
             ("--resume", "--metric", "p@5000"),
             "no epoch can be chosen by 'p@5000'; choose MAP, or p@k with k from 1 to ",
         ),
-        (("--resume", "--terms", "30"), "begin anew (--anew)"),
+        (("--resume", "--n-words", "30"), "begin anew (--restart)"),
         (("--resume", "--min-rows", "1000"), "no label has 1000 training rows"),
     ):
         refused = cli(*asked[:-2], *words, pictures)
@@ -210,15 +210,15 @@ def test_two_commands_do_not_train_one_model(
         assert cli(*asked).code == 0
     assert saved == [tmp_path / "m"] * 2
     with hold_work_folder(work, resume=False):
-        (work / "terms").touch()
-        for words in ((), ("--resume",), ("--anew",)):
+        (work / "extractor").touch()
+        for words in ((), ("--resume",), ("--restart",)):
             refused = cli(*asked, *words)
             assert (refused.code, f"another command is changing {work}; give this one again" in refused.err) == (
                 1,
                 True,
             )
             assert "--resume" not in refused.err
-            assert (work / "terms").exists()
+            assert (work / "extractor").exists()
 
 
 def test_begun_anew_nothing_of_the_run_before_is_used(
@@ -230,11 +230,11 @@ def test_begun_anew_nothing_of_the_run_before_is_used(
         patch.setattr(Annotator, "save", stopped)
         cli(*asked)
         patch.setattr(VisualWords, "fit", stopped)
-        anew = cli(*asked, "--terms", 30, "--anew")
+        anew = cli(*asked, "--n-words", 30, "--restart")
     assert (anew.code, "stopped before anything was finished" in anew.err, work.exists()) == (130, True, False)
     failed = cli(*asked, "--learning-rate", 1e30)
     assert (failed.code, f"the description of the items is kept in {work}; --resume goes on" in failed.err) == (1, True)
-    assert cli(*asked, "--anew").code == 0
+    assert cli(*asked, "--restart").code == 0
 
 
 def test_ctrl_c_before_anything_is_finished_leaves_nothing(
@@ -245,7 +245,7 @@ def test_ctrl_c_before_anything_is_finished_leaves_nothing(
         patch.setattr(VisualWords, "fit", stopped)
         ran = cli(*asked)
     assert (ran.code, "stopped before anything was finished, so that the same command begins" in ran.err) == (130, True)
-    monkeypatch.setattr("wsabie.workflows.train.model_training.extract_to_file", stopped)
+    monkeypatch.setattr("wsabie.workflows.model_training.extract_to_file", stopped)
     ran = cli(*asked)
     assert f"stopped; what is described already is kept in {tmp_path / 'm.training'}" in ran.err
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from wsabie.cli.workflows.tune import read_changes
+from wsabie.cli.models.tune import read_changes
 from wsabie.core.errors import InputError
 
 pytest.importorskip("optuna")
 Cli = Callable[..., Any]
-QUICK = ("--threads", 1, "--fix", "epochs=3", "--fix", "dim=[4, 8]", "--fix", "similarity=dot")
+QUICK = ("--threads", 1, "--set", "epochs=3", "--set", "dim=[4, 8]", "--set", "similarity=dot")
 
 
 def test_tune_evaluate_annotate_and_go_on(cli: Cli, rows: Path, tmp_path: Path) -> None:
@@ -30,7 +30,8 @@ def test_tune_evaluate_annotate_and_go_on(cli: Cli, rows: Path, tmp_path: Path) 
     assert [trial["number"] for trial in again.json["trials"]] == [0, 1, 2]
     keys = {"schema", "model", "metric", "verdict", "best", "search", "trials", "data", "test"}
     assert set(again.json) == keys
-    assert json.loads((out / "trials.jsonl").read_text().splitlines()[0])["seed"] == 0
+    search = json.loads((out / "trials.jsonl").read_text().splitlines()[1])["user_attr"]["search"]
+    assert search["seed"] == 0
 
 
 def test_other_data_in_the_folder_are_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ def test_info_tells_the_map_whatever_chose_the_epoch(cli: Cli, rows: Path, tmp_p
 
 
 def test_pictures_are_described_once(cli: Cli, pictures: Path, tmp_path: Path) -> None:
-    words = ("tune", pictures, "--out", tmp_path / "out", "--terms", 50, "--hold-out", 0.2, *QUICK)
+    words = ("tune", pictures, "--out", tmp_path / "out", "--n-words", 50, "--hold-out", 0.2, *QUICK)
     first = cli(*words, "--trials", 2)
     assert first.code == 0, first.err
     described = (tmp_path / "out" / "model.training" / "features.parquet").stat().st_mtime_ns
@@ -68,7 +69,7 @@ def test_pictures_are_described_once(cli: Cli, pictures: Path, tmp_path: Path) -
 
 
 def test_pictures_are_described_in_any_way(cli: Cli, pictures: Path, tmp_path: Path) -> None:
-    words = ("--describe", "colour,hog", "--components", 20, "--hold-out", 0.2, "--trials", 2, *QUICK)
+    words = ("--features", "colour,hog", "--components", 20, "--hold-out", 0.2, "--trials", 2, *QUICK)
     ran = cli("tune", pictures, "--out", tmp_path / "out", *words)
     assert ran.code == 0, ran.err
     assert "colour" in cli("info", tmp_path / "out" / "model").out
@@ -78,7 +79,7 @@ def test_pictures_are_described_in_any_way(cli: Cli, pictures: Path, tmp_path: P
 def test_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
     folder = data_dir / "corel5k_mulan"
     train, test = folder / "Corel5k-train-sparse.arff", folder / "Corel5k-test-sparse.arff"
-    fixed = ("--fix", "epochs=6", "--fix", "similarity=dot", "--fix", "dim=32")
+    fixed = ("--set", "epochs=6", "--set", "similarity=dot", "--set", "dim=32")
     ran = cli("tune", train, "--out", tmp_path, "--test", test, "--trials", 4, *fixed, "--json")
     assert ran.code == 0, ran.err
     assert ran.json["test"]["rows"] == 500
@@ -90,12 +91,12 @@ def test_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--fix", "dimm=3"), "did you mean dim?"),
-        (("--fix", "dim"), "--fix 'dim' is not NAME=VALUE"),
-        (("--fix", "dim="), "is not NAME=VALUE"),
-        (("--fix", "threads=3"), "threads is an option of its own"),
+        (("--set", "dimm=3"), "did you mean dim?"),
+        (("--set", "dim"), "--set 'dim' is not NAME=VALUE"),
+        (("--set", "dim="), "is not NAME=VALUE"),
+        (("--set", "threads=3"), "threads is an option of its own"),
         (("--metric", "p@10"), "with 3 labels p@10 is the same for every model"),
-        (("--terms", "50"), "--terms says how pictures, sounds or documents are described"),
+        (("--n-words", "50"), "--n-words says how pictures, sounds or documents are described"),
     ],
 )
 def test_bad_input_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
@@ -111,13 +112,13 @@ def test_the_space_from_a_file_and_from_the_command_line(tmp_path: Path) -> None
     file.write_text(
         'loss = "auc"\nrank_weight = [1.0, 0.5]\n[space]\ndim = [50, 100]\nmargin = {low = 0.5, high = 2}\n'
     )
-    found = read_changes(file, ["dim=64", "rows=none", "max_norm={low = 1, high = 2}"])
+    found = read_changes(file, ["dim=64", "scaling=none", "max_norm={low = 1, high = 2}"])
     assert found == {
         "loss": "auc",
         "rank_weight": [[1.0, 0.5]],
         "dim": 64,
         "margin": {"low": 0.5, "high": 2},
-        "rows": "none",
+        "scaling": "none",
         "max_norm": {"low": 1, "high": 2},
     }
     file.write_text("space = 3\n")

@@ -10,11 +10,11 @@ import scipy.sparse as sp
 
 import wsabie
 from wsabie.io.records import FeatureTable
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.atomic_files import lock_folder
 from wsabie.storage.model_folder import open_model_folder
-from wsabie.workflows.train.model_updates import update_model
+from wsabie.workflows.model_updates import update_model
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +54,8 @@ def test_rows_come_in_steps(cli: Any, parts: tuple[Path, Path], tmp_path: Path) 
     assert sum(one["new_labels"] for one in steps) == len(wsabie.load(model).model.vocabulary_) - before > 0
     assert all(0.1 < one["map"] < 0.6 and one["ece"] < 0.3 and one["moved"] > 0 for one in steps)
     info = cli("info", model, "--json").json
-    assert (info["arrivals"], info["rows_replayed"], len(info["stream"])) == (3, info["rows_seen"], 3)
-    assert "last arrival" in cli("info", model).out
+    assert (info["batches"], info["rows_replayed"], len(info["stream"])) == (3, info["rows_seen"], 3)
+    assert "last batch" in cli("info", model).out
     assert cli("evaluate", model, more).code == 1  # these rows are training rows now
     again = cli("update", model, more)
     assert again.code == 1
@@ -140,11 +140,11 @@ def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -
     assert now.ids([second]).tolist() == now.ids([first]).tolist()
     assert "a new name" in now
     judged = cli("evaluate", model, more, "--allow-overlap", "--json").json
-    assert judged["labels"] == len(now.living())
+    assert judged["labels"] == len(now.active_ids())
     assert cli("evaluate", model, more, "--allow-overlap", "--candidates", model, "--json").json == judged
     asked = cli("search", model, second, "--in", more, "-k", 1, "--json").json
     assert (asked["query"], asked["labels"]) == (second, [first])
-    assert [one["label"] for one in asked["groups"][0]["found"]] == [first]
+    assert [one["label"] for one in asked["groups"][0]["matches"]] == [first]
     for words, said in (
         (("rename", first), "rename takes two names"),
         (("merge", first), "merge takes two names or more"),
@@ -170,17 +170,17 @@ def test_what_update_refuses(cli: Any, parts: tuple[Path, Path], tmp_path: Path)
     base, more = parts
     model = trained(cli, base, tmp_path, replay=False)
     for words, said in (
-        ((more,), "it would forget old labels; give the training data by --remember DATA, or --forget"),
+        ((more,), "it would forget old labels; give the training data by --remember DATA, or --without-replay"),
         ((more, "--replay", "100"), "it would forget old labels"),
-        ((more, "--remember", base, "--forget"), "leave --forget out"),
-        ((tmp_path / "missing", "--forget"), "missing"),
+        ((more, "--remember", base, "--without-replay"), "leave it out"),
+        ((tmp_path / "missing", "--without-replay"), "missing"),
     ):
         refused = cli("update", model, *words)
         assert (refused.code, said in refused.err) == (1, True), refused.err
     for size in ("some", "0"):
         refused = cli("update", model, more, "--replay", size)
         assert (refused.code, f"{size} is no number of rows; give one above 0, or auto" in refused.err) == (2, True)
-    bare = cli("update", model, more, "--forget", "--epochs", 1, "--json")
+    bare = cli("update", model, more, "--without-replay", "--epochs", 1, "--json")
     assert bare.err.index("compiling (once)") < bare.err.index("learning") < bare.err.index("1,500/1,500 rows")
     assert "map" not in bare.json["steps"][0]
     other = tmp_path / "popular"
@@ -226,14 +226,14 @@ def test_training_begins_with_another_models_space(cli: Any, parts: tuple[Path, 
     base, more = parts
     start = trained(cli, base, tmp_path)
     words = (more, "--model", tmp_path / "warm", "--epochs", 2, "--threads", 1, "--json")
-    done = cli("train", *words, "--from", start)
+    done = cli("train", *words, "--init-model", start)
     assert done.code == 0, done.err
     assert cli("info", tmp_path / "warm", "--json").json["dimensions"] == 30
     warm = cli("evaluate", tmp_path / "warm", base, "--json").json["metrics"]["MAP"]
     assert cli("train", *words, "--dim", 30).code == 0
     assert warm > cli("evaluate", tmp_path / "warm", base, "--json").json["metrics"]["MAP"]
-    refused = cli("train", *words, "--from", start, "--dim", 40)
-    assert "init has dim=30" in refused.err
+    refused = cli("train", *words, "--init-model", start, "--dim", 40)
+    assert "init_model has dim=30" in refused.err
 
 
 def test_probabilities_stay_and_no_label_comes_without_a_row(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, select
 
 from full_disk import disk as disk
 from wsabie.collection.db import tables
-from wsabie.collection.db.database import begin_read, begin_write, open_database, read_version, upgrade_schema
+from wsabie.collection.db.database import begin_read, open_database, read_version, upgrade_schema
 from wsabie.collection.db.journal import begin_entry, read_history
 from wsabie.collection.folder import backups
 from wsabie.collection.folder.backups import (
@@ -167,33 +167,31 @@ def test_a_damaged_catalogue_makes_no_backup(folder: Path, caplog: pytest.LogCap
     assert list((folder / ".wsabie/backups").iterdir()) == []
 
 
-def test_one_is_kept_before_tables_change(tmp_path: Path) -> None:
-    place = tmp_path / ".wsabie"
-    place.mkdir()
-    engine = open_database(place / "catalogue.db", "rwc")
-    upgrade_schema(engine, "0006")
-    with begin_write(engine) as connection:
-        connection.execute(insert(tables.roots).values(path="."))
-    engine.dispose()
-    (place / "collection.json").write_text('{"schema": 1, "database": null}')
+def test_one_is_kept_before_tables_change(tmp_path: Path, switch_to_second_version: Callable[[], None]) -> None:
+    create_collection(tmp_path).close()
+    switch_to_second_version()
     with open_collection(tmp_path, read_only=True) as collection:
         assert collection.read_only
-    (backup,) = list_backups(place)
+    (backup,) = list_backups(tmp_path / ".wsabie")
     assert backup.reason == "migration"
     assert restore_backup(tmp_path, backup.path, by="eve").replaced is not None  # and its tables are brought up again
     with open_collection(tmp_path) as collection:
+        assert read_version(collection.engine) == "0002"
         check_database(collection)
 
 
-def test_old_tables_of_another_catalogue_stay_until_they_are_accepted(folder: Path, tmp_path: Path) -> None:
+def test_old_tables_of_another_catalogue_stay_until_they_are_accepted(
+    folder: Path, switch_to_second_version: Callable[[], None]
+) -> None:
     place = folder / ".wsabie"
     empty(folder)
     engine = open_database(place / "catalogue.db", "rwc")
-    upgrade_schema(engine, "0006")
+    upgrade_schema(engine)
+    switch_to_second_version()
     for read_only in (True, False):
         with pytest.raises(InputError, match="is another catalogue than the one that was there"):
             open_collection(folder, read_only=read_only)
-    assert read_version(engine) == "0006"
+    assert read_version(engine) == "0001"
     engine.dispose()
     assert list_backups(place) == []
     accept_catalogue(folder, by="eve")

@@ -4,6 +4,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from sqlalchemy import func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from wsabie.collection.db import database, sqlite_file, tables
-from wsabie.collection.db.database import HEAD, begin_read, begin_write, open_database, read_version, upgrade_schema
+from wsabie.collection.db.database import begin_read, begin_write, read_version
 from wsabie.collection.db.journal import begin_entry, read_history
 from wsabie.collection.folder.collection import (
     Collection,
@@ -27,8 +28,7 @@ from wsabie.collection.folder.collection import (
     is_collection,
     open_collection,
 )
-from wsabie.collection.folder.collection_file import lock_catalogue
-from wsabie.collection.scan.roots import list_roots
+from wsabie.collection.folder.collection_file import lock_catalogue, read_state
 from wsabie.core.errors import BusyError, InputError
 from wsabie.storage.atomic_files import DiskFullError
 
@@ -56,30 +56,26 @@ def test_migrations_lead_to_the_tables_that_the_program_knows(collection: Collec
         context = MigrationContext.configure(connection, opts={"compare_type": True, "include_object": for_this})
         assert compare_metadata(context, tables.metadata) == []
     config = Config()
-    config.set_main_option("script_location", str(Path(database.__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(database.MIGRATIONS))
     assert ScriptDirectory.from_config(config).get_heads() == [database.HEAD]
 
 
-def test_a_catalogue_of_the_first_version_keeps_what_is_in_it(tmp_path: Path, database: str | None) -> None:
-    item = {"id": 1, "root_id": 1, "path": "a.png", "folder": "", "state": "present", "added": "2026-01-01"}
+def test_a_catalogue_of_the_first_version_keeps_what_is_in_it(
+    collection: Collection, switch_to_second_version: Callable[[], None]
+) -> None:
+    item = {"id": 1, "root_id": 1, "path": "a.png", "folder": "", "state": "present", "added_at": "2026-01-01"}
     decided = {"item_id": 1, "label_id": 1, "region": "1,2,3,4", "state": "accepted", "origin": "person", "by": "eve"}
-    place = tmp_path / "photos/.wsabie"
-    place.mkdir(parents=True)
-    engine = open_database(database or place / "catalogue.db", "rwc")
-    upgrade_schema(engine, "0001")
-    with begin_write(engine) as connection:
-        connection.execute(insert(tables.roots).values(path=".", options={"tags": "folders", "medium": "pictures"}))
+    with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.items).values(item))
         connection.execute(insert(tables.labels).values(id=1, name="sea"))
         connection.execute(insert(tables.annotations).values(**decided, at="2026-01-01"))
-    engine.dispose()
-    (place / "collection.json").write_text(json.dumps({"schema": 1, "database": database}))
-    with open_collection(tmp_path / "photos") as found:
-        assert read_version(found.engine) == HEAD
-        assert list_roots(found)[0].options == {"tags": "folders", "medium": "pictures"}
+    state = read_state(collection.engine)
+    collection.close()
+    switch_to_second_version()
+    with open_collection(collection.folder) as found:
+        assert (read_version(found.engine), read_state(found.engine)) == ("0002", state)
         with begin_read(found.engine) as connection:
-            there = connection.execute(select(tables.items.c.path, tables.items.c.sidecar)).all()
-            assert there == [("a.png", None)]
+            assert connection.execute(text("SELECT path, note FROM items")).all() == [("a.png", "a.png")]
             assert connection.execute(select(tables.annotations.c.region)).scalars().all() == ["1,2,3,4"]
         with pytest.raises(IntegrityError), begin_write(found.engine) as connection:  # once, as before
             connection.execute(insert(tables.annotations).values(**decided, at="2026-01-02"))
@@ -104,7 +100,7 @@ def test_a_collection_is_found_again_with_its_tables(collection: Collection) -> 
     with begin_entry(collection.engine, "eve", "scan", "nothing new", always=True):
         pass
     with open_collection(collection.folder) as again:
-        assert [e.told for e in read_history(again.engine)] == ["nothing new"]
+        assert [e.summary for e in read_history(again.engine)] == ["nothing new"]
         assert again.roots() == {1: collection.folder}
     check_database(collection)
     with create_collection(collection.folder) as same:  # init twice is harmless

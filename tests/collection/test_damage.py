@@ -16,7 +16,7 @@ from sqlalchemy import insert, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from wsabie.collection.annotations import annotation_list
-from wsabie.collection.annotations.item_tagging import tag_items
+from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.db import tables
 from wsabie.collection.db.damage import find_damage, find_label_cycles
 from wsabie.collection.db.database import begin_read, begin_write, open_database
@@ -51,13 +51,13 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("original")
     with create_collection(folder) as collection:
         with begin_write(collection.engine) as connection:
-            row = {"root_id": 1, "folder": "", "state": "present", "added": "2026-01-01", "hash": "0" * 32}
+            row = {"root_id": 1, "folder": "", "state": "present", "added_at": "2026-01-01", "hash": "0" * 32}
             connection.execute(insert(tables.items), [row | {"path": f"{n}.png"} for n in range(1, 9)])
-            connection.execute(update(tables.roots).values(options={"medium": "pictures"}))
-            connection.execute(insert(tables.choices).values(root_id=1, tags="none"))
-            model = {"folder": "x", "made": "2026-01-01", "how": "full", "learnt_to": 1, "in_use": True}
+            connection.execute(update(tables.roots).values(options={"modality": "pictures"}))
+            connection.execute(insert(tables.tag_sources).values(root_id=1, source="none"))
+            model = {"folder": "x", "created_at": "2026-01-01", "method": "full", "last_entry_id": 1, "in_use": True}
             curve = [{"epoch": 1, "loss": 0.5, "MAP": 0.5}]
-            facts = {"items": 8, "labels": 2, "describe": "colour", "curve": curve, "kept_back": ""}
+            facts = {"items": 8, "labels": 2, "features": "colour", "curve": curve, "rejection_reason": ""}
             figures = {"items": 8, "labels": 2, "now": FIGURES, "before": None, "difference": None}
             connection.execute(insert(tables.models).values(**model, facts=facts, figures=figures))
         tag_items(collection, [1, 2, 3], accept=["zebra", "horse", "sea"], by="eve")
@@ -72,7 +72,11 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with begin_write(collection.engine) as connection:
             suggestion = {"model_id": 1, "item_id": 7, "label_id": 1, "score": 0.5, "probability": 0.5}
             connection.execute(insert(tables.suggestions).values(suggestion))
-            connection.execute(insert(tables.views).values(model_id=1, item_id=7, best=0.5, doubt=0.5, at="2026-01-01"))
+            connection.execute(
+                insert(tables.item_scores).values(
+                    model_id=1, item_id=7, best_probability=0.5, uncertainty=0.5, scored_at="2026-01-01"
+                )
+            )
         queue.enqueue_job(collection, "scan", {}, by="eve")
         assert find_damage(collection.engine) == []
     return folder
@@ -155,7 +159,7 @@ def change_of(kind: str, file: sqlite3.Connection, chance: random.Random) -> tup
     column = chance.choice(list(table.columns)).name
     if kind == "value":
         which = chance.choice(("", f" WHERE rowid = (SELECT max(rowid) FROM {table.name})"))
-        which = "" if table.name in ("suggestions", "views") else which
+        which = "" if table.name in ("suggestions", "item_scores") else which
         return f'UPDATE {table.name} SET "{column}" = {chance.choice(VALUES)}{which}', ()
     if kind == "document":
         name, column = chance.choice(
@@ -166,7 +170,7 @@ def change_of(kind: str, file: sqlite3.Connection, chance: random.Random) -> tup
         number, text = chance.choice(file.execute(query).fetchall())
         return f'UPDATE {name} SET "{column}" = ? WHERE id = ?', (json.dumps(other(json.loads(text), chance)), number)
     if kind == "table":
-        version = chance.choice(("'0003'", "'x'", "NULL", "x'ff'"))
+        version = chance.choice(("'0000'", "'0002'", "'x'", "NULL", "x'ff'"))
         statements = [f"DROP TABLE {table.name}", f'ALTER TABLE {table.name} RENAME COLUMN "{column}" TO other']
         statements += [f"DELETE FROM {table.name}", f"UPDATE alembic_version SET version_num = {version}"]
         return chance.choice(statements), ()
@@ -190,7 +194,7 @@ def loosen(file: sqlite3.Connection) -> None:
     file.execute("PRAGMA writable_schema = ON")
     file.execute(
         "UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '') WHERE type = 'table' "
-        "AND name NOT IN ('suggestions', 'views')"
+        "AND name NOT IN ('suggestions', 'item_scores')"
     )
     version = file.execute("PRAGMA schema_version").fetchone()[0]
     file.execute(f"PRAGMA schema_version = {version + 1}")
@@ -235,12 +239,15 @@ def test_each_label_is_followed_once() -> None:
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("DROP TABLE views", r"is damaged \(the table views is missing\); restore a backup: wsabie collection restore"),
+        (
+            "DROP TABLE item_scores",
+            r"is damaged \(the table item_scores is missing\); restore a backup: wsabie collection restore",
+        ),
         ("ALTER TABLE items RENAME COLUMN size TO other", r"is damaged \(items.size is missing\)"),
         ("DELETE FROM alembic_version", r"its tables have no version"),
         ("UPDATE alembic_version SET version_num = 'abc'", r"its tables have no version"),
         ("DELETE FROM identity", r"is damaged \(identity: 0 rows\)"),
-        ("UPDATE alembic_version SET version_num = '0003'", r"is damaged|does not answer as it should"),
+        ("UPDATE alembic_version SET version_num = '0000'", r"its tables have no version"),
     ],
 )
 def test_tables_are_looked_at_when_it_is_opened(original: Path, tmp_path: Path, statement: str, said: str) -> None:

@@ -15,15 +15,11 @@ from sqlalchemy import insert, update
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.folder.collection import Collection, create_collection
-from wsabie.collection.registry import item_embeddings, item_index
-from wsabie.collection.registry.item_embeddings import (
-    ItemEmbeddings,
-    find_nearest_items,
-    load_search_index,
-    save_item_embeddings,
-)
+from wsabie.collection.registry import item_index
+from wsabie.collection.registry.item_embeddings import ItemEmbeddings, load_search_index, save_item_embeddings
 from wsabie.collection.registry.item_index import (
     SENSIBLE,
+    find_nearest_items,
     index_items,
     load_item_index,
     read_index_status,
@@ -48,10 +44,26 @@ def some(first: int, n: int, seed: int = 0) -> ItemEmbeddings:
 def filled(tmp_path: Path, database: str | None, monkeypatch: pytest.MonkeyPatch) -> Any:
     with create_collection(tmp_path / "collection", database) as collection:
         rows = [
-            {"id": i, "root_id": 1, "path": str(i), "folder": "", "hash": f"{i:032x}", "state": "present", "added": ""}
+            {
+                "id": i,
+                "root_id": 1,
+                "path": str(i),
+                "folder": "",
+                "hash": f"{i:032x}",
+                "state": "present",
+                "added_at": "",
+            }
             for i in range(1, 2 * N + 1)
         ]
-        model = {"id": 1, "folder": "m", "made": "", "how": "full", "learnt_to": 0, "in_use": True, "removed": False}
+        model = {
+            "id": 1,
+            "folder": "m",
+            "created_at": "",
+            "method": "full",
+            "last_entry_id": 0,
+            "in_use": True,
+            "is_removed": False,
+        }
         with begin_write(collection.engine) as connection:
             connection.execute(insert(tables.items), rows)
             connection.execute(insert(tables.models), [model | {"facts": {}, "figures": {}}])
@@ -60,13 +72,13 @@ def filled(tmp_path: Path, database: str | None, monkeypatch: pytest.MonkeyPatch
         class Opened:
             path = collection.models / "m"
 
-        monkeypatch.setattr(item_embeddings, "load_model_in_use", lambda _: Opened)
+        monkeypatch.setattr(item_index, "load_model_in_use", lambda _: Opened)
         yield collection
 
 
-def exactly(collection: Collection, query: Any, similarity: Any, **options: Any) -> list[item_embeddings.ItemNeighbour]:
+def exactly(collection: Collection, query: Any, similarity: Any, **options: Any) -> list[item_index.ItemNeighbour]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(item_embeddings, "load_item_index", lambda _, __, exact: exact)
+        patch.setattr(item_index, "load_item_index", lambda _, __, exact: exact)
         return find_nearest_items(collection, query, similarity=similarity, **options)
 
 

@@ -26,8 +26,9 @@ from wsabie.collection.items.item_pages import ItemFilter, read_item_page
 from wsabie.collection.labels import label_edits, label_store
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import train_model
-from wsabie.collection.maps import item_map, label_overlay, projection
-from wsabie.collection.registry.item_embeddings import load_item_embeddings, load_model_in_use, save_item_embeddings
+from wsabie.collection.maps import item_map, projection
+from wsabie.collection.registry.item_embeddings import load_item_embeddings, save_item_embeddings
+from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.core.errors import InputError, UnknownLabelError
 
 
@@ -37,7 +38,7 @@ def original(database_of_module: str | None, tmp_path_factory: pytest.TempPathFa
     with create_collection(tmp_path_factory.mktemp("original") / "photos", database_of_module) as collection:
         there = with_pictures(collection, sample(KINDS, each=20))
         tag(collection, {item: [row["kind"], *row["labels"][:2]] for item, row in there.items() if item % 3})
-        train_model(collection, by="eve", describe="colour,hog", dim=16, threads=1)
+        train_model(collection, by="eve", features="colour,hog", dim=16, threads=1)
         return collection.folder
 
 
@@ -82,16 +83,16 @@ def test_the_same_points_give_the_same_bits_whatever_the_length() -> None:
 
 def test_items_of_a_kind_lie_together_and_labels_among_theirs(learnt: Collection) -> None:
     drawn = item_map.build_map(learnt)
-    assert (drawn.method, len(drawn.items), drawn.placed) == ("pca", 80, 0)
+    assert (drawn.method, len(drawn.items), drawn.n_placed) == ("pca", 80, 0)
     assert 0.1 < drawn.share < 1  # type: ignore[operator]
     assert item_map.build_map(learnt) is drawn
-    at = label_overlay.place_labels(learnt, drawn)
+    at = item_map.place_labels(learnt, drawn)
     assert {one.name for one in at} >= set(KINDS)
     assert [one.accepted for one in at] == sorted((one.accepted for one in at), reverse=True)
-    figure = label_overlay.measure_map_quality(learnt, drawn)
+    figure = item_map.measure_map_quality(learnt, drawn)
     assert figure.labels >= 4
     assert figure.share > 1.5 * figure.chance
-    assert len(label_overlay.place_labels(learnt, drawn, 3)) == 3
+    assert len(item_map.place_labels(learnt, drawn, 3)) == 3
 
 
 def test_only_items_that_are_present_are_on_the_map(learnt: Collection) -> None:
@@ -102,9 +103,7 @@ def test_only_items_that_are_present_are_on_the_map(learnt: Collection) -> None:
     assert 7 in before.items
     assert after.version != before.version
     assert after.items.tolist() == [n for n in before.items.tolist() if n != 7]
-    assert {(one.x, one.y) for one in label_overlay.place_labels(learnt, after)} <= {
-        tuple(p) for p in after.places.tolist()
-    }
+    assert {(one.x, one.y) for one in item_map.place_labels(learnt, after)} <= {tuple(p) for p in after.places.tolist()}
 
 
 def test_other_items_missing_are_another_map_where_their_numbers_sum_up_alike(learnt: Collection) -> None:
@@ -139,35 +138,35 @@ def test_points_that_are_saved_while_a_map_is_drawn(learnt: Collection, monkeypa
 
 def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(learnt: Collection) -> None:
     def at() -> dict[str, tuple[float, float]]:
-        return {one.name: (one.x, one.y) for one in label_overlay.place_labels(learnt, drawn)}
+        return {one.name: (one.x, one.y) for one in item_map.place_labels(learnt, drawn)}
 
     drawn = item_map.build_map(learnt)
     before = at()
-    number = {one.name: one.id for one in label_overlay.place_labels(learnt, drawn)}
+    number = {one.name: one.id for one in item_map.place_labels(learnt, drawn)}
     label_edits.merge_labels(learnt, [number["food"]], number["animals"], by="eve")
     merged = at()
     assert "food" not in merged
-    maps_of_now = label_overlay._bests
-    label_overlay._bests = type(maps_of_now)(2)  # what a service that has just begun says
+    maps_of_now = item_map._bests
+    item_map._bests = type(maps_of_now)(2)  # what a service that has just begun says
     try:
         assert merged == at()
     finally:
-        label_overlay._bests = maps_of_now
+        item_map._bests = maps_of_now
     undo_entry(learnt.engine, by="eve")
     assert at() == before
-    train_model(learnt, by="eve", describe="colour", dim=8, full=True, threads=1)
-    label_overlay._bests = type(maps_of_now)(2)
+    train_model(learnt, by="eve", features="colour", dim=8, full=True, threads=1)
+    item_map._bests = type(maps_of_now)(2)
     assert item_map.build_map(learnt).model == 2
     assert at() == before  # another model is in use by now
 
 
 def test_an_item_counts_once_whatever_its_regions(learnt: Collection) -> None:
     drawn = item_map.build_map(learnt)
-    before = {one.name: one.accepted for one in label_overlay.place_labels(learnt, drawn)}
+    before = {one.name: one.accepted for one in item_map.place_labels(learnt, drawn)}
     with begin_entry(learnt.engine, "eve", "tag", "tagged") as change:
         food = label_store.ensure_labels(change, ["food"])["food"]
         write_decisions(change, [Decision(1, food, "accepted", region) for region in ("0,0,9,9", "9,9,9,9")])
-    after = {one.name: one.accepted for one in label_overlay.place_labels(learnt, drawn)}
+    after = {one.name: one.accepted for one in item_map.place_labels(learnt, drawn)}
     assert after == before
 
 
@@ -182,7 +181,7 @@ def test_a_umap_is_kept_and_new_items_go_beside_their_like(learnt: Collection, b
         item_map.build_map(learnt, "umap")
     assert item_map.list_projections(learnt)[1].state in ("none", "not installed")
     made = item_map.compute_projection(learnt)
-    assert (made.state, made.placed) == ("ready", 0)
+    assert (made.state, made.new_items) == ("ready", 0)
     drawn = item_map.build_map(learnt, "umap")
     np.testing.assert_allclose(drawn.places, 2 * item_map.build_map(learnt).places, atol=1e-5)
     copy = learnt.folder / "copy.webp"
@@ -190,9 +189,9 @@ def test_a_umap_is_kept_and_new_items_go_beside_their_like(learnt: Collection, b
     new = add_item(learnt, copy)
     apply_model(learnt, by="eve", threads=1)
     state = item_map.list_projections(learnt)[1]
-    assert (state.state, state.placed) == ("stale", 1)
+    assert (state.state, state.new_items) == ("stale", 1)
     later = item_map.build_map(learnt, "umap")
-    assert (len(later.items), later.placed) == (81, 1)
+    assert (len(later.items), later.n_placed) == (81, 1)
     assert (later.places[:80] == drawn.places).all()  # what was there stays
     opened = load_model_in_use(learnt)
     own = load_item_embeddings(opened.path, opened.model.dim)
@@ -213,7 +212,7 @@ def test_a_umap_of_another_model_or_a_damaged_one_does_not_count(learnt: Collect
         item_map.build_map(learnt, "umap")
     item_map.compute_projection(learnt)
     assert item_map.list_projections(learnt)[1].state == "ready"
-    train_model(learnt, by="eve", describe="colour", dim=8, full=True, threads=1)
+    train_model(learnt, by="eve", features="colour", dim=8, full=True, threads=1)
     assert item_map.list_projections(learnt)[1].state != "ready"
     assert item_map.build_map(learnt).model == 2
 
@@ -223,7 +222,7 @@ def test_umap_itself_on_drawings(learnt: Collection) -> None:
     assert item_map.compute_projection(learnt).state == "ready"
     drawn = item_map.build_map(learnt, "umap")
     assert np.isfinite(drawn.places).all()
-    figure = label_overlay.measure_map_quality(learnt, drawn)
+    figure = item_map.measure_map_quality(learnt, drawn)
     assert figure.share > 1.5 * figure.chance
     item_map.compute_projection(learnt)
     assert (item_map.build_map(learnt, "umap").places == drawn.places).all()
@@ -242,18 +241,18 @@ def test_without_umap_one_sentence_says_what_to_install(learnt: Collection, monk
 
 def test_colours_tell_what_is_decided_and_what_is_suggested(learnt: Collection) -> None:
     tag(learnt, {3: ["food"]}, "rejected")
-    found = label_overlay.colour_items(learnt, "food")
+    found = item_map.colour_items(learnt, "food")
     assert (np.diff(found.items) > 0).all()
     codes = dict(zip(found.items.tolist(), found.codes.tolist(), strict=True))
     accepted = {one.id for one in read_item_page(learnt, ItemFilter(label="food")).items}
-    assert {n for n, code in codes.items() if code == label_overlay.ACCEPTED} == accepted
-    assert codes[3] == label_overlay.REJECTED
+    assert {n for n, code in codes.items() if code == item_map.ACCEPTED} == accepted
+    assert codes[3] == item_map.REJECTED
     suggested = read_item_page(learnt, ItemFilter(label="food", label_state="suggested")).items
     assert suggested
     for one in suggested:
         assert (codes[one.id] - 3) / 252 == pytest.approx(one.probability, abs=0.003)
     with pytest.raises(UnknownLabelError):
-        label_overlay.colour_items(learnt, "no such label")
+        item_map.colour_items(learnt, "no such label")
 
 
 def test_nothing_to_draw(collection: Collection) -> None:
@@ -271,7 +270,7 @@ def test_a_model_that_has_seen_nothing(learnt: Collection) -> None:
     )
     drawn = item_map.build_map(learnt)
     assert len(drawn.items) == 0
-    assert label_overlay.place_labels(learnt, drawn) == []
+    assert item_map.place_labels(learnt, drawn) == []
     shutil.rmtree(opened.path / "points")
     with pytest.raises(InputError, match="has seen no items yet"):
         item_map.build_map(learnt)
@@ -295,7 +294,7 @@ def test_the_command(tmp_path: Path, database: str | None, by_umap: None) -> Non
     folder = str(tmp_path / "drawings")
     none = run.invoke(app, ["collection", "map", folder])
     assert (none.exit_code, "has no model yet" in str(none.exception)) == (1, True)
-    assert run.invoke(app, ["collection", "train", folder, "--describe", "colour", "--dim", "8"]).exit_code == 0
+    assert run.invoke(app, ["collection", "train", folder, "--features", "colour", "--dim", "8"]).exit_code == 0
     told = run.invoke(app, ["collection", "map", folder])
     assert told.exit_code == 0, told.stderr
     assert "80 items and 4 labels" in told.stdout

@@ -15,8 +15,7 @@ from wsabie.collection.db.journal import begin_entry, format_current_time
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items import item_pages
 from wsabie.collection.items.filters import FilterQuery, build_clauses
-from wsabie.collection.items.item_pages import ItemFilter, ItemPage, read_item_page
-from wsabie.collection.items.sorting import SORTS
+from wsabie.collection.items.item_pages import SORTS, ItemFilter, ItemPage, read_item_page
 from wsabie.collection.labels import label_store
 from wsabie.collection.overview.facets import FolderFacet, LabelFacet, read_facets, read_item_details
 from wsabie.collection.registry.model_registry import load_model
@@ -53,9 +52,9 @@ def filled(collection: Collection) -> Collection:
                 "root_id": 1,
                 "path": f"{folder}/{name}".lstrip("/"),
                 "folder": folder,
-                "taken": taken,
+                "taken_at": taken,
                 "state": draw.choice(["present"] * 6 + ["missing", "unreadable"]),
-                "added": format_current_time(),
+                "added_at": format_current_time(),
             }
         )
         for label in (sea, sky):
@@ -69,12 +68,31 @@ def filled(collection: Collection) -> Collection:
         if draw.random() < 0.7:
             p = draw.choice([0.5, draw.random()])
             surest = draw.choice([None, 0.0, 0.9, draw.random()])
-            seen.append({"model_id": 1, "item_id": i, "best": p, "doubt": min(p, 1 - p), "surest": surest})
-    model = {"id": 1, "folder": "m", "made": format_current_time(), "how": "full", "learnt_to": 0, "in_use": True}
+            seen.append(
+                {
+                    "model_id": 1,
+                    "item_id": i,
+                    "best_probability": p,
+                    "uncertainty": min(p, 1 - p),
+                    "best_precision": surest,
+                }
+            )
+    model = {
+        "id": 1,
+        "folder": "m",
+        "created_at": format_current_time(),
+        "method": "full",
+        "last_entry_id": 0,
+        "in_use": True,
+    }
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.items), rows)
         connection.execute(insert(tables.models), [model | {"facts": {}, "figures": {}}])
-        for table, values in ((tables.annotations, decided), (tables.suggestions, suggested), (tables.views, seen)):
+        for table, values in (
+            (tables.annotations, decided),
+            (tables.suggestions, suggested),
+            (tables.item_scores, seen),
+        ):
             connection.execute(insert(table), values)
     return collection
 
@@ -98,13 +116,16 @@ class Rows:
     """All rows, as Python holds them."""
 
     def __init__(self, collection: Collection) -> None:
-        a, s, v = tables.annotations.c, tables.suggestions.c, tables.views.c
+        a, s, v = tables.annotations.c, tables.suggestions.c, tables.item_scores.c
         with begin_read(collection.engine) as connection:
             self.items = connection.execute(select(tables.items)).all()
             names = {n: name for name, n in label_store.find_labels(connection, ["sea", "sky"]).items()}
             decided = connection.execute(select(a.item_id, a.label_id, a.state, a.region)).all()
             sure = connection.execute(select(s.item_id, s.label_id, s.probability)).all()
-            self.views = {row[0]: row for row in connection.execute(select(v.item_id, v.best, v.doubt, v.surest))}
+            self.scores = {
+                row[0]: row
+                for row in connection.execute(select(v.item_id, v.best_probability, v.uncertainty, v.best_precision))
+            }
         self.decided = {(item, names[label], state) for item, label, state, _ in decided}
         self.whole = {(item, names[label]) for item, label, _, region in decided if not region}
         self.sure = {(item, names[label]): p for item, label, p in sure}
@@ -117,14 +138,14 @@ def expected(rows: Rows, sort: str, passes: Passes, suggested: bool = False) -> 
     """The same, made of all rows; whether the doubt is that of a suggested label."""
     values: dict[str, Callable[[Any], Any]] = {
         "path": lambda row: row.path,
-        "taken": lambda row: row.taken,
-        "added": lambda row: row.id,
-        "best": lambda row: getattr(rows.views.get(row.id), "best", None),
-        "doubt": lambda row: getattr(rows.views.get(row.id), "doubt", None),
+        "taken_at": lambda row: row.taken_at,
+        "added_at": lambda row: row.id,
+        "best_probability": lambda row: getattr(rows.scores.get(row.id), "best_probability", None),
+        "uncertainty": lambda row: getattr(rows.scores.get(row.id), "uncertainty", None),
         "probability": lambda row: rows.sure[row.id, "sea"],
     }
     if suggested:
-        values["doubt"] = lambda row: min(rows.sure[row.id, "sea"], 1 - rows.sure[row.id, "sea"])
+        values["uncertainty"] = lambda row: min(rows.sure[row.id, "sea"], 1 - rows.sure[row.id, "sea"])
     down, value = sort[0] == "-", values[sort.lstrip("-")]
     left = [row for row in rows.items if passes(row, rows)]
     have = sorted((row for row in left if value(row) is not None), key=lambda row: (value(row), row.id), reverse=down)
@@ -146,10 +167,10 @@ def present(*others: Passes) -> Passes:
 
 def unfitting(precision: float, common: float) -> Passes:
     def passes(row: Any, rows: Rows) -> bool:
-        seen = rows.views.get(row.id)
+        seen = rows.scores.get(row.id)
         if seen is None or has("sea", "accepted")(row, rows) or has("sky", "accepted")(row, rows):
             return False
-        return bool(seen.best < common if seen.surest is None else seen.surest < precision)
+        return bool(seen.best_probability < common if seen.best_precision is None else seen.best_precision < precision)
 
     return passes
 
@@ -180,10 +201,10 @@ CASES: list[tuple[dict[str, Any], Passes]] = [
     ({"words": "zebra"}, lambda row, _: False),
     ({"root": 2}, lambda row, _: False),
     ({"taken_from": "2011-05", "taken_to": "2012"},
-     present(lambda row, _: row.taken is not None and "2011-05" <= row.taken < "2013")),
+     present(lambda row, _: row.taken_at is not None and "2011-05" <= row.taken_at < "2013")),
     ({"label": "sea", "folder": "a", "words": "img", "taken_from": "2011"},
      present(has("sea", "accepted"), lambda row, _: row.path.startswith("a/") and "IMG" in row.path
-             and (row.taken or "") >= "2011")),
+             and (row.taken_at or "") >= "2011")),
 ]  # fmt: skip
 
 
@@ -200,7 +221,7 @@ def test_pages_hold_what_passes_in_order(filled: Collection, few: int, monkeypat
                 continue
             way = ("-", "")[(number + len(asked)) % 2] + sort
             of_label = "label" in asked and asked.get("label_state") == "suggested"
-            for this in (way, "-doubt", "doubt") if of_label else (way,):
+            for this in (way, "-uncertainty", "uncertainty") if of_label else (way,):
                 assert everything(filled, this, **asked) == expected(rows, this, passes, of_label), (asked, this)
 
 
@@ -214,7 +235,7 @@ def test_what_no_tag_fits_is_read_from_an_index(filled: Collection) -> None:
         asked = str(query.compile(filled.engine, compile_kwargs={"literal_binds": True}))
         with begin_read(filled.engine) as connection:
             plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {asked}")]
-        read = [step for step in plan if "views" in step]
+        read = [step for step in plan if "item_scores" in step]
         assert ["model_id=? AND" in step for step in read] == [True, True], plan
 
 
@@ -238,7 +259,7 @@ def test_totals(filled: Collection) -> None:
 def test_what_a_page_tells_of_items(filled: Collection) -> None:
     shown = read_item_page(filled, ItemFilter(label="sea"), limit=1000).items
     assert all("sea" in item.labels for item in shown)
-    assert any(item.best is not None for item in shown)
+    assert any(item.best_probability is not None for item in shown)
     whole = read_item_details(filled, shown[0].id)
     assert whole.item["path"] == shown[0].path
     assert "sea" in [a.label for a in whole.annotations if a.state == "accepted"]
@@ -280,7 +301,7 @@ def test_hostile_cursors(filled: Collection, cursor: str) -> None:
 
 
 def test_cursors_of_another_kind_of_value_do_no_harm(filled: Collection) -> None:
-    for sort, value in (("path", 5), ("best", "a"), ("added", "a"), ("taken", 1.5)):
+    for sort, value in (("path", 5), ("best_probability", "a"), ("added_at", "a"), ("taken_at", 1.5)):
         with pytest.raises(InputError, match="no cursor of a page"):
             read_item_page(filled, sort=sort, cursor=text([sort, value, 1]))
 
@@ -304,7 +325,7 @@ def test_what_cannot_be_asked(filled: Collection) -> None:
 
 def test_without_a_model_nothing_is_suggested(collection: Collection) -> None:
     assert read_item_page(collection) == ItemPage((), None, 0)
-    for sort in ("best", "doubt", "probability"):
+    for sort in ("best_probability", "uncertainty", "probability"):
         with pytest.raises(InputError, match="the collection has no model yet"):
             read_item_page(collection, sort=sort)
 
@@ -315,10 +336,10 @@ def test_models_that_are_not_in_use_are_told(filled: Collection) -> None:
     with pytest.raises(
         InputError, match="one model, which is not in use; to use it: wsabie collection models DIR --use 1"
     ):
-        read_item_page(filled, sort="best")
+        read_item_page(filled, sort="best_probability")
     with pytest.raises(InputError, match=f"models {filled.folder} --use 1"):
         load_model(filled)
     with begin_write(filled.engine) as connection:
-        connection.execute(update(tables.models).values(removed=True))
+        connection.execute(update(tables.models).values(is_removed=True))
     with pytest.raises(InputError, match="has no model yet; run: wsabie collection train"):
         load_model(filled)

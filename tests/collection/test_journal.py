@@ -23,7 +23,7 @@ def with_items(collection: Collection, n: int = 3) -> Collection:
             "path": f"{i}.jpg",
             "folder": "",
             "state": "present",
-            "added": format_current_time(),
+            "added_at": format_current_time(),
         }
         for i in range(n)
     ]
@@ -59,13 +59,13 @@ def test_what_is_decided_is_told_and_can_be_undone_and_done_again(collection: Co
     assert tag(collection, 1, "sea") == DecisionCounts(added=1)
     assert tag(collection, 1, "sea", "rejected") == DecisionCounts(changed=1)
     assert tag(collection, 1, "sea", "rejected") == DecisionCounts()  # and no line in the journal
-    assert [(e.told, e.changes) for e in read_history(collection.engine)] == [
+    assert [(e.summary, e.changes) for e in read_history(collection.engine)] == [
         ("sea: rejected", 1),
         ("sea: accepted", 2),
     ]
-    assert undo_entry(collection.engine, by="eve").told == "sea: rejected"
+    assert undo_entry(collection.engine, by="eve").summary == "sea: rejected"
     assert decided(collection) == {(1, "sea"): "accepted"}
-    assert undo_entry(collection.engine, by="eve").told == "sea: accepted"
+    assert undo_entry(collection.engine, by="eve").summary == "sea: accepted"
     assert decided(collection) == {}
     last = read_history(collection.engine)[0]
     undo_entry(collection.engine, last.id, by="eve")  # the undoing is undone
@@ -207,7 +207,7 @@ def test_merging_moves_everything_and_can_be_undone(collection: Collection) -> N
     assert tag(collection, 3, "gull") == DecisionCounts(added=1)  # the old name goes on working
     assert decided(collection)[3, "seagull"] == "accepted"
     undo_entry(collection.engine, by="eve")
-    assert undo_entry(collection.engine, by="eve").told == "merged 'gull' into 'seagull'"
+    assert undo_entry(collection.engine, by="eve").summary == "merged 'gull' into 'seagull'"
     assert state_of(collection) == before
 
 
@@ -230,7 +230,7 @@ def test_a_label_is_deleted_with_all_that_is_its_own_and_comes_back(collection: 
     assert state_of(collection) == before
     done = label_edits.delete_labels(collection, [numbers["gull"], numbers["tern"]], "eve", with_tags=True)
     assert (done.labels, done.tags, done.children) == (["gull", "tern"], 2, 1)
-    assert read_history(collection.engine)[0].told == "deleted 'gull', 'tern' with 2 tags"
+    assert read_history(collection.engine)[0].summary == "deleted 'gull', 'tern' with 2 tags"
     assert decided(collection) == {(3, "chick"): "accepted"}
     with begin_read(collection.engine) as connection:
         assert label_store.find_labels(connection, ["gull", "Möwe", "mew", "mow", "tern"]) == {}

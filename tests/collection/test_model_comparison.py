@@ -14,19 +14,18 @@ from wsabie.collection.annotations.training_examples import compute_hash_positio
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
-from wsabie.collection.folder import model_lock
-from wsabie.collection.folder.collection import Collection, create_collection
+from wsabie.collection.folder.collection import Collection, create_collection, lock_models
 from wsabie.collection.labels import label_store
 from wsabie.collection.learning import evaluation
-from wsabie.collection.learning.learning_curve import LearningCurve, Point
-from wsabie.collection.learning.model_comparison import compare_models, serialize_comparison
+from wsabie.collection.learning.evaluation import compare_models, serialize_comparison
+from wsabie.collection.learning.model_fitting import LearningCurve, Point
 from wsabie.collection.learning.retrain_policy import forecast_training
 from wsabie.collection.learning.training import TrainingResult, train_model
-from wsabie.collection.registry import model_lifecycle, model_registry
+from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.model_registry import Rollback
 from wsabie.core.errors import BusyError, InputError
 
-OPTIONS: dict[str, Any] = {"by": "eve", "describe": "colour", "threads": 1, "epochs": 8, "dim": 20}
+OPTIONS: dict[str, Any] = {"by": "eve", "features": "colour", "threads": 1, "epochs": 8, "dim": 20}
 Rows = dict[int, dict[str, Any]]
 
 
@@ -77,20 +76,20 @@ def misled(collection: Collection, there: Rows, **options: Any) -> TrainingResul
 def test_a_model_that_does_worse_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> None:
     collection, there = tagged
     first = train_model(collection, **OPTIONS)
-    assert (first.used, first.facts["kept_back"]) == (True, "")
+    assert (first.is_in_use, first.facts["rejection_reason"]) == (True, "")
     second = misled(collection, there)
-    assert (second.how, second.used, in_use(collection)) == ("corrections", False, first.model)
+    assert (second.method, second.is_in_use, in_use(collection)) == ("corrections", False, first.model)
     assert second.figures["difference"]["MAP"]["high"] < 0
-    assert second.facts["kept_back"].startswith("it does worse than model 1 on ")
+    assert second.facts["rejection_reason"].startswith("it does worse than model 1 on ")
     told = read_history(collection.engine)[0]
     assert (told.action, told.changes) == ("train", 0)
-    assert told.told.startswith("model 2 not put into use, learnt from corrections: it does worse than model 1")
-    assert [one.kept_back != "" for one in model_registry.list_models(collection)] == [True, False]
+    assert told.summary.startswith("model 2 not put into use, learnt from corrections: it does worse than model 1")
+    assert [one.rejection_reason != "" for one in model_registry.list_models(collection)] == [True, False]
     assert model_registry.find_rollback(collection) is None
     again = train_model(collection, **OPTIONS)  # it would be the same one
-    assert (again.how, again.model) == ("nothing", 1)
-    assert "since model 2 learnt, which did worse than model 1" in again.why
-    assert forecast_training(collection).how == "nothing"
+    assert (again.method, again.model) == ("nothing", 1)
+    assert "since model 2 learnt, which did worse than model 1" in again.reason
+    assert forecast_training(collection).method == "nothing"
     assert forecast_training(collection).decisions == 52
     assert [one.number for one in model_registry.list_models(collection)] == [2, 1]  # no training sweeps it away
     used = model_registry.use_model(collection, 2, by="eve")
@@ -101,14 +100,14 @@ def test_a_model_that_does_worse_is_kept_but_not_used(tagged: tuple[Collection, 
     undo_entry(collection.engine, back.entry, by="eve")
     assert in_use(collection) == 1
     tag(collection, {1: ["more"]})
-    assert forecast_training(collection).how == "corrections"
+    assert forecast_training(collection).method == "corrections"
 
 
 def test_a_model_that_does_worse_is_used_where_that_is_asked(tagged: tuple[Collection, Rows]) -> None:
     collection, there = tagged
     train_model(collection, **OPTIONS)
     second = misled(collection, there, even_if_worse=True)
-    assert (second.used, in_use(collection)) == (True, 2)
+    assert (second.is_in_use, in_use(collection)) == (True, 2)
     assert second.figures["difference"]["MAP"]["high"] < 0
     compared = compare_models(collection, [1, 2])
     assert compared.models[1].verdict == "worse"
@@ -121,7 +120,7 @@ def test_of_few_items_none_is_called_worse(tagged: tuple[Collection, Rows], monk
     monkeypatch.setattr(evaluation, "FEWEST_JUDGED", first.figures["items"] + 1)
     second = misled(collection, there)
     assert second.figures["difference"]["MAP"]["high"] < 0
-    assert (second.used, second.facts["kept_back"]) == (True, "")
+    assert (second.is_in_use, second.facts["rejection_reason"]) == (True, "")
 
 
 def test_a_comparison_says_what_the_training_said(tagged: tuple[Collection, Rows]) -> None:
@@ -136,7 +135,7 @@ def test_a_comparison_says_what_the_training_said(tagged: tuple[Collection, Rows
     assert two.difference is not None
     assert two.difference["MAP"]._asdict() == second.figures["difference"]["MAP"]
     assert (one.labels, two.labels) == (first.facts["labels"], second.facts["labels"])
-    assert (one.difference, one.gained, found.told) == (None, (), ())
+    assert (one.difference, one.gained, found.notes) == (None, (), ())
     moved = {label.label: label for label in (*two.gained, *two.lost)}
     if "seen" in moved:  # the first does not know it, so that it comes last there
         assert moved["seen"].before <= 1 / 4
@@ -169,10 +168,10 @@ def test_what_one_of_them_has_learnt_from_judges_none(tagged: tuple[Collection, 
     low = [item for item, place in where.items() if place <= 0.15]
     tag(collection, {item: [there[item]["kind"]] for item in low[2:]}, None)
     second = train_model(collection, full=True, **OPTIONS)
-    assert second.facts["held_to"] > 0.15
+    assert second.facts["holdout_bound"] > 0.15
     found = compare_models(collection, [1, 2])
     assert found.items == second.figures["items"] == 2  # and not 5, of which the first one knows 3
-    assert found.told == (
+    assert found.notes == (
         "not counted: 3 of the items that are held out now, as one of the models has learnt from them",
     )
     tag(collection, {item: [there[item]["kind"]] for item in low[:2]}, None)
@@ -189,23 +188,26 @@ def test_a_correction_would_choose_by_what_it_knows(tagged: tuple[Collection, Ro
     tag(collection, {item: [there[item]["kind"]] for item in low[2:]}, None)
     tag(collection, {item: ["few"] for item in list(there)[:3]})
     learnt = train_model(collection, **OPTIONS)
-    assert (learnt.how, learnt.why) == ("full", "too few tags are left on the items that model 1 never learnt from")
+    assert (learnt.method, learnt.reason) == (
+        "full",
+        "too few tags are left on the items that model 1 never learnt from",
+    )
 
 
 def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
     train_model(collection, **OPTIONS)
-    second = train_model(collection, **OPTIONS | {"describe": "hog", "even_if_worse": True})
+    second = train_model(collection, **OPTIONS | {"features": "hog", "even_if_worse": True})
     assert second.figures["before"] is not None  # each by its own rows
     found = compare_models(collection, [1, 2])
-    assert found.told == ("items are described in different ways: model 1 by colour, model 2 by hog",)
-    assert [one.describe for one in found.models] == ["colour", "hog"]
+    assert found.notes == ("items are described in different ways: model 1 by colour, model 2 by hog",)
+    assert [one.features for one in found.models] == ["colour", "hog"]
     for rows in collection.features.glob("*/*.parquet"):
         rows.unlink()
-    with model_lock.lock_models(collection), pytest.raises(BusyError):
+    with lock_models(collection), pytest.raises(BusyError):
         compare_models(collection, [1, 2])
     assert compare_models(collection, [1, 2]) == found  # described again
-    with model_lock.lock_models(collection):
+    with lock_models(collection):
         assert compare_models(collection, [1, 2]) == found
     gone = next(item for item, place in places(collection).items() if place <= 0.15)
     for rows in collection.features.glob("*/*.parquet"):
@@ -213,7 +215,7 @@ def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Ro
     (collection.folder / f"{gone - 1:04d}.webp").unlink()
     less = compare_models(collection, [1, 2])
     assert less.items == found.items - 1
-    assert less.told[1] == "not counted: 1 of the held-out items, as they cannot be read or are not what was scanned"
+    assert less.notes[1] == "not counted: 1 of the held-out items, as they cannot be read or are not what was scanned"
     for rows in collection.features.glob("*/*.parquet"):
         rows.unlink()
     for picture in collection.folder.glob("*.webp"):
@@ -251,7 +253,7 @@ def test_the_way_back_is_a_stack(tagged: tuple[Collection, Rows]) -> None:
         seen.append(back.model)
     assert seen == [3, 2, 1]
     model_registry.use_model(collection, 3, by="eve")
-    assert model_lifecycle.remove_old_models(collection, 1, by="eve") == [2, 1]
+    assert model_registry.remove_old_models(collection, 1, by="eve") == [2, 1]
     assert model_registry.find_rollback(collection) is None  # nobody goes back to a model that is no more
     assert model_registry.list_removed_models(collection) == [2, 1]
     with pytest.raises(InputError, match="there is no model 2"):
@@ -287,7 +289,7 @@ def test_every_epoch_is_told_and_kept(tagged: tuple[Collection, Rows]) -> None:
     tag(collection, {item: ["more"] for item in range(1, 10)})
     told.clear()
     second = train_model(collection, **OPTIONS | {"epochs": 3}, watch=told.append)
-    assert (second.how, [point["epoch"] for point in told]) == ("corrections", [1, 2, 3])
+    assert (second.method, [point["epoch"] for point in told]) == ("corrections", [1, 2, 3])
     assert model_registry.read_model(collection, 2).facts["curve"] == told
 
 

@@ -30,7 +30,7 @@ Tags = Mapping[str, Iterable[int]]
 def tagged(collection: Collection, tags: Tags, languages: Mapping[str, str] | None = None) -> dict[str, int]:
     """Items that have these labels; the labels' numbers."""
     wanted = sorted({item for items in tags.values() for item in items})
-    common = {"root_id": 1, "folder": "", "state": "present", "added": format_current_time()}
+    common = {"root_id": 1, "folder": "", "state": "present", "added_at": format_current_time()}
     numbers = {label: i for i, label in enumerate(tags, 1)}
     rows = [{"id": i, "path": f"{i}.jpg", **common} for i in wanted]
     told = {"region": "", "state": "accepted", "origin": "person", "by": "eve", "at": format_current_time()}
@@ -61,11 +61,11 @@ _JOURNALED = (tables.synonyms, tables.merge_exclusions, tables.annotations)
 
 
 def shown(found: ProposalList) -> list[tuple[str, list[str]]]:
-    return [(p.into.name, [label.name for label in p.labels]) for p in found.proposals]
+    return [(p.target.name, [label.name for label in p.labels]) for p in found.proposals]
 
 
 def kinds(proposal: MergeProposal) -> list[str]:
-    return [one.kind for one in proposal.why[0].evidence]
+    return [one.kind for one in proposal.reasons[0].evidence]
 
 
 def wordnet() -> KnowledgeGraph:
@@ -86,7 +86,7 @@ def wordnet() -> KnowledgeGraph:
 def test_there_may_be_nothing_to_propose(collection: Collection) -> None:
     found = find_proposals(collection)
     assert (found.proposals, found.labels) == ([], 0)
-    assert found.not_asked == {"model": "none was in use", "knowledge": "none was given"}
+    assert found.unused_sources == {"model": "none was in use", "knowledge": "none was given"}
     tagged(collection, {"sea": [1]})
     assert find_proposals(collection, knowledge=wordnet()).proposals == []
     tagged_again = label_list.list_labels(collection)
@@ -97,21 +97,22 @@ def test_spelling_alone_is_enough_where_only_a_mark_differs(collection: Collecti
     tagged(collection, {"Sea gull": [1], "sea-gull": [2, 3], "café": [4, 5], "cafe": [], "cat": [6], "cut": [7]})
     found = find_proposals(collection)
     assert sorted(shown(found)) == [("café", ["cafe"]), ("sea-gull", ["Sea gull"])]
-    assert found.found == 2
-    assert found.proposals[0].why[0].evidence[0].told.startswith("differ only in")
+    assert found.total == 2
+    assert found.proposals[0].reasons[0].evidence[0].message.startswith("differ only in")
     assert all(0.7 <= proposal.score <= 1 for proposal in found.proposals)
 
 
 def test_the_score_that_is_told_decides(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     tagged(collection, {"café": [4, 5], "cafe": []})
     monkeypatch.setattr(proposal_search, "compute_score", lambda evidence: 0.69996)
-    assert [one.score for one in find_proposals(collection, least=0.7).proposals] == [0.7]
-    assert not find_proposals(collection, least=0.701).proposals
+    assert [one.score for one in find_proposals(collection, min_score=0.7).proposals] == [0.7]
+    assert not find_proposals(collection, min_score=0.701).proposals
 
 
 def test_words_of_their_own_are_no_slips(collection: Collection) -> None:
     tagged(collection, {"house": range(1, 21), "horse": [30], "hoose": [31], "glass": range(40, 50), "glasses": [50]})
-    assert shown(find_proposals(collection, knowledge=wordnet(), least=0.3)) == [("house", ["hoose"])]  # nor through it
+    found = find_proposals(collection, knowledge=wordnet(), min_score=0.3)
+    assert shown(found) == [("house", ["hoose"])]  # nor through it
     assert ("glass", ["glasses"]) in shown(find_proposals(collection))  # without knowledge: a plural
 
 
@@ -119,18 +120,18 @@ def test_meanings_and_languages(collection: Collection) -> None:
     tagged(collection, {"dog": [1, 2, 3], "Hund": [4], "domestic dog": [5], "poodle": [6], "animal": [7]})
     found = find_proposals(collection, knowledge=wordnet())
     assert shown(found) == [("dog", ["Hund", "domestic dog"])]
-    told = " ".join(one.told for reason in found.proposals[0].why for one in reason.evidence)
+    told = " ".join(one.message for reason in found.proposals[0].reasons for one in reason.evidence)
     assert "en and de for n2 'dog'" in told
     merged(collection, ["Hund"], "dog")
     [other] = find_proposals(collection, knowledge=wordnet()).proposals
-    assert other.why[0].evidence[0].told == "the same meaning: n2 'dog'"
+    assert other.reasons[0].evidence[0].message == "the same meaning: n2 'dog'"
 
 
 def test_the_language_that_is_asked_for_is_kept(collection: Collection) -> None:
     tagged(collection, {"Hund": [1, 2, 3], "dog": [4]}, {"Hund": "de", "dog": "en"})
     assert shown(find_proposals(collection, knowledge=wordnet())) == [("Hund", ["dog"])]
-    assert shown(find_proposals(collection, knowledge=wordnet(), keep="en")) == [("dog", ["Hund"])]
-    assert shown(find_proposals(collection, knowledge=wordnet(), keep="fr")) == [("Hund", ["dog"])]
+    assert shown(find_proposals(collection, knowledge=wordnet(), language="en")) == [("dog", ["Hund"])]
+    assert shown(find_proposals(collection, knowledge=wordnet(), language="fr")) == [("Hund", ["dog"])]
 
 
 def scenes(**more: Iterable[int]) -> dict[str, Iterable[int]]:
@@ -155,8 +156,9 @@ def test_names_of_two_languages_that_are_always_together(collection: Collection)
     tagged(collection, scenes(Möwe=twice, seagull=twice, tern=range(50, 60)), languages)
     found = find_proposals(collection)
     assert shown(found) == [("Möwe", ["seagull"])]
-    assert kinds(found.proposals[0]) == ["company", "always"]
-    assert "nearly always together, in two languages: 24 of 24 and 24" in found.proposals[0].why[0].evidence[1].told
+    assert kinds(found.proposals[0]) == ["cooccurrence", "always"]
+    always = found.proposals[0].reasons[0].evidence[1]
+    assert "nearly always together, in two languages: 24 of 24 and 24" in always.message
     with begin_write(collection.engine) as connection:  # in one language these are two things that go together
         connection.execute(update(tables.labels).values(language="en"))
     assert shown(find_proposals(collection)) == []
@@ -164,10 +166,10 @@ def test_names_of_two_languages_that_are_always_together(collection: Collection)
 
 def test_each_person_uses_a_name_of_ones_own(collection: Collection) -> None:
     tagged(collection, scenes(seaside=range(1, 100, 2), strand=range(2, 101, 2)))
-    found = find_proposals(collection, least=0.4)
-    both = [p for p in found.proposals if {"seaside", "strand"} <= {p.into.name, *(label.name for label in p.labels)}]
-    assert [kinds(p) for p in both] == [["company", "never"]]
-    assert "never on the same item: 50 and 50" in both[0].why[0].evidence[1].told
+    found = find_proposals(collection, min_score=0.4)
+    both = [p for p in found.proposals if {"seaside", "strand"} <= {p.target.name, *(label.name for label in p.labels)}]
+    assert [kinds(p) for p in both] == [["cooccurrence", "never"]]
+    assert "never on the same item: 50 and 50" in both[0].reasons[0].evidence[1].message
 
 
 def test_company_speaks_against_a_slip(collection: Collection) -> None:
@@ -182,8 +184,8 @@ def test_chains_are_one_proposal(collection: Collection) -> None:
     tagged(collection, {"Fotografie": [1, 2, 3], "fotografie": [4, 5], "Fotografié": [6], "foto-grafie": []})
     found = find_proposals(collection)
     assert shown(found) == [("Fotografie", ["fotografie", "Fotografié", "foto-grafie"])]
-    assert len(found.proposals[0].why) == 3
-    assert found.proposals[0].score == min(reason.score for reason in found.proposals[0].why)
+    assert len(found.proposals[0].reasons) == 3
+    assert found.proposals[0].score == min(reason.score for reason in found.proposals[0].reasons)
 
 
 def test_what_is_kept_apart_is_never_proposed_again_until_that_is_undone(collection: Collection) -> None:
@@ -219,7 +221,7 @@ def test_all_proposals_are_merged_at_once_and_undone_at_once(collection: Collect
     before, found = state_of(collection), find_proposals(collection).proposals
     label_edits.rename_label(collection, "cafe", "coffee house", "adam")  # since they were shown
     done = apply_proposals(collection, found, "eve")
-    assert (done.into, done.merged, done.moved) == (1, 2, 2)
+    assert (done.targets, done.merged, done.moved) == (1, 2, 2)
     with begin_read(collection.engine) as connection:
         assert sorted(label_store.read_label_names(connection).values()) == ["Sea", "café", "coffee house", "tree"]
     assert label_list.list_labels(collection, containing="sea").labels[0].items == 4
@@ -244,9 +246,9 @@ def test_a_broken_model_is_told_and_the_rest_goes_on(collection: Collection) -> 
     tagged(collection, {"Sea": [1], "sea": [2]})
     row = {
         "folder": "gone",
-        "made": format_current_time(),
-        "how": "full",
-        "learnt_to": 0,
+        "created_at": format_current_time(),
+        "method": "full",
+        "last_entry_id": 0,
         "in_use": True,
         "facts": {},
         "figures": {},
@@ -255,13 +257,13 @@ def test_a_broken_model_is_told_and_the_rest_goes_on(collection: Collection) -> 
         connection.execute(insert(tables.models).values(row))
     found = find_proposals(collection)
     assert shown(found) == [("Sea", ["sea"])]
-    assert "gone" in found.not_asked["model"]
+    assert "gone" in found.unused_sources["model"]
 
 
 def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> None:
     import numpy as np
 
-    from wsabie.models.annotators.annotator import Annotator
+    from wsabie.models.annotators import Annotator
     from wsabie.models.wsabie.estimator import Wsabie
 
     names = list(scenes(seaside=[], strand=[]))
@@ -275,9 +277,9 @@ def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> 
     Annotator(model, facts={"label_ids": [numbers[name] for name in known]}).save(collection.models / "m1")
     row = {
         "folder": "m1",
-        "made": format_current_time(),
-        "how": "full",
-        "learnt_to": 0,
+        "created_at": format_current_time(),
+        "method": "full",
+        "last_entry_id": 0,
         "in_use": True,
         "facts": {},
         "figures": {},
@@ -287,17 +289,17 @@ def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> 
     label_edits.rename_label(collection, "strand", "shore", "eve")  # a name that another label has from now on
     label_edits.edit_label(collection, numbers["strand"], "eve", remove=["strand"])
     label_edits.rename_label(collection, names[8], "strand", "eve")
-    with_model, told = find_proposals(collection, least=0.4), []
+    with_model, told = find_proposals(collection, min_score=0.4), []
     for proposal in with_model.proposals:
         told += [
             one
-            for reason in proposal.why
+            for reason in proposal.reasons
             for one in reason.evidence
-            if {reason.one, reason.other} == {"seaside", "shore"}
+            if {reason.first, reason.second} == {"seaside", "shore"}
         ]
-    assert [one.kind for one in told] == ["model", "company", "never"]
-    assert "nearest of each other" in told[0].told
-    assert "model" not in with_model.not_asked
+    assert [one.kind for one in told] == ["model", "cooccurrence", "never"]
+    assert "nearest of each other" in told[0].message
+    assert "model" not in with_model.unused_sources
 
 
 def test_knowledge_is_filled_in_and_undone(collection: Collection) -> None:
@@ -347,9 +349,9 @@ def test_real_labels_in_25_languages(collection: Collection) -> None:
     tagged(collection, {label: dict.fromkeys(items) for label, items in tags.items()}, languages)
     found = find_proposals(collection, k=None)
     assert found.labels > 4_000
-    assert found.found > 50
+    assert found.total > 50
     first = [kinds(proposal)[0] for proposal in found.proposals[:30]]
-    assert set(first) <= {"case", "accents", "blanks", "plural", "letters", "company"}
+    assert set(first) <= {"case", "accents", "blanks", "plural", "letters", "cooccurrence"}
 
 
 def test_real_tags_of_many_people(collection: Collection, data_dir: Path) -> None:

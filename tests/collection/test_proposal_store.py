@@ -21,7 +21,7 @@ ALL = [("Tree", ["tree", "TREE"]), ("café", ["cafe"]), ("old-town", ["Old town"
 
 
 def now_shown(found: ProposalStatus) -> list[tuple[str, list[str]]]:
-    return sorted((p.into.name, [label.name for label in p.labels]) for p in found.proposals)
+    return sorted((p.target.name, [label.name for label in p.labels]) for p in found.proposals)
 
 
 def test_before_anybody_looked_there_is_nothing(collection: Collection) -> None:
@@ -33,10 +33,10 @@ def test_what_is_kept_is_what_was_found(collection: Collection) -> None:
     languages = {"Möwe": "de", "seagull": "en"}
     twice = [*range(1, 41, 2), *range(101, 105)]
     tagged(collection, scenes(Möwe=twice, seagull=twice, **CLEAR), languages)
-    found = refresh_proposals(collection, keep="en")
+    found = refresh_proposals(collection, language="en")
     kept = read_proposals(collection)
     assert kept.proposals == found.proposals
-    assert (kept.kept.found, kept.kept.labels, kept.since) == (found.found, found.labels, 0)  # type: ignore[union-attr]
+    assert (kept.snapshot.total, kept.snapshot.labels, kept.n_changes) == (found.total, found.labels, 0)  # type: ignore[union-attr]
     assert ("seagull", ["Möwe"]) in now_shown(kept)
 
 
@@ -53,8 +53,8 @@ def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
     label_edits.rename_label(collection, "TREE", "Baum", "eve")
     found = read_proposals(collection)
     assert now_shown(found) == [("Tree", ["tree", "Baum"])]
-    assert found.since == 3
-    assert {reason.other for reason in found.proposals[0].why} == {"tree", "TREE"}  # as they were called then
+    assert found.n_changes == 3
+    assert {reason.second for reason in found.proposals[0].reasons} == {"tree", "TREE"}  # as they were called then
     merged(collection, ["tree"], "Tree")
     assert now_shown(read_proposals(collection)) == [("Tree", ["Baum"])]
     for _ in range(4):
@@ -73,7 +73,7 @@ def test_what_was_asked_once_is_asked_again(collection: Collection, tmp_path: Pa
     assert shown(refresh_proposals(collection, knowledge=[words])) == [("dog", ["hound"])]
     assert shown(refresh_proposals(collection)) == [("dog", ["hound"])]
     words.unlink()
-    assert "words.txt" in refresh_proposals(collection).not_asked["knowledge"]
+    assert "words.txt" in refresh_proposals(collection).unused_sources["knowledge"]
     assert read_proposals(collection).proposals == []
     with pytest.raises(InputError, match=r"words\.txt"):
         refresh_proposals(collection, knowledge=[words])
@@ -86,7 +86,7 @@ def test_a_damaged_file_is_as_none(collection: Collection, content: str) -> None
     tagged(collection, CLEAR)
     refresh_proposals(collection)
     (collection.place / "proposals.json").write_bytes(content.encode("utf-8", "surrogateescape"))
-    assert read_proposals(collection).kept is None
+    assert read_proposals(collection).snapshot is None
     assert len(refresh_proposals(collection).proposals) == 3
 
 
@@ -102,18 +102,25 @@ def test_links_to_labels_that_are_gone_are_left_out(collection: Collection) -> N
 
 def test_a_score_is_a_share(collection: Collection) -> None:
     with pytest.raises(InputError, match="from 0 to 1"):
-        refresh_proposals(collection, least=7)
+        refresh_proposals(collection, min_score=7)
 
 
 def test_of_a_model_that_came_since_is_told_and_of_none_nothing(collection: Collection) -> None:
     tagged(collection, CLEAR)
-    assert refresh_proposals(collection).not_asked["model"] == "none was in use"
-    row = {"id": 1, "folder": "m", "made": format_current_time(), "how": "full", "learnt_to": 0, "removed": False}
+    assert refresh_proposals(collection).unused_sources["model"] == "none was in use"
+    row = {
+        "id": 1,
+        "folder": "m",
+        "created_at": format_current_time(),
+        "method": "full",
+        "last_entry_id": 0,
+        "is_removed": False,
+    }
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.models).values(**row, in_use=True, facts={}, figures={}))
-    assert read_proposals(collection).other_model
+    assert read_proposals(collection).is_other_model
     refresh_proposals(collection)
-    assert not read_proposals(collection).other_model
+    assert not read_proposals(collection).is_other_model
     with begin_write(collection.engine) as connection:
         connection.execute(update(tables.models).values(in_use=False))
-    assert not read_proposals(collection).other_model
+    assert not read_proposals(collection).is_other_model

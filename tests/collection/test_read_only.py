@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, insert, select
 
-from wsabie.collection.annotations.item_tagging import tag_items
+from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.db import sqlite_file, tables
-from wsabie.collection.db.database import begin_read, begin_write, open_database, upgrade_schema
+from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import read_history
-from wsabie.collection.folder.collection import Collection, create_collection, open_collection
+from wsabie.collection.folder.collection import Collection, create_collection, lock_models, open_collection
 from wsabie.collection.folder.collection_file import lock_catalogue
-from wsabie.collection.folder.model_lock import lock_models
 from wsabie.collection.folder.restoration import accept_catalogue, restore_backup
 from wsabie.collection.interchange.tag_export import write_to_pictures
 from wsabie.collection.jobs.worker import run_next_job
@@ -54,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
 
 def add_items(collection: Collection) -> None:
     with begin_write(collection.engine) as connection:
-        row = {"root_id": 1, "folder": "", "state": "present", "added": "2026-01-01"}
+        row = {"root_id": 1, "folder": "", "state": "present", "added_at": "2026-01-01"}
         connection.execute(insert(tables.items), [row | {"path": f"{n}.png"} for n in range(1, 9)])
 
 
@@ -84,7 +83,7 @@ def test_who_may_not_write_can_look(folder: Path) -> None:
     with without_rights(folder):
         with open_collection(folder, read_only=True) as collection:
             assert read_status(collection, check=True).damage == ()
-            assert [entry.told for entry in read_history(collection.engine)] == ["1 item: +sea"]
+            assert [entry.summary for entry in read_history(collection.engine)] == ["1 item: +sea"]
             with pytest.raises(InputError, match="it is read-only; check its permissions"):
                 tag_items(collection, [2], accept=["sea"], by="eve")
         with pytest.raises(InputError, match="is read-only for you, and can only be looked at"):
@@ -176,22 +175,18 @@ def test_who_looks_hinders_nobody(folder: Path, monkeypatch: pytest.MonkeyPatch)
         assert connection.execute(select(tables.annotations.c.item_id)).scalars().all() == [1, 2]
 
 
-def test_tables_of_an_older_version_are_brought_up_where_that_may_be(tmp_path: Path) -> None:
-    place = tmp_path / ".wsabie"
-    place.mkdir()
-    engine = open_database(place / "catalogue.db", "rwc")
-    upgrade_schema(engine, "0005")
-    with begin_write(engine) as connection:
-        connection.execute(insert(tables.roots).values(path="."))
-    engine.dispose()
-    (place / "collection.json").write_text('{"schema": 1, "database": null}')
-    content = (place / "catalogue.db").read_bytes()
+def test_tables_of_an_older_version_are_brought_up_where_that_may_be(
+    tmp_path: Path, switch_to_second_version: Callable[[], None]
+) -> None:
+    create_collection(tmp_path).close()
+    switch_to_second_version()
+    content = (tmp_path / ".wsabie/catalogue.db").read_bytes()
     with (
         without_rights(tmp_path),
-        pytest.raises(InputError, match=r"of an older version \(0005, here 0007\) and cannot"),
+        pytest.raises(InputError, match=r"of an older version \(0001, here 0002\) and cannot"),
     ):
         open_collection(tmp_path, read_only=True)
-    assert (place / "catalogue.db").read_bytes() == content
+    assert (tmp_path / ".wsabie/catalogue.db").read_bytes() == content
     with open_collection(tmp_path, read_only=True) as collection:
         assert collection.roots() == {1: tmp_path}
 
@@ -202,7 +197,7 @@ def test_several_who_close_at_once_lose_no_number(folder: Path) -> None:
         from pathlib import Path
         from wsabie.collection.folder.collection import open_collection
         from wsabie.collection.folder.collection_file import read_collection_file, read_state
-        from wsabie.collection.annotations.item_tagging import tag_items
+        from wsabie.collection.annotations.decisions import tag_items
         last = 0
         for i in range(5):
             with open_collection(Path(sys.argv[1])) as found:

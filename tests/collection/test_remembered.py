@@ -60,7 +60,7 @@ def test_functions_called_within_one_state_see_it_and_others_what_is_new(collect
 def test_a_writer_sees_its_own_last_entry(collection: Collection) -> None:
     with begin_write(collection.engine) as connection:
         before = read_last_entry(connection)
-        connection.execute(insert(journal).values(at=format_current_time(), by="eve", action="labels", told=""))
+        connection.execute(insert(journal).values(at=format_current_time(), by="eve", action="labels", summary=""))
         assert read_last_entry(connection) > before
 
 

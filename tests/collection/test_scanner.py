@@ -27,8 +27,8 @@ from wsabie.collection.interchange.tag_import import import_tags
 from wsabie.collection.jobs import queue, worker
 from wsabie.collection.labels import label_store
 from wsabie.collection.scan import file_inspection, scan_writer, scanner
-from wsabie.collection.scan.move_detection import FileRecord, ItemRecord
 from wsabie.collection.scan.roots import add_root, check_folders, list_roots, read_modality
+from wsabie.collection.scan.scan_writer import FileRecord, ItemRecord
 from wsabie.collection.scan.scanner import ScanResult, scan_collection
 from wsabie.core.errors import InputError
 from wsabie.core.executors import ProcessExecutor
@@ -92,8 +92,8 @@ def test_what_is_known_of_a_new_item(collection: Collection) -> None:
     with begin_read(collection.engine) as connection:
         row = connection.execute(select(tables.items)).one()
     assert (row.path, row.folder, row.width, row.height) == ("a/turned.jpg", "a", 32, 64)
-    assert (row.taken, row.state) == ("2021-05-06T07:08:09", "present")
-    assert (row.size, row.modified) == (path.stat().st_size, path.stat().st_mtime_ns)
+    assert (row.taken_at, row.state) == ("2021-05-06T07:08:09", "present")
+    assert (row.size, row.mtime_ns) == (path.stat().st_size, path.stat().st_mtime_ns)
     assert len(row.hash) == 32
 
 
@@ -102,7 +102,7 @@ def test_a_second_scan_finds_and_writes_nothing(photos: Collection) -> None:
     assert look(photos) == NOTHING._replace(unchanged=6)
     assert read_history(photos.engine) == before
     look(photos, always=True)
-    assert read_history(photos.engine)[0].told == "nothing new"
+    assert read_history(photos.engine)[0].summary == "nothing new"
 
 
 def test_a_renamed_file_is_the_same_item(photos: Collection) -> None:
@@ -262,16 +262,16 @@ def test_what_cannot_be_read_is_an_item_counted_and_listed(photos: Collection) -
 def test_what_could_not_be_read_before_is_listed_again_and_told_as_known(photos: Collection) -> None:
     (photos.folder / "words.png").write_bytes(b"plain words")
     (photos.folder / "empty.jpg").write_bytes(b"")
-    assert look(photos).told == "2 new, 2 of them unreadable"
+    assert look(photos).summary == "2 new, 2 of them unreadable"
     rejects = Rejects()
     again = look(photos, rejects=rejects, always=True)
     assert again == NOTHING._replace(unchanged=8, unreadable=2, still_unreadable=2)
     assert sorted(where for where, _, _ in rejects.listed) == ["empty.jpg", "words.png"]
-    assert (again.told, read_history(photos.engine)[0].told) == ("", "nothing new")
+    assert (again.summary, read_history(photos.engine)[0].summary) == ("", "nothing new")
     write(photos.folder / "empty.jpg", 200)
     write(photos.folder / "more.png", 201)
     (photos.folder / "words.png").write_bytes(b"other words")
-    assert look(photos).told == "1 new, 2 changed, 1 of them unreadable"
+    assert look(photos).summary == "1 new, 2 changed, 1 of them unreadable"
 
 
 def test_large_files_and_pictures_are_not_read(photos: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -425,7 +425,7 @@ def test_tags_of_folders(collection: Collection) -> None:
 def test_auto_stays_what_it_was_at_first(collection: Collection) -> None:
     write(collection.folder / "1.png", 1)
     look(collection)
-    assert list_roots(collection)[0].options == {"medium": "pictures", "tags": "xmp"}
+    assert list_roots(collection)[0].options == {"modality": "pictures", "tags": "xmp"}
     write(collection.folder / "animal/2.png", 2)
     write(collection.folder / "sea/3.png", 3)
     assert look(collection).tagged == 0
@@ -446,7 +446,7 @@ def test_another_choice_of_tags_is_undone_with_its_scan(collection: Collection) 
     look(collection, tags="folders")
     assert look(collection, tags="xmp") == NOTHING._replace(unchanged=1, tagged=1)
     last = read_history(collection.engine)[0]
-    assert (choice(), last.told, last.changes) == ("xmp", "1 tags from files, tags from xmp in place of folders", 3)
+    assert (choice(), last.summary, last.changes) == ("xmp", "1 tags from files, tags from xmp in place of folders", 3)
     undo_entry(collection.engine, by="eve")
     assert (choice(), list(tags_of(collection)[1])) == ("folders", ["sea"])
     write(collection.folder / "sky/2.png", 2)
@@ -454,7 +454,7 @@ def test_another_choice_of_tags_is_undone_with_its_scan(collection: Collection) 
     undo_entry(collection.engine, read_history(collection.engine)[1].id, by="eve")  # the undoing
     assert (choice(), sorted(tags_of(collection)[1])) == ("xmp", ["gull", "sea"])
     look(collection, tags="none")
-    assert read_history(collection.engine)[0].told == "tags from none in place of xmp"
+    assert read_history(collection.engine)[0].summary == "tags from none in place of xmp"
     with pytest.raises(InputError, match="changed the same after"):
         undo_entry(collection.engine, last.id, by="eve")
     undo_entry(collection.engine, by="eve")
@@ -533,7 +533,7 @@ def test_a_move_into_the_place_of_one_that_cannot_move_waits(collection: Collect
         known = {item.path: item for item in scan_writer.read_known_items(connection, list(collection.roots()))}
 
     def moved(item: ItemRecord, path: str) -> scan_writer.ScanRecord:
-        looked = file_inspection.FileInspection(file_inspection.FileStat(item.size or 0, item.modified or 0), item.hash)
+        looked = file_inspection.FileInspection(file_inspection.FileStat(item.size or 0, item.mtime_ns or 0), item.hash)
         return scan_writer.ScanRecord("moved", FileRecord(item.root, path, looked, None), item)
 
     before = rows(collection)
@@ -709,7 +709,7 @@ def test_tags_that_were_removed_outside_are_withdrawn(collection: Collection) ->
         label_store.rename_label(change, found, "seagull")  # the file still calls it gull
     assert said("gull") == NOTHING._replace(withdrawn=2)
     left = {"seagull": accepted, "sky": ours, "boat": ours, "list": accepted}
-    assert (tags_of(collection)[1], read_history(collection.engine)[0].told) == (left, "2 tags withdrawn")
+    assert (tags_of(collection)[1], read_history(collection.engine)[0].summary) == (left, "2 tags withdrawn")
     undo_entry(collection.engine, by="eve")
     assert tags_of(collection)[1] == left | {"sea": accepted, "dog": accepted}
     assert look(collection) == NOTHING._replace(unchanged=1)  # what was put back stays
@@ -775,9 +775,9 @@ def test_a_collection_is_of_one_medium(collection: Collection) -> None:
 def test_a_collection_of_documents(collection: Collection) -> None:
     for i in range(3):
         (collection.folder / f"{i}.txt").write_text(f"words {i}")
-    assert look(collection) == NOTHING._replace(new=3, medium="documents")
+    assert look(collection) == NOTHING._replace(new=3, modality="documents")
     write(collection.folder / "cover.png", 1)
-    assert look(collection) == NOTHING._replace(unchanged=3, medium="documents")
+    assert look(collection) == NOTHING._replace(unchanged=3, modality="documents")
 
 
 def test_a_scan_is_one_line_of_the_journal(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -785,7 +785,7 @@ def test_a_scan_is_one_line_of_the_journal(collection: Collection, monkeypatch: 
     for i in range(7):
         write(collection.folder / f"sea/{i}.png", i)
     look(collection, tags="folders")
-    assert [(e.told, e.changes) for e in read_history(collection.engine)] == [("7 new, 7 tags from files", 8)]
+    assert [(e.summary, e.changes) for e in read_history(collection.engine)] == [("7 new, 7 tags from files", 8)]
     undo_entry(collection.engine, by="eve")
     assert tags_of(collection) == {}
     assert look(collection) == NOTHING._replace(unchanged=7)  # what was undone does not come back
@@ -805,7 +805,7 @@ def test_lines_of_others_between_blocks_stay_in_order(collection: Collection, mo
 
     monkeypatch.setattr(scanner, "write_block", writing_too)
     look(collection, tags="folders")
-    told = [(e.told or e.action, e.changes) for e in reversed(read_history(collection.engine))]
+    told = [(e.summary or e.action, e.changes) for e in reversed(read_history(collection.engine))]
     assert told == [("a scan that was not finished", 3), ("tag", 1), ("4 new, 4 tags from files", 2)]
 
 
@@ -817,7 +817,7 @@ PROGRAM = """if True:
     scanner.BLOCK_SIZE = int(sys.argv[2])
     with open_collection(Path(sys.argv[1])) as found:
         print("begin", flush=True)
-        print(scanner.scan_collection(found, by="eve").told, flush=True)
+        print(scanner.scan_collection(found, by="eve").summary, flush=True)
 """
 
 
@@ -880,7 +880,7 @@ def test_killed_scans_end_where_one_scan_does(collection: Collection, tmp_path: 
                     os.kill(number, signal.SIGKILL)
                 kills += int(scanners.stdout.readline()) != 0
             look(collection)
-            assert look(collection).differs is False
+            assert look(collection).has_changes is False
         scanners.stdin.close()
     check_database(collection)
     assert kills > 1

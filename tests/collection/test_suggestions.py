@@ -20,11 +20,10 @@ from wsabie.collection.db.journal import read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.items import item_pages
 from wsabie.collection.labels import label_edits, label_list
-from wsabie.collection.learning.label_ranking import LabelRanker
-from wsabie.collection.learning.suggestions import accept_suggestions, apply_model
+from wsabie.collection.learning.suggestions import LabelRanker, accept_suggestions, apply_model
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.overview import facets
-from wsabie.collection.registry import item_embeddings, model_registry
+from wsabie.collection.registry import item_embeddings, item_index, model_registry
 from wsabie.collection.registry.item_embeddings import compute_mark
 from wsabie.collection.registry.model_registry import load_model
 from wsabie.collection.registry.thresholds import (
@@ -35,9 +34,9 @@ from wsabie.collection.registry.thresholds import (
     find_lowest_probability,
     load_holdout_suggestions,
 )
-from wsabie.collection.search.label_embeddings import find_items_of_labels
+from wsabie.collection.search.text_search import find_items_of_labels
 from wsabie.core.errors import InputError
-from wsabie.evaluation.reliability import compute_reliability
+from wsabie.evaluation.calibration import compute_reliability
 from wsabie.io.records import Item
 from wsabie.samples import get_sample_path
 
@@ -52,7 +51,7 @@ def learnt(
     with create_collection(tmp_path_factory.mktemp("learnt") / "drawings", database_of_module) as collection:
         there = with_pictures(collection, sample(KINDS, each=100))
         tag(collection, {item: [row["kind"]] for item, row in there.items() if item % 3})
-        train_model(collection, by="eve", describe="colour,hog", threads=1)
+        train_model(collection, by="eve", features="colour,hog", threads=1)
         yield collection, there
 
 
@@ -127,12 +126,12 @@ def test_no_tag_fits_most_items_of_another_domain(learnt: tuple[Collection, dict
         path.write_bytes(content.getvalue())
         foreign.append(add_item(collection, path))
     applied = apply_model(collection, by="eve", min_precision=0.8, threads=1)
-    assert applied.looked.items == 40
-    assert applied.fitting is not None
-    none = set(applied.fitting.none_listed)
-    shown = item_pages.read_item_page(collection, item_pages.ItemFilter(no_tag_fits=0.8), sort="added", limit=1000)
-    assert [item.id for item in shown.items] == applied.fitting.none_listed
-    assert shown.total == applied.fitting.none
+    assert applied.inference.items == 40
+    assert applied.coverage is not None
+    none = set(applied.coverage.uncovered_items)
+    shown = item_pages.read_item_page(collection, item_pages.ItemFilter(no_tag_fits=0.8), sort="added_at", limit=1000)
+    assert [item.id for item in shown.items] == applied.coverage.uncovered_items
+    assert shown.total == applied.coverage.uncovered
     with pytest.raises(InputError, match="a precision of 2 cannot be"):
         item_pages.read_item_page(collection, item_pages.ItemFilter(no_tag_fits=2))
     untagged = [item for item in range(1, 301) if item % 3 == 0]
@@ -169,8 +168,8 @@ def test_a_look_is_told_in_the_journal(learnt: tuple[Collection, dict[int, dict[
     done = apply_model(collection, by="eve", again=True, threads=1)
     line = read_history(collection.engine, 500)[0]
     assert (line.by, line.action, line.changes) == ("eve", "apply", 0)
-    seen = f"{done.looked.items:,} items and suggests {done.looked.suggestions:,} labels"
-    assert line.told == f"model {done.model} looked at {seen}"
+    seen = f"{done.inference.items:,} items and suggests {done.inference.suggestions:,} labels"
+    assert line.summary == f"model {done.model} looked at {seen}"
 
 
 def test_near_items(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
@@ -178,31 +177,31 @@ def test_near_items(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> Non
     kept = item_embeddings.load_item_embeddings(load_model(collection).path, 100)
     assert kept.items.tolist()[:300] == list(there)
     at = kept.points / np.linalg.norm(kept.points, axis=1, keepdims=True)
-    near = item_embeddings.find_similar_items(collection, 5, 7)
+    near = item_index.find_similar_items(collection, 5, 7)
     assert 5 not in [one.item for one in near]
     wanted = np.sort(at @ at[4])[::-1][1:8]
     assert np.allclose([one.score for one in near], wanted, atol=1e-5)
-    only = item_embeddings.find_similar_items(collection, 5, 7, only=[5, 6, 7])
+    only = item_index.find_similar_items(collection, 5, 7, only=[5, 6, 7])
     assert sorted(one.item for one in only) == [6, 7]
     label = {name: number for number, name in _labels(collection).items()}["people"]
     people = find_items_of_labels(collection, [[label]], 20)[0]
     assert np.mean([there[one.item]["kind"] == "people" for one in people if one.item in there]) > 0.8
     annotator = load_model(collection).annotator
-    row = annotator.rows_of_all([Item("one", collection.folder / "0004.webp", ())])
-    assert item_embeddings.find_nearest_items(collection, annotator.model.transform(row)[0], 1)[0].item == 5
+    row = annotator.rows_of_items([Item("one", collection.folder / "0004.webp", ())])
+    assert item_index.find_nearest_items(collection, annotator.model.transform(row)[0], 1)[0].item == 5
     with pytest.raises(InputError, match="has not seen item 9999"):
-        item_embeddings.find_similar_items(collection, 9999)
+        item_index.find_similar_items(collection, 9999)
     but = [one.item for one in people[:5]]
     assert find_items_of_labels(collection, [[label], [77]], 15, exclude=but) == [people[5:], []]
 
 
 def test_items_that_are_gone_are_not_near(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = learnt
-    first = item_embeddings.find_similar_items(collection, 8, 30)
+    first = item_index.find_similar_items(collection, 8, 30)
     with begin_write(collection.engine) as connection:
         gone = [one.item for one in first[:25]]
         connection.execute(tables.items.update().where(tables.items.c.id.in_(gone)).values(state="missing"))
-    found = item_embeddings.find_similar_items(collection, 8, 30)
+    found = item_index.find_similar_items(collection, 8, 30)
     assert len(found) == 30
     assert not set(gone) & {one.item for one in found}
     with begin_write(collection.engine) as connection:
@@ -257,21 +256,21 @@ def test_the_commands(tmp_path: Path, database: str | None) -> None:
         there = with_pictures(collection, rows)
         tag(collection, {item: row["labels"][:5] for item, row in there.items() if item % 2})
     folder = tmp_path / "emoji"
-    options = ("--describe", "colour", "--threads", 1, "--by", "eve")
+    options = ("--features", "colour", "--threads", 1, "--by", "eve")
     first = said("train", folder, *options)
-    assert (first["how"], first["model"], first["figures"]["before"]) == ("full", 1, None)
-    shown = CliRunner().invoke(app, ["collection", "train", str(folder), "--full", "--threads", "1"])
+    assert (first["method"], first["model"], first["figures"]["before"]) == ("full", 1, None)
+    shown = CliRunner().invoke(app, ["collection", "train", str(folder), "--from-scratch", "--threads", "1"])
     assert (shown.exit_code, "from scratch (as asked)" in shown.stdout) == (0, True)
     assert "before" in shown.stdout
-    assert said("apply", folder, "--threads", 1, "--min-precision", 0.9)["fitting"]["precision"] == 0.9
+    assert said("apply", folder, "--threads", 1, "--min-precision", 0.9)["coverage"]["precision"] == 0.9
     accepted = said("apply", folder, "--threads", 1, "--accept-above", 0.3)["accepted"]["added"]
     assert said("history", folder)["entries"][0]["changes"] == accepted
     made, looked, open_one = _times(folder)
     assert made < looked
-    said("apply", folder, "--threads", 1, "--again")
+    said("apply", folder, "--threads", 1, "--all-items")
     assert looked < _times(folder)[1]
     with open_collection(folder) as collection, begin_write(collection.engine) as connection:
-        connection.execute(tables.views.update().values(at=None))  # as an older version left it
+        connection.execute(tables.item_scores.update().values(scored_at=None))  # as an older version left it
     with open_collection(folder) as collection:
         assert {one.at for one in facets.read_item_details(collection, open_one).suggestions} == {None}
     assert _times(folder) == (made, made, open_one)
@@ -324,7 +323,7 @@ def test_a_label_of_many_suggestions_has_a_threshold_of_its_own() -> None:
     draw = np.random.default_rng(0)
     labels, p = draw.integers(0, 40, 1500), np.round(draw.random(1500), 2)
     judged = HoldoutSuggestions(labels, p, (draw.random(1500) < p).astype(np.int64))
-    found = compute_threshold(judged, 0.7).own
+    found = compute_threshold(judged, 0.7).by_label
     assert found == {
         label: find_lowest_probability(p[labels == label], judged.right[labels == label], 0.7)
         for label in range(40)
@@ -334,11 +333,11 @@ def test_a_label_of_many_suggestions_has_a_threshold_of_its_own() -> None:
 
 
 def test_many_rows_of_suggestions_are_replaced(collection: Collection) -> None:
-    """`--again` leaves nothing of the look before, in either database."""
+    """`--all-items` leaves nothing of the look before, in either database."""
     there = with_pictures(collection, sample(KINDS, each=10))
     tag(collection, {item: [row["kind"]] for item, row in there.items()})
     tag(collection, {key: ["seen"] for key in there}, "rejected")
-    train_model(collection, by="eve", describe="colour", threads=1, epochs=5, dim=10)
+    train_model(collection, by="eve", features="colour", threads=1, epochs=5, dim=10)
     s = tables.suggestions
     with begin_write(collection.engine) as connection:
         number = connection.execute(select(tables.labels.c.id).where(tables.labels.c.name == "seen")).scalar()
@@ -354,7 +353,7 @@ def test_a_label_that_is_deleted_while_a_model_looks_is_left_out(
 ) -> None:
     there = with_pictures(collection, sample(KINDS, each=10))
     tag(collection, {item: [row["kind"]] for item, row in there.items()})
-    train_model(collection, by="eve", describe="colour", threads=1, epochs=5, dim=10)
+    train_model(collection, by="eve", features="colour", threads=1, epochs=5, dim=10)
     numbers, rank = label_list.find_label_numbers(collection, ["people"]), LabelRanker.top
 
     def top(*given: Any) -> Any:
@@ -370,6 +369,6 @@ def test_a_label_that_is_deleted_while_a_model_looks_is_left_out(
         apply_model(collection, by="eve", again=True, floor=0, threads=1)
     assert names() == {"computer", "animals"}
     undo_entry(collection.engine, by="eve")
-    assert apply_model(collection, by="eve", floor=0, threads=1).looked.items == 0
+    assert apply_model(collection, by="eve", floor=0, threads=1).inference.items == 0
     apply_model(collection, by="eve", again=True, floor=0, threads=1)
     assert names() == set(KINDS)

@@ -13,9 +13,8 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.folder.collection import Collection, create_collection
-from wsabie.collection.interchange.tag_export import export_tags
+from wsabie.collection.interchange.tag_export import TagSelection, export_tags
 from wsabie.collection.interchange.tag_import import import_tags
-from wsabie.collection.interchange.tag_selection import TagSelection
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError
 from wsabie.io.formats.coco import read_coco

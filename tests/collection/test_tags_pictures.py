@@ -14,9 +14,8 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection
-from wsabie.collection.interchange.tag_export import export_tags, write_to_pictures
+from wsabie.collection.interchange.tag_export import TagSelection, export_tags, write_to_pictures
 from wsabie.collection.interchange.tag_import import import_tags
-from wsabie.collection.interchange.tag_selection import TagSelection
 from wsabie.collection.labels import label_store
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError

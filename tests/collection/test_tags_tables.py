@@ -18,10 +18,9 @@ from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.interchange import tag_import
-from wsabie.collection.interchange.formats.csv_jsonl import escape_formula, unescape_formula
-from wsabie.collection.interchange.tag_export import export_tags
+from wsabie.collection.interchange.csv_jsonl import escape_formula, unescape_formula
+from wsabie.collection.interchange.tag_export import TagSelection, export_tags
 from wsabie.collection.interchange.tag_import import import_tags
-from wsabie.collection.interchange.tag_selection import TagSelection
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.storage.rejects import Rejects
@@ -86,7 +85,7 @@ def test_nothing_is_lost_on_the_way_out_and_in(
     for one in (source, target):
         wipe(one)
         add_items(one)
-    model = {"id": 3, "folder": "m1", "made": "2026-01-02T03:04:05.000006Z", "how": "full", "learnt_to": 0}
+    model = {"id": 3, "folder": "m1", "created_at": "2026-01-02T03:04:05.000006Z", "method": "full", "last_entry_id": 0}
     with begin_write(source.engine) as connection:
         connection.execute(insert(tables.models).values(**model, facts={}, figures={}))
     for item, label, state, region, origin, by, scores in given_tags:
@@ -116,7 +115,7 @@ def test_labels_keep_languages_parents_and_synonyms(collection: Collection, othe
         label_store.set_parent(change, numbers["bird"], numbers["animal"])
         label_store.set_parent(change, numbers["gull"], numbers["bird"])
         label_store.add_synonyms(change, numbers["gull"], {"Möwe": "de", "=mouette": "fr"})
-        change.set(tables.labels, {numbers["gull"]: {"wordnet": "n02041246"}})
+        change.update(tables.labels, {numbers["gull"]: {"wordnet": "n02041246"}})
     tag(collection, 1, "gull")
     for kind in ("csv", "jsonl"):
         wipe(other)
@@ -178,9 +177,9 @@ def test_choices(collection: Collection) -> None:
             insert(tables.models).values(
                 id=1,
                 folder="m",
-                made="2026-01-01T00:00:00.000000Z",
-                how="full",
-                learnt_to=0,
+                created_at="2026-01-01T00:00:00.000000Z",
+                method="full",
+                last_entry_id=0,
                 in_use=True,
                 facts={},
                 figures={},
@@ -247,7 +246,7 @@ def test_what_others_write(collection: Collection, tmp_path: Path, name: str, co
     assert brief(collection) == {(A, "sea", "", "accepted"), (A, "sky", "", "accepted"), (B, "sea", "", "accepted")}
     assert (done.items, done.added, len(rejects)) == (2, 3, 0)
     assert {row[4:6] for row in told(collection)} == {("import", name)}
-    assert read_history(collection.engine)[0].told == f"3 tags of {name}"
+    assert read_history(collection.engine)[0].summary == f"3 tags of {name}"
     assert read_history(collection.engine)[0].id == done.entry
 
 

@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from wsabie.collection.annotations.item_tagging import tag_items
+from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels.label_edits import rename_label, set_label_parent
 from wsabie.collection.labels.label_enrichment import enrich_labels
@@ -49,7 +49,7 @@ def test_an_item_is_to_fit_all_words_but_any_label_of_a_word(tagged: Collection,
     assert told(search_items(tagged, "car red"))[0] == ("tagged 'car' and 'red'", "a")
     assert told(search_items(tagged, "car -ship"))[0] == ("tagged 'car'", "a")
     found = search_items(tagged, "Wheeled Vehicle", meanings=meanings)
-    assert found.meaning.said == ["'Wheeled Vehicle' is no label, but there are 2 below it: car, bicycle"]
+    assert found.meaning.notes == ["'Wheeled Vehicle' is no label, but there are 2 below it: car, bicycle"]
     assert told(found) == [
         ("tagged 'Wheeled Vehicle'", "abe"),
         ("kinds: part of car", "c"),
@@ -62,14 +62,14 @@ def test_what_is_not_wanted_can_be_a_word_that_stands_above_labels(
 ) -> None:
     found = search_items(tagged, 'ship -"wheeled vehicle"', meanings=meanings)
     assert told(found)[0] == ("tagged 'ship'", "d")
-    assert sorted(found.meaning.unwanted.values()) == ["bicycle", "car"]
+    assert sorted(found.meaning.excluded.values()) == ["bicycle", "car"]
 
 
 def test_more_words_together_come_before_fewer(tagged: Collection, meanings: LabelKnowledge) -> None:
     assert told(search_items(tagged, "light wheel", meanings=meanings))[0] == ("tagged 'light wheel'", "f")
     known = meanings.knowledge
     known.relate("is-a", "ship", "red car")  # known as two words, of which each is a label
-    assert search_items(tagged, "red car", meanings=LabelKnowledge(known, "k")).meaning.wanted.popitem()[1] == "ship"
+    assert search_items(tagged, "red car", meanings=LabelKnowledge(known, "k")).meaning.labels.popitem()[1] == "ship"
     assert told(search_items(tagged, '"red" car', meanings=LabelKnowledge(known, "k")))[0][1] == "a"
 
 
@@ -78,7 +78,7 @@ def test_labels_that_differ_in_case_alone_are_told_apart(tagged: Collection) -> 
     assert told(search_items(tagged, "Car"))[0] == ("tagged 'Car'", "f")
     assert told(search_items(tagged, "car"))[0] == ("tagged 'car'", "ae")
     both = search_items(tagged, "CAR")
-    assert (told(both)[0], both.meaning.said) == (("tagged 'CAR'", "aef"), ["'CAR' is 'car' or 'Car'"])
+    assert (told(both)[0], both.meaning.notes) == (("tagged 'CAR'", "aef"), ["'CAR' is 'car' or 'Car'"])
 
 
 def test_what_is_rejected_is_in_no_group(tagged: Collection) -> None:
@@ -91,7 +91,7 @@ def test_what_is_rejected_is_in_no_group(tagged: Collection) -> None:
 
 def test_parts_and_other_names_come_from_what_files_know(tagged: Collection, meanings: LabelKnowledge) -> None:
     found = search_items(tagged, "motorcar", meanings=meanings)
-    assert found.meaning.said == ["'motorcar' is another name of 'car'"]
+    assert found.meaning.notes == ["'motorcar' is another name of 'car'"]
     assert told(found)[:2] == [("tagged 'car'", "ae"), ("kinds: part of car", "c")]
 
 

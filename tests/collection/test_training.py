@@ -20,22 +20,22 @@ from wsabie.collection.annotations.training_examples import HELD_OUT, read_examp
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
-from wsabie.collection.folder import model_lock
-from wsabie.collection.folder.collection import Collection, create_collection, open_collection
+from wsabie.collection.folder.collection import Collection, create_collection, lock_models, open_collection
 from wsabie.collection.labels import label_store
 from wsabie.collection.learning import feature_store, training
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import TrainingResult, train_model
-from wsabie.collection.registry import model_lifecycle, model_registry
-from wsabie.collection.registry.item_embeddings import load_model_in_use, load_search_index
+from wsabie.collection.registry import model_registry
+from wsabie.collection.registry.item_embeddings import load_search_index
 from wsabie.collection.registry.item_index import index_items, load_item_index
+from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError
 from wsabie.io.records import Item
 from wsabie.search.approximate_index import ApproximateIndex
 from wsabie.storage.atomic_files import DiskFullError
 
-OPTIONS: dict[str, Any] = {"by": "eve", "describe": "colour", "threads": 1, "epochs": 8, "dim": 20}
+OPTIONS: dict[str, Any] = {"by": "eve", "features": "colour", "threads": 1, "epochs": 8, "dim": 20}
 
 
 @pytest.fixture
@@ -63,24 +63,24 @@ def count(collection: Collection, table: Any, *where: Any) -> int:
 def test_a_first_model_then_corrections_then_undo(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, there = tagged
     first = train_model(collection, **OPTIONS)
-    assert (first.how, first.figures["before"], in_use(collection)) == ("full", None, first.model)
-    assert first.looked is not None
-    assert first.looked.items == 80
+    assert (first.method, first.figures["before"], in_use(collection)) == ("full", None, first.model)
+    assert first.inference is not None
+    assert first.inference.items == 80
     assert first.figures["now"]["MAP"] > 0.4  # four kinds
     assert set(suggested(collection)) == set(there)
-    assert train_model(collection, **OPTIONS).how == "nothing"
+    assert train_model(collection, **OPTIONS).method == "nothing"
     some = [item for item in there if item % 2 == 0][:8]
     tag(collection, {item: [there[item]["kind"], "seen"] for item in some})
     second = train_model(collection, **OPTIONS)
-    assert (second.how, second.facts["labels"]) == ("corrections", 5)  # a label that the first one lacks
+    assert (second.method, second.facts["labels"]) == ("corrections", 5)  # a label that the first one lacks
     assert second.figures["before"] is not None
     assert [shelved.parent for shelved in model_registry.list_models(collection)] == [first.model, None]
-    assert read_history(collection.engine)[0].told == f"model {second.model} in use, learnt from corrections"
+    assert read_history(collection.engine)[0].summary == f"model {second.model} in use, learnt from corrections"
     before = suggested(collection)
     undo_entry(collection.engine, by="eve")
     assert in_use(collection) == first.model
     assert suggested(collection) != before
-    assert train_model(collection, full=True, **OPTIONS).how == "full"
+    assert train_model(collection, full=True, **OPTIONS).method == "full"
 
 
 def test_figures_of_both_models_are_of_the_same_items(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
@@ -150,7 +150,7 @@ def _scores(collection: Collection, there: dict[int, dict[str, Any]]) -> list[di
         query = select(tables.items.c.path).where(tables.items.c.id.in_(list(there))).order_by(tables.items.c.id)
         paths = connection.execute(query).scalars().all()
     items = [Item(path, collection.folder / path, ()) for path in paths]
-    scores = opened.model.scores(opened.annotator.rows_of_all(items))
+    scores = opened.model.scores(opened.annotator.rows_of_items(items))
     return [dict(zip(opened.model.vocabulary_, row, strict=True)) for row in scores.tolist()]
 
 
@@ -168,7 +168,7 @@ def test_labels_merged_and_renamed_after_training_are_suggested_as_they_are_now(
     assert names == {"food", "beasts", "computer"}
     tag(collection, {item: ["beasts"] for item in there if there[item]["kind"] == "animals"})
     learnt = train_model(collection, **OPTIONS)
-    assert learnt.facts["labels"] == 3 if learnt.how == "full" else learnt.facts["labels"] == 4
+    assert learnt.facts["labels"] == 3 if learnt.method == "full" else learnt.facts["labels"] == 4
     assert {name for own in suggested(collection).values() for name in own} <= {"food", "beasts", "computer"}
 
 
@@ -188,11 +188,11 @@ def test_a_model_folder_deleted_by_hand(tagged: tuple[Collection, dict[int, dict
     collection, _ = tagged
     first = train_model(collection, **OPTIONS)
     shutil.rmtree(collection.models / model_registry.list_models(collection)[0].folder)
-    assert not model_registry.list_models(collection)[0].there
+    assert not model_registry.list_models(collection)[0].is_available
     with pytest.raises(InputError, match=r"model 1 cannot be used .*train again, or use another"):
         apply_model(collection, by="eve")
     second = train_model(collection, **OPTIONS)
-    assert (second.how, second.why.startswith("model 1 cannot be used")) == ("full", True)
+    assert (second.method, second.reason.startswith("model 1 cannot be used")) == ("full", True)
     with pytest.raises(InputError, match="model 1 cannot be used"):
         model_registry.use_model(collection, first.model, by="eve")
     shutil.rmtree(collection.features)
@@ -206,7 +206,7 @@ def test_the_shelf_switches_back_and_puts_away(tagged: tuple[Collection, dict[in
     used = model_registry.use_model(collection, 1, by="eve")
     assert (used.before, used.unseen, in_use(collection)) == (3, 0, 1)
     assert len(suggested(collection)) == 80
-    assert model_lifecycle.remove_old_models(collection, 1, by="eve") == [2]
+    assert model_registry.remove_old_models(collection, 1, by="eve") == [2]
     assert [shelved.number for shelved in model_registry.list_models(collection)] == [3, 1]
     assert {path.name for path in collection.models.iterdir()} == {
         m.folder for m in model_registry.list_models(collection)
@@ -271,7 +271,7 @@ def test_files_that_all_went_away_are_told(tagged: tuple[Collection, dict[int, d
     for path in collection.folder.glob("*.webp"):
         path.rename(path.with_name(f"other-{path.name}"))
     with pytest.raises(InputError, match="all files changed since the last scan, or went away; run: wsabie collection"):
-        train_model(collection, **OPTIONS | {"describe": "terms"})
+        train_model(collection, **OPTIONS | {"features": "terms"})
 
 
 def test_tagged_items_whose_files_are_missing_are_told(collection: Collection) -> None:
@@ -315,8 +315,8 @@ def test_unreadable_and_changed_files_are_counted(tagged: tuple[Collection, dict
     with begin_read(collection.engine) as connection:
         state = select(tables.items.c.state).where(tables.items.c.id == number)
         assert connection.execute(state).scalar() == "unreadable"
-    assert learnt.looked is not None
-    assert learnt.looked.items == 78
+    assert learnt.inference is not None
+    assert learnt.inference.items == 78
 
 
 def test_items_of_one_content_share_a_row_and_decisions(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
@@ -330,10 +330,10 @@ def test_items_of_one_content_share_a_row_and_decisions(tagged: tuple[Collection
     assert len(examples.hashes) == 40
     assert set(examples.Y[:, examples.names.index("twin")].data) == {-1}
     learnt = train_model(collection, **OPTIONS)
-    assert learnt.looked is not None
-    assert learnt.looked.items == 81
+    assert learnt.inference is not None
+    assert learnt.inference.items == 81
     (folder,) = (path for path in collection.features.iterdir() if path.is_dir())
-    store = feature_store.open_feature_store(collection, feature_store.load_extractor(folder / "describer"))
+    store = feature_store.open_feature_store(collection, feature_store.load_extractor(folder / "extractor"))
     assert len(store.places) == 80
 
 
@@ -375,7 +375,7 @@ def test_a_persons_tag_weighs_more_and_regions_are_left_out(
 
 def test_one_trains_at_a_time(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, _ = tagged
-    with model_lock.lock_models(collection):
+    with lock_models(collection):
         for busy in (train_model, apply_model):
             with pytest.raises(InputError, match="is being trained or applied by somebody else"):
                 busy(collection, by="eve")
@@ -404,7 +404,7 @@ def test_a_full_disk_leaves_the_model_in_use(
 def assert_swept(collection: Collection) -> None:
     kept = {shelved.number: shelved.folder for shelved in model_registry.list_models(collection)}
     assert {path.name for path in collection.models.iterdir()} == set(kept.values())
-    for table in (tables.suggestions, tables.views):
+    for table in (tables.suggestions, tables.item_scores):
         with begin_read(collection.engine) as connection:
             assert set(connection.execute(select(table.c.model_id).distinct()).scalars()) <= set(kept)
     assert count(collection, tables.models) == len(kept)
@@ -428,7 +428,7 @@ KILLED = """if True:
             return result
         setattr(module, name, dying)
         with open_collection(Path(folder)) as found:
-            training.train_model(found, by="eve", describe="colour", full=True, threads=1, epochs=8, dim=20)
+            training.train_model(found, by="eve", features="colour", full=True, threads=1, epochs=8, dim=20)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
@@ -513,11 +513,11 @@ def test_a_killed_look_goes_on(tagged: tuple[Collection, dict[int, dict[str, Any
     collection, _ = tagged
     train_model(collection, **OPTIONS)
     with begin_write(collection.engine) as connection:  # as after a kill: some items were not looked at
-        connection.execute(tables.views.delete().where(tables.views.c.item_id > 60))
+        connection.execute(tables.item_scores.delete().where(tables.item_scores.c.item_id > 60))
     before = suggested(collection)
-    assert apply_model(collection, by="eve", threads=1).looked.items == 20
+    assert apply_model(collection, by="eve", threads=1).inference.items == 20
     assert suggested(collection) == before
-    assert apply_model(collection, by="eve", threads=1).looked.items == 0
+    assert apply_model(collection, by="eve", threads=1).inference.items == 0
 
 
 def test_a_file_with_another_content_is_looked_at_again(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
@@ -527,4 +527,4 @@ def test_a_file_with_another_content_is_looked_at_again(tagged: tuple[Collection
         other = connection.execute(select(tables.items.c.hash).where(tables.items.c.id == 50)).scalar()
     with begin_write(collection.engine) as connection:
         connection.execute(update(tables.items).where(tables.items.c.id == 2).values(hash=other))
-    assert apply_model(collection, by="eve", threads=1).looked.items == 1
+    assert apply_model(collection, by="eve", threads=1).inference.items == 1

@@ -102,7 +102,7 @@ def test_bad_input_is_named(X: Any, sentence: str) -> None:
 def test_another_width_than_the_model() -> None:
     for X in (np.ones((2, 3)), sp.csr_matrix(np.ones((2, 3)))):
         with pytest.raises(InputError, match="test X has 3 features, but this model is expecting 4 features"):
-            check_features(X, n_features=4, what="test X")
+            check_features(X, n_features=4, input_name="test X")
 
 
 def test_require() -> None:

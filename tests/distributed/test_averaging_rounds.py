@@ -50,11 +50,11 @@ class Made:
         if what == "train":
             self.own["t"][given[1]] += 1
             self.trained.append(given)
-            return "trained", given[1]
+            return "report", given[1]
         if what == "take":
             apply_deltas(self.own, self.before, given[0])
             return "took", None
-        return "gave", compute_deltas(self.own, self.before, back=True)
+        return "deltas", compute_deltas(self.own, self.before, back=True)
 
 
 class MadeFleet:
@@ -93,13 +93,13 @@ class MadeFleet:
                     break
                 if worker.lives is not None and worker.answered >= worker.lives:
                     del self.workers[name]
-                    yield WorkerMessage(name, "lost")
+                    yield WorkerMessage(name, "loss")
                     break
                 _, what, given = worker.asked.popleft()
                 worker.answered += 1
                 said, value = worker.do(what, given)
                 if said != "took":
-                    yield WorkerMessage(name, said, report(value) if said == "trained" else value)
+                    yield WorkerMessage(name, said, report(value) if said == "report" else value)
 
     def dismiss(self, worker):
         self.dismissed[worker] = self.now
@@ -166,14 +166,14 @@ def test_a_slow_worker_trains_fewer_parts():
 def test_the_parts_of_a_lost_worker_are_trained_by_others(lives):
     fleet = MadeFleet(a=Made(24), b=Made(24, lives=lives), c=Made(24, comes=5.0))
     rounds = run(fleet, interval=Still(parts=3))
-    assert rounds[-1].lost == 1
-    assert rounds[-1].came == 3
+    assert rounds[-1].n_lost == 1
+    assert rounds[-1].n_joined == 3
     assert fleet.workers["c"].trained
 
 
 def test_all_may_be_lost_if_others_come():
     fleet = MadeFleet(a=Made(24, lives=7), b=Made(24, lives=9), c=Made(24, comes=100.0))
-    assert run(fleet)[-1].came == 3
+    assert run(fleet)[-1].n_joined == 3
 
 
 def test_without_anybody_it_ends_and_says_how_to_go_on():
@@ -214,7 +214,7 @@ def test_who_is_late_is_waited_for_once():
 
 def test_a_silent_worker_is_let_go():
     fleet = MadeFleet(a=Made(24), b=Made(24, silent=4))
-    assert run(fleet)[-1].lost == 1
+    assert run(fleet)[-1].n_lost == 1
     assert list(fleet.dismissed) == ["b"]
     assert fleet.now > module.SILENCE
 
@@ -248,7 +248,7 @@ def test_rounds_are_short_at_first_and_grow_as_drift_allows():
 def test_rounds_are_short_again_when_a_worker_comes():
     fleet = MadeFleet(a=Made(400), b=Made(400), c=Made(400, comes=150.0))
     rounds = run(fleet, 400, epochs=3, interval=RoundInterval(target_drift=1e9))
-    first = next(i for i, one in enumerate(rounds) if one.came == 3)
+    first = next(i for i, one in enumerate(rounds) if one.n_joined == 3)
     assert rounds[first - 1].parts > 8
     assert rounds[first].parts == 1
     assert rounds[-1].parts > 8

@@ -74,7 +74,7 @@ def test_two_nodes_lose_one_and_get_another(cluster: Any, shards: Path, alone: d
     found = told(process)
     check(found, alone)
     assert found["nodes"]["lost"] == 1
-    assert found["nodes"]["came"] in (2, 3)  # a busy machine may start the other one when all is done
+    assert found["nodes"]["joined"] in (2, 3)  # a busy machine may start the other one when all is done
 
 
 def test_a_killed_driver_goes_on_with_resume(cluster: Any, shards: Path, alone: dict[str, Any], tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_killed_driver_goes_on_with_resume(cluster: Any, shards: Path, alone: 
     process.communicate()
     found = told(training(shards, model, "--ray", cluster.address, "--nodes", 2, "--resume"))
     check(found, alone)
-    assert found["nodes"]["came"] == 2
+    assert found["nodes"]["joined"] == 2
     lines = Path(f"{model}.jsonl").read_text().splitlines()
     assert 0 <= len(lines) - EPOCHS < 25  # it did not begin anew
 
@@ -120,7 +120,7 @@ def test_a_model_to_begin_with_and_rows_to_keep(
 ) -> None:
     """Nodes begin with its space, and what `wsabie update` needs is kept."""
     still = ("--epochs", 1, "--learning-rate", 1e-9)
-    began = ("--ray", cluster.address, "--from", alone["model"], "--replay", 300, *still)
+    began = ("--ray", cluster.address, "--init-model", alone["model"], "--replay", 300, *still)
     found = told(training(shards, tmp_path / "model", *began))
     assert found["validation_map"] == pytest.approx(alone["validation_map"], abs=0.002)
     memory = load(tmp_path / "model").model.memory_

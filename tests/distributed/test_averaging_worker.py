@@ -1,34 +1,37 @@
 """What a worker trains is the part that it was asked for, whatever it has read meanwhile."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from sharded import in_shards, toy_rows
-from wsabie.distributed.averaging_trainer import AveragingTrainer
+from wsabie.distributed.averaging_trainer import AveragingRunner
 from wsabie.distributed.averaging_worker import AveragingWorker
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training import prefetch
+from wsabie.training.trainer import Trainer
 
 
 class AskedError(Exception):
     """With what a worker is made of."""
 
 
-class Asking(AveragingTrainer):
+class Asking(AveragingRunner):
     """Goes no further than to the workers."""
 
-    def _crew(self, settings, space, blocks):
-        raise AskedError(settings, space, blocks)
+    def _build_fleet(self, settings, space, data):
+        raise AskedError(settings, space, data)
 
 
 @pytest.fixture
 def worker(tmp_path, monkeypatch):
     """worker() -> one that has begun, on 600 rows in 60 parts."""
     monkeypatch.setattr(prefetch, "CHUNK", 8)
-    monkeypatch.setattr("wsabie.models.base.shard_blocks.CHUNK", 8)
+    monkeypatch.setattr("wsabie.models.base.training_rows.CHUNK", 8)
     with pytest.raises(AskedError) as found:
         Wsabie(dim=8, threads=1).fit(in_shards(toy_rows(), tmp_path / "shards"),
-                                     trainer=lambda settings, **more: Asking(settings, address="", **more))  # fmt: skip
+                                     trainer=partial(Trainer, make_runner=partial(Asking, address="")))  # fmt: skip
 
     def made():
         one = AveragingWorker(*found.value.args)

@@ -56,7 +56,7 @@ def test_the_same_files_are_written(cli, nodes, pictures, tmp_path, monkeypatch)
     on = {"here": ("--threads", "1"), "there": ("--ray", nodes.address)}
     for where, words in on.items():
         rejects = ("--rejects", tmp_path / f"{where}.jsonl")
-        cli("features", "images", pictures, "--out", tmp_path / f"{where}.parquet", "--terms", "60", *rejects, *words)
+        cli("features", "images", pictures, "--out", tmp_path / f"{where}.parquet", "--n-words", "60", *rejects, *words)
     here, there = (contents(tmp_path / f"{where}.parquet")[f"{where}.parquet"] for where in on)
     assert here == there
     assert contents(tmp_path / "here.parquet.dictionary") == contents(tmp_path / "there.parquet.dictionary")
@@ -71,7 +71,7 @@ def test_the_same_files_are_written(cli, nodes, pictures, tmp_path, monkeypatch)
 
     model, others = tmp_path / "m-here", (data, pictures, tmp_path / "one")
     for where, words in on.items():
-        cli("train", pictures, "--model", tmp_path / f"m-{where}", "--terms", "60", "--epochs", "3", *words)
+        cli("train", pictures, "--model", tmp_path / f"m-{where}", "--n-words", "60", "--epochs", "3", *words)
         cli("annotate", model, *others, "--out", tmp_path / f"{where}.tsv", *words)
     assert contents(model).keys() == contents(tmp_path / "m-there").keys()  # tensors go by their content
     assert (tmp_path / "here.tsv").read_bytes() == (tmp_path / "there.tsv").read_bytes()
@@ -92,7 +92,7 @@ def test_paths_may_be_relative(cli, nodes, pictures, tmp_path, monkeypatch):
     out = Path(os.path.relpath(tmp_path, pictures.parent))
     for where, words in {"here": (), "there": ("--ray", nodes.address)}.items():
         rejects = ("--rejects", out / f"{where}.jsonl")
-        cli("features", "images", pictures.name, "--out", out / where, "--describe", "colour", *rejects, *words)
+        cli("features", "images", pictures.name, "--out", out / where, "--features", "colour", *rejects, *words)
         cli("shards", out / "here", "--out", out / f"{where}-shards", "--rows", "40", *words)
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
     assert contents(tmp_path / "here-shards") == contents(tmp_path / "there-shards")
@@ -105,7 +105,7 @@ def test_the_dictionary_is_the_same_however_the_blocks_are_shared_out(nodes):
 
 
 def test_a_cluster_of_this_machine_is_quiet_and_ends(pictures, tmp_path):
-    words = ["features", "images", pictures, "--out", tmp_path / "a.parquet", "--describe", "colour", "--ray", "local"]
+    words = ["features", "images", pictures, "--out", tmp_path / "a.parquet", "--features", "colour", "--ray", "local"]
     out, err = started(tmp_path, *words, "--json").communicate(timeout=120)
     assert json.loads(out)["rows"] == 89, err
     assert "ray" not in err.lower()
@@ -113,7 +113,7 @@ def test_a_cluster_of_this_machine_is_quiet_and_ends(pictures, tmp_path):
 
 
 def test_ctrl_c_ends_a_cluster_of_this_machine(pictures, tmp_path):
-    words = ["features", "images", pictures, "--out", tmp_path / "a.parquet", "--describe", "hog", "--augment", "60"]
+    words = ["features", "images", pictures, "--out", tmp_path / "a.parquet", "--features", "hog", "--augment", "60"]
     running = started(tmp_path, *words, "--ray", "local")
     while len(left(tmp_path)) < 4:  # the command, and some of Ray's
         time.sleep(0.1)
@@ -145,7 +145,7 @@ def left(mark: Path) -> list[str]:
 
 
 def test_rows_are_mapped_by_the_cluster(cli, nodes, tmp_path, monkeypatch):
-    monkeypatch.setattr("wsabie.io.formats.parquet.feature_rows._BATCH", 50)
+    monkeypatch.setattr("wsabie.io.formats.parquet_rows._BATCH", 50)
     (tmp_path / "rows.txt").write_text("".join(f"{i % 3} {i % 7}:{i % 5 + 1} {i % 4 + 7}:2\n" for i in range(300)))
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
     cli("features", "kpca", tmp_path / "rows.txt", "--out", here, "--dim", "8", "--ray", nodes.address)
@@ -161,9 +161,8 @@ def test_trials_run_on_the_cluster(cli, nodes, pictures, tmp_path):
     found = {}
     for where, words in {"here": ("--threads", "1"), "there": ("--ray", nodes.address)}.items():
         out = tmp_path / where
-        small = ("--terms", "40", "--fix", "dim=8", "--fix", "epochs=3", "--trials", "6", "--together", "2")
-        cli("tune", pictures, "--out", out, *small, "--rejects", tmp_path / "rejects.jsonl", *words)
-        lines = [json.loads(line) for line in (out / "trials.jsonl").read_text().splitlines()[1:]]
-        found[where] = [{**line, "seconds": None} for line in lines]
+        small = ("--n-words", "40", "--set", "dim=8", "--set", "epochs=3", "--trials", "6", "--batch-size", "2")
+        said = cli("tune", pictures, "--out", out, *small, "--rejects", tmp_path / "rejects.jsonl", "--json", *words)
+        found[where] = [{**trial, "seconds": None} for trial in json.loads(said)["trials"]]
     assert len(found["here"]) == 6
     assert found["here"] == found["there"]

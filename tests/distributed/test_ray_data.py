@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import wsabie
-from wsabie.io.formats.parquet.feature_rows import write_parquet_rows
+from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.recognition import open_source
 from wsabie.io.records import ItemList
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.batch_annotator import BatchAnnotator
 from wsabie.samples import get_sample_path
 
@@ -31,7 +31,7 @@ def in_order() -> Iterator[None]:
 def test_a_data_set_is_annotated_as_in_one_process(nodes, in_order: None, tmp_path: Path) -> None:
     source = open_source(get_sample_path("emoji"))
     pictures = ItemList(source.path, list(source)[400:490], "pictures")
-    rows = wsabie.VisualWords(n_terms=60).fit(pictures).transform(pictures)
+    rows = wsabie.VisualWords(n_words=60).fit(pictures).transform(pictures)
     model = wsabie.Wsabie(dim=16, epochs=5, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
     Annotator(model).save(tmp_path / "model")
     write_parquet_rows(rows, tmp_path / "rows.parquet")

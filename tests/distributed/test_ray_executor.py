@@ -191,7 +191,7 @@ def test_an_item_that_kills_its_workers_is_told(nodes, monkeypatch):
 
 @pytest.mark.parametrize("named", ["terms", "colour", "textons,hog"])
 def test_descriptions_are_those_of_one_process(nodes, pictures, named):
-    given: dict[str, Any] = {"terms": {"n_terms": 300}}.get(named, {})
+    given: dict[str, Any] = {"terms": {"n_words": 300}}.get(named, {})
     given = given or ({"n_textons": 16} if "textons" in named else {})
     here, there = (create_extractor(named, **given).fit(pictures, executor=run) for run in (SerialExecutor(), nodes))
     assert here.fingerprint() == there.fingerprint()
@@ -212,8 +212,8 @@ def same(wanted: FeatureExtractor, pictures: ItemList, run: RayExecutor, augment
 def test_a_lost_node_changes_nothing(cluster, nodes, pictures):
     third = cluster.add_node(num_cpus=1)
     wanted = create_extractor("colour").fit(pictures)
-    here = list(wanted.describe((item,) for item in pictures))
-    results = wanted.describe(((item,) for item in pictures), executor=nodes)
+    here = list(wanted.extract_batches((item,) for item in pictures))
+    results = wanted.extract_batches(((item,) for item in pictures), executor=nodes)
     there = [next(results) for _ in range(20)]
     cluster.remove_node(third, allow_graceful=False)
     there += results

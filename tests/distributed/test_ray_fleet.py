@@ -14,11 +14,10 @@ import pytest
 
 from sharded import in_shards, toy_rows
 from wsabie.core.errors import InputError
-from wsabie.distributed import ray_fleet as module
+from wsabie.distributed import averaging_trainer as module
 from wsabie.distributed.averaging_rounds import NoWorkersError, WorkerLoss
-from wsabie.distributed.averaging_trainer import make_averaging_trainer
+from wsabie.distributed.averaging_trainer import RayFleet, WorkerPlan, make_averaging_trainer
 from wsabie.distributed.averaging_worker import AveragingWorker
-from wsabie.distributed.ray_fleet import RayFleet, WorkerPlan
 from wsabie.models.wsabie.estimator import Wsabie
 
 ray = pytest.importorskip("ray", reason="ray is needed for training on many machines (extra wsabie[ray])")
@@ -135,7 +134,7 @@ def test_what_fails_in_the_midst_of_training_fails_on_its_node(crew, caplog):
     made, fake = crew(a=[[None, ("report", None), wrong(OSError("no room"))]], b=[[None, wrong(MemoryError())]])
     assert list(made.newcomers()) == ["a/0", "b/0"]
     b = made._members["b/0"].actor
-    assert asked(made, "a/0", "b/0") == [("a/0", "trained"), ("b/0", "lost")]
+    assert asked(made, "a/0", "b/0") == [("a/0", "report"), ("b/0", "loss")]
     assert b.killed
     assert "node b is left alone: MemoryError" in caplog.text
     assert list(made.newcomers()) == []
@@ -160,7 +159,7 @@ def test_where_workers_died_three_times_no_more_is_tried(crew, caplog, of_parts)
     for times in range(1, 4):
         assert made.absence().lasts is False
         for name in made.newcomers():
-            assert asked(made, name) == [(name, "lost")]
+            assert asked(made, name) == [(name, "loss")]
         assert len(fake.started) == times
         assert ("left alone" in caplog.text) == (times == 3)
     assert list(made.newcomers()) == []
@@ -172,8 +171,8 @@ def test_who_has_trained_a_part_begins_to_count_anew(crew):
     made, fake = crew(a=[[died()], [died()], [None, ("report", None), died()], [died()], [died()], []])
     for _ in range(5):
         for name in made.newcomers():
-            assert asked(made, name) == [(name, "trained")]
-            assert asked(made, name) == [(name, "lost")]
+            assert asked(made, name) == [(name, "report")]
+            assert asked(made, name) == [(name, "loss")]
     assert list(made.newcomers()) == []
     assert len(fake.started) == 5
 
@@ -183,7 +182,7 @@ def test_a_node_that_went_may_come_again(crew):
     made, fake = crew(a=[[None, died("The actor died because its node has died.")]], b=[[wrong(MISSING)]])
     assert list(made.newcomers()) == ["a/0"]
     del fake.of_nodes["a"]
-    assert asked(made, "a/0") == [("a/0", "lost")]
+    assert asked(made, "a/0") == [("a/0", "loss")]
     assert made.absence() == WorkerLoss("its node is gone", lasts=False)
 
 
@@ -224,7 +223,7 @@ def test_a_training_goes_on_without_a_node_that_cannot(cluster, nodes, tmp_path,
         model = Wsabie(dim=8, epochs=6, threads=1).fit(
             rows, trainer=make_averaging_trainer(cluster.address, on_round=rounds.append)
         )
-    assert {one.pairs for one in model.history_} == {rows.truth().pairs}
+    assert {one.pairs for one in model.history_} == {rows.compute_label_statistics().pairs}
     assert {one.workers for one in rounds} == {1}
     assert f"node {bad[:8]} is left alone: " in caplog.text
 

@@ -15,14 +15,14 @@ def space() -> LinearSpace:
 
 
 def test_settling_multiplies_scales_in_and_takes_lengths_anew(space: LinearSpace) -> None:
-    space.settle(None, 9.0)
+    space.finish_epoch(None, 9.0)
     assert space.weights.tolist() == [[1, 0], [0, 2], [0, 4]]
     assert space.scale.tolist() == [1, 1, 1]
     assert space.norm2.tolist() == [1, 4, 16]
 
 
 def test_settling_holds_every_label_to_the_limit(space: LinearSpace) -> None:
-    space.settle(None, 1.5)
+    space.finish_epoch(None, 1.5)
     assert space.weights.tolist() == [[1, 0], [0, 1.5], [0, 1.5]]
     assert space.norm2.tolist() == [1, 2.25, 2.25]
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from wsabie.core.errors import InputError
-from wsabie.evaluation.calibration import Calibration, ScoredPairs, fit_calibration, sample_pairs
-from wsabie.evaluation.reliability import compute_reliability
+from wsabie.evaluation.calibration import Calibration, ScoredPairs, compute_reliability, fit_calibration, sample_pairs
 
 
 def sigmoid(x):

@@ -34,7 +34,7 @@ def test_a_row_worked_by_hand():
 
 def test_a_label_that_the_hierarchy_does_not_know_is_near_to_itself():
     hops = KINDS.hops([*LABELS, "submarine"])
-    assert hops.known().tolist() == [True] * 4 + [False]
+    assert hops.is_known().tolist() == [True] * 4 + [False]
     values, highest = measured([0.1, 0.3, 0.2, 0.4, 0.9], np.array([4]), hops, (1, 2))
     assert (values, highest) == ([1, 1 / 2], [1, 1 / 2])
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, random_array
 
 from wsabie.core.errors import InputError
-from wsabie.evaluation.leave_one_out import hold_out_labels
 from wsabie.evaluation.score_evaluation import evaluate_scores
+from wsabie.evaluation.splits import hold_out_labels
 
 
 def signed(seed, n=40, n_labels=9, density=0.3):

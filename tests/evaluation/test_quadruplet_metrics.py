@@ -5,7 +5,7 @@ import pytest
 
 from wsabie.core.errors import InputError
 from wsabie.evaluation.bootstrap import bootstrap
-from wsabie.evaluation.quadruplet_metrics import compute_rank_metrics, summarise_values
+from wsabie.evaluation.quadruplets import compute_rank_metrics, summarise_values
 from wsabie.evaluation.score_evaluation import evaluate_scores
 
 

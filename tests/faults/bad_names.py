@@ -39,7 +39,7 @@ COPIES = ("no UTF-8", "newline")
 LINES: dict[str, str] = {
     "train": "{rows} --model {new}/m --epochs 1 --dim 4 --threads 1",
     "evaluate": "{model} {rows} --allow-overlap",
-    "update": "{copy} {rows} --forget --epochs 1",
+    "update": "{copy} {rows} --without-replay --epochs 1",
     "edit": "{copy} rename 0 zero",
     "annotate": "{model} {rows}",
     "neighbours": "{model} 0",
@@ -47,8 +47,8 @@ LINES: dict[str, str] = {
     "index": "{copy}",
     "parts": "{photos_model} {photos}/001.webp",
     "compare": "{rows} --models popularity",
-    "tune": "{rows} --out {new}/t --trials 1 --fix dim=4 --fix epochs=1 --threads 1",
-    "features": "images {photos} --out {new}/f.parquet --describe colour --threads 1",
+    "tune": "{rows} --out {new}/t --trials 1 --set dim=4 --set epochs=1 --threads 1",
+    "features": "images {photos} --out {new}/f.parquet --features colour --threads 1",
     "shards": "{rows} --out {new}/s",
     "split": "{rows} --out {new}/s",
     "demo": "--part documents --out {new}/d --threads 1",
@@ -66,7 +66,7 @@ LINES: dict[str, str] = {
     "collection status": "{collection}",
     "collection history": "{collection}",
     "collection undo": "{collection} 1",
-    "collection train": "{collection} --describe colour --epochs 1 --dim 4 --threads 1",
+    "collection train": "{collection} --features colour --epochs 1 --dim 4 --threads 1",
     "collection apply": "{collection}",
     "collection models": "{collection}",
     "collection index": "{collection}",
@@ -83,10 +83,10 @@ LINES: dict[str, str] = {
 """A command line of each command that works; `{new}` is an empty folder of its own."""
 GOOD: dict[str, str] = {
     "--valid": "{rows}", "--test": "{rows}", "--hierarchy": "{isa}", "--knowledge": "{isa}", "--vectors": "{vectors}",
-    "--from": "{model}", "--config": "{config}", "--labels": "{names}", "--candidates": "{names}",
+    "--init-model": "{model}", "--config": "{config}", "--labels": "{names}", "--candidates": "{names}",
     "--exclude": "{rows}", "--remember": "{rows}", "--queries": "{rows}", "--dictionary": "{photos_model}",
-    "--table": "{table}", "--among": "{isa}", "--relations": "{isa}", "--part": "{photos}/001.webp",
-    "--trained": "{rows}", "--tokens": "{tokens}", "--tracks": "{text}",
+    "--table": "{table}", "--candidate-pairs": "{isa}", "--relations": "{isa}", "--part": "{photos}/001.webp",
+    "--related-model": "{rows}", "--tokens": "{tokens}", "--tracks": "{text}",
 }  # fmt: skip
 """Good files for options, which are copied to odd names."""
 MINUTES = 2
@@ -205,10 +205,10 @@ class Workbench:
         small = ["--dim", "4", "--epochs", "1", "--threads", "1"]
         for line in (
             ["train", self.places["rows"], "--model", self.places["model"], *small],
-            ["train", self.places["photos"], "--model", self.places["photos_model"], "--describe", "colour", *small],
+            ["train", self.places["photos"], "--model", self.places["photos_model"], "--features", "colour", *small],
             ["token", self.places["tokens"], "eve"],
             ["collection", "init", self.places["collection"], "--by", "eve"],
-            ["collection", "train", self.places["collection"], "--describe", "colour", "--by", "eve", *small],
+            ["collection", "train", self.places["collection"], "--features", "colour", "--by", "eve", *small],
         ):
             code, text = call(line, self.folder / "log")
             if code:

@@ -58,7 +58,7 @@ _COLLECTION = (
     "collection tag photos 4 --accept new --by eve",
     "collection undo photos --by eve",
     "collection scan photos --by eve",
-    "collection apply photos --again --by eve --threads 1",
+    "collection apply photos --all-items --by eve --threads 1",
     "collection export photos out.csv --overwrite",
     "python open_collection_service photos",
 )
@@ -101,7 +101,7 @@ FORMATS = (
         states.tuned,
         "t",
         "trials.*",
-        ("tune rows.txt --out t --trials 2 --fix epochs=2 --fix dim=8 --threads 1",),
+        ("tune rows.txt --out t --trials 2 --set epochs=2 --set dim=8 --threads 1",),
         4,
     ),
     Format("comparison", states.compared, "w", "**/*.*", (f"{states.COMPARE} --resume",), 6),
@@ -115,7 +115,7 @@ FORMATS = (
         states.learnt,
         "photos/.wsabie",
         "[mf]*/**/*.*",
-        (*_COLLECTION[5:7], "collection apply photos --again --by eve --threads 1", _COLLECTION[-1]),
+        (*_COLLECTION[5:7], "collection apply photos --all-items --by eve --threads 1", _COLLECTION[-1]),
     ),
     Format("features", states.results, ".", "f.parquet*", ("info f.parquet", "split f.parquet --out parts"), 6),
     Format("word vectors", states.results, ".", "v.vec*", ("vectors info v.vec", "vectors near v.vec toad"), 6),
@@ -225,8 +225,8 @@ def open_collection_service(path: Path) -> None:
     from wsabie.collection.folder.collection import open_collection
     from wsabie.server.app import make_app
     from wsabie.server.dependencies import ServiceContext
-    from wsabie.server.limits.request_limits import ServiceLimits
     from wsabie.server.model_holder import CollectionModelHolder
+    from wsabie.server.request_limits import ServiceLimits
 
     with open_collection(path) as collection:
         context = ServiceContext(ServiceLimits(), None, CollectionModelHolder(collection), collection)
@@ -240,12 +240,12 @@ def read_shards(path: Path) -> None:
     """Read all rows of shards."""
     from wsabie.io.shards.sharded_table import open_shards
 
-    open_shards(path).whole()
+    open_shards(path).load()
 
 
 def read_token_file(path: Path) -> None:
     """Read tokens as the service does."""
-    from wsabie.server.auth.tokens import read_tokens
+    from wsabie.server.tokens import read_tokens
 
     read_tokens(path)
 

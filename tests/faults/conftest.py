@@ -16,8 +16,8 @@ from wsabie.collection.scan.scanner import scan_collection
 from wsabie.samples import get_sample_path
 from wsabie.server.app import make_app
 from wsabie.server.dependencies import ServiceContext
-from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
+from wsabie.server.request_limits import ServiceLimits
 
 collect_ignore = ["clock"]  # is loaded by other processes
 Made = Callable[..., Path]
@@ -51,7 +51,7 @@ def made(tmp_path: Path, database: str | None) -> Made:
         write_pictures(folder)
         with create_collection(folder, database) as collection:
             scan_collection(collection, by="maker")
-            train_model(collection, by="maker", describe="colour", dim=8, epochs=3, threads=1)
+            train_model(collection, by="maker", features="colour", dim=8, epochs=3, threads=1)
         return folder
 
     return make

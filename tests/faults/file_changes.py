@@ -127,10 +127,10 @@ def repair_checksums(file: Path, content: bytes) -> None:
         if value.pop("sha256", None) is None:
             continue
         entries = [*value.get("shards", ()), *value.get("tensors", {}).values()]
-        entries += [{"file": name} | entry for name, entry in value.get("beside", {}).items()]
+        entries += [{"file": name} | entry for name, entry in value.get("other_files", {}).items()]
         for entry in entries:
             if Path(entry["file"]).name == file.name:
-                own = value.get("beside", {}).get(file.name, entry)
+                own = value.get("other_files", {}).get(file.name, entry)
                 own["sha256"] = hashlib.sha256(content).hexdigest()
                 if "bytes" in own:
                     own["bytes"] = len(content)

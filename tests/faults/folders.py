@@ -19,7 +19,7 @@ from toys import N_LABELS, names, toy
 from wsabie.core.errors import WsabieError
 from wsabie.features.extractor_registry import load_extractor
 from wsabie.io.records import Item, ItemList
-from wsabie.models.base.model_kinds import KINDS, find_model_class
+from wsabie.models.loader import KINDS, find_model_class
 from wsabie.vocabulary.word_vectors import WordVectors
 
 X, Y, ANSWER = toy(40)
@@ -33,7 +33,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "linear": {"epochs": 2},
     "full-rank": {"blend": 2.0},
     "parts": {"dim": 16, "epochs": 2, "relations": [["label 0", "label 3"]], "tables": "unshared"},
-    "one-vs-rest": {"rows": "auto"},
+    "one-vs-rest": {"scaling": "auto"},
     "devise": {"epochs": 2, "vectors": WORDS},
     "conse": {"vectors": WORDS},
 }
@@ -50,7 +50,7 @@ def make_folder(name: str, folder: Path) -> None:
         if name == "space":
             space.save(folder)
         else:
-            from wsabie.models.annotators.space_annotator import SpaceAnnotator
+            from wsabie.models.annotators import SpaceAnnotator
 
             SpaceAnnotator(space, {}, {}, {}).save(folder)
     elif name == "points":
@@ -61,9 +61,9 @@ def make_folder(name: str, folder: Path) -> None:
         find_model_class("wsabie")(dim=16, epochs=2, threads=1).fit(X, names(ANSWER), checkpoint=folder)
     elif name.startswith("shards"):
         in_shards(toy_rows(40, dense=name == "shards-dense"), folder)
-    elif name.startswith("describer"):
+    elif name.startswith("extractor"):
         described = name.partition(" ")[2]
-        options = {"n_terms": 12} if "terms" in described else {}
+        options = {"n_words": 12} if "terms" in described else {}
         options |= {"n_textons": 8} if "textons" in described else {}
         wsabie.create_extractor(described, **options).fit(_pictures()).save(folder)
     else:
@@ -104,10 +104,10 @@ def use_folder(name: str, folder: Path) -> None:
         find_model_class("wsabie")(dim=16, epochs=2, threads=1).fit(X, names(ANSWER), checkpoint=folder, resume=True)
     elif name.startswith("shards"):
         _use_shards(folder)
-    elif name.startswith("describer"):
-        describer = load_extractor(folder)
-        describer.fingerprint()
-        describer.transform(_pictures())
+    elif name.startswith("extractor"):
+        extractor = load_extractor(folder)
+        extractor.fingerprint()
+        extractor.transform(_pictures())
     elif name == "points":
         points = wsabie.EmbeddingSet.load(folder)
         wsabie.find_top_k(np.ones((1, 4), np.float32), points.points, 3)
@@ -118,14 +118,14 @@ def use_folder(name: str, folder: Path) -> None:
             _use_space(getattr(model, "space", model))
         else:
             _use_model(model)
-    if name not in ("checkpoint", "points") and not name.startswith("describer"):
+    if name not in ("checkpoint", "points") and not name.startswith("extractor"):
         _info(folder)
 
 
 def _use_space(space: Any) -> None:
     space.rank("thing", "tag", None, 2)
     space.annotate("thing", "tag", X[:2], 2)
-    space.similar("tag", space.things("tag")[0], 2)
+    space.similar("tag", space.entity_names("tag")[0], 2)
     json.dumps(space.facts())
 
 
@@ -160,25 +160,26 @@ def _use_model(loaded: Any) -> None:
 
 def _use_shards(folder: Path) -> None:
     rows = wsabie.open_shards(folder)
-    rows.truth()
-    rows.whole()
+    rows.compute_label_statistics()
+    rows.load()
     json.dumps(rows.identity)
     wsabie.Wsabie(dim=4, epochs=1, threads=1).fit(rows)
 
 
 def _info(folder: Path) -> None:
     """As `wsabie info` prints it, twice."""
-    from wsabie.cli.commands.model_commands import info
+    from wsabie.cli.models.info import InfoOptions, info
+    from wsabie.cli.options import OutputOptions
     from wsabie.io.shards.shard_folder import is_shard_folder
 
     for as_json in (False, True):
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            info(folder, epochs=not is_shard_folder(folder), verify=False, json=as_json)
+            info(InfoOptions(model=folder, epochs=not is_shard_folder(folder), output=OutputOptions(json=as_json)))
 
 
 FOLDERS = [*KINDS, "wsabie dense", "nearest dense", "approximate-nearest dense", "annotator", "space"]
 FOLDERS += ["space-annotator", "points", "index", "checkpoint", "shards", "shards-dense"]
-FOLDERS += [f"describer {described}" for described in PICTURES]
+FOLDERS += [f"extractor {described}" for described in PICTURES]
 
 
 def write_folder(name: str) -> None:

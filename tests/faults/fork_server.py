@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 PRELOAD = (
     "wsabie",
     "wsabie.cli.main",
-    "wsabie.workflows.train.model_training",
+    "wsabie.workflows.model_training",
     "wsabie.workflows.batch_annotation",
     "wsabie.collection.scan.scanner",
     "wsabie.collection.learning.training",

@@ -25,7 +25,7 @@ from wsabie.core.errors import WsabieError
 NAME = "kills"
 TRIES = 6
 """Moments of each command in the full version."""
-OPTIONS = ("--resume", "--overwrite", "--restart", "--anew")
+OPTIONS = ("--resume", "--overwrite", "--restart", "--restart")
 """What a command may name as the way to complete."""
 
 
@@ -62,8 +62,8 @@ SCENARIOS = (
     _on_collection(states.collection, "collection add more --by eve"),
     _on_collection(states.collection, "collection tag 4 5 6 --accept new --reject mine --by eve", quick=True),
     _on_collection(states.collection, "collection import tags.csv --by eve"),
-    _on_collection(states.learnt, f"collection train --full --by eve {_QUICK}"),
-    _on_collection(states.learnt, "collection apply --again --by eve --threads 1"),
+    _on_collection(states.learnt, f"collection train --from-scratch --by eve {_QUICK}"),
+    _on_collection(states.learnt, "collection apply --all-items --by eve --threads 1"),
     _on_collection(states.collection, "collection undo 2 --by eve"),
     _on_collection(states.collection, "collection labels rename mine his --by eve"),
     _on_collection(states.collection, "collection labels merge mine yours --by eve"),
@@ -102,7 +102,7 @@ SCENARIOS = (
     Scenario(states.shards, "split s --out parts", ("parts",)),
     Scenario(states.space, "split space.toml --out parts", ("parts",)),
     Scenario(states.rows, "features text documents.jsonl --out f.parquet", ("f.parquet",)),
-    Scenario(states.pictures, "features images photos --out f.parquet --terms 20", ("f.parquet",)),
+    Scenario(states.pictures, "features images photos --out f.parquet --n-words 20", ("f.parquet",)),
     Scenario(states.model, "update m more.txt --step 10 --threads 1", ("m",), "info m"),
     Scenario(states.model, "edit m rename l0 zero", ("m",), "info m"),
     Scenario(states.model, "edit m merge l0 l1", ("m",), "info m"),
@@ -113,11 +113,11 @@ SCENARIOS = (
     Scenario(states.model, "export m half --as half", ("half",), "info m"),
     Scenario(states.model, "annotate m more.txt --out a.jsonl --threads 1", ("a.jsonl",), "info m"),
     Scenario(states.model, "annotate m more.txt --out a.parquet --threads 1", ("a.parquet",), "info m"),
-    Scenario(states.rows, "tune rows.txt --out t --trials 2 --fix epochs=2 --fix dim=8 --threads 1", ("t",)),
+    Scenario(states.rows, "tune rows.txt --out t --trials 2 --set epochs=2 --set dim=8 --threads 1", ("t",)),
     Scenario(states.rows, "compare rows.txt --models wsabie,popularity --report c.html --threads 1", ("c.html",)),
     Scenario(states.rows, "vectors train text.txt --out v.vec --dim 4", ("v.vec",)),
     Scenario(states.rows, "labels match --labels labels.txt --knowledge kinds.tsv --out match.tsv", ("match.tsv",)),
-    Scenario(states.rows, "pairs from-listeners plays.tsv --out pairs.tsv --least 1", ("pairs.tsv",)),
+    Scenario(states.rows, "pairs from-listeners plays.tsv --out pairs.tsv --min-listeners 1", ("pairs.tsv",)),
     Scenario(states.rows, "hierarchy from-text text.txt --out is-a.tsv", ("is-a.tsv",)),
     Scenario(states.rows, "token tokens eve", ("tokens",), quick=True),
     Scenario(states.rows, "demo --part documents --out d --threads 1", ("d",)),
@@ -233,7 +233,7 @@ class Trial:
         if (self.folder / "photos" / ".wsabie" / "models").exists():
             with open_collection(self.folder / "photos") as collection, begin_read(collection.engine) as connection:
                 c = tables.models.c
-                known = set(connection.execute(select(c.folder).where(~c.removed)).scalars())
+                known = set(connection.execute(select(c.folder).where(~c.is_removed)).scalars())
                 there = {path.name for path in collection.models.iterdir() if ".tmp" not in path.name}
                 if there != known:
                     faults.append(Fault("unusable", f"models of the catalogue and of the disk differ: {there ^ known}"))
@@ -273,7 +273,7 @@ def _lines(folder: Path) -> set[tuple[Any, ...]]:
         return set()
     c = tables.journal.c
     with open_collection(folder / "photos") as collection, begin_read(collection.engine) as connection:
-        return {tuple(row) for row in connection.execute(select(c.id, c.by, c.action, c.told))}
+        return {tuple(row) for row in connection.execute(select(c.id, c.by, c.action, c.summary))}
 
 
 def _last(result: Result) -> str:

@@ -19,7 +19,7 @@ _PICTURES = (
     "collection scan in --by eve",
     "collection status in --json",
     "train in --model n --epochs 1 --dim 4 --threads 8",
-    "features images in --out f.parquet --terms 20 --threads 8",
+    "features images in --out f.parquet --n-words 20 --threads 8",
     "annotate m in --threads 8 --json",
 )
 _DATA = (
@@ -32,7 +32,7 @@ _DATA = (
 )
 _NETWORK = (
     "features onnx in/net.onnx in/photos --out f.parquet",
-    "train in/photos --model n --describe onnx:in/net.onnx --epochs 1 --dim 4 --threads 1",
+    "train in/photos --model n --features onnx:in/net.onnx --epochs 1 --dim 4 --threads 1",
 )
 
 
@@ -109,7 +109,7 @@ def nothing_beside(_: Lab, folder: Path) -> None:
 def model_beside(lab: Lab, folder: Path) -> None:
     """A model of pictures, or of rows, and an empty folder."""
     states.pictures(lab, folder)
-    done(lab.run(folder, "train", "photos", "--model", "m", "--terms", "20", *states.QUICK))
+    done(lab.run(folder, "train", "photos", "--model", "m", "--n-words", "20", *states.QUICK))
     (folder / "in").mkdir()
 
 

@@ -54,7 +54,7 @@ def learnt(lab: Lab, folder: Path) -> None:
 def learnt_twice(lab: Lab, folder: Path) -> None:
     """A collection with two models, of which the second is in use."""
     learnt(lab, folder)
-    words = ("collection", "train", "photos", "--by", "eve", "--full", "--even-if-worse", *QUICK)
+    words = ("collection", "train", "photos", "--by", "eve", "--from-scratch", "--accept-worse", *QUICK)
     done(lab.run(folder, *words))
 
 
@@ -65,7 +65,7 @@ def learnt_many(lab: Lab, folder: Path) -> None:
         colour = (number % 256, number // 256 * 60, 0)
         Image.new("RGB", (2, 2), colour).save(folder / "photos" / f"small {number}.png")
     done(lab.run(folder, "collection", "init", "photos", "--by", "eve"))
-    done(lab.run(folder, "collection", "train", "photos", "--by", "eve", "--describe", "colour", *QUICK))
+    done(lab.run(folder, "collection", "train", "photos", "--by", "eve", "--features", "colour", *QUICK))
 
 
 def exported(lab: Lab, folder: Path) -> None:
@@ -184,9 +184,9 @@ def documents_model(lab: Lab, folder: Path) -> None:
 
 
 def picture_model(lab: Lab, folder: Path) -> None:
-    """A model of pictures, with a dictionary of visual terms."""
+    """A model of pictures, with a dictionary of visual words."""
     pictures(lab, folder)
-    words = ("train", "photos", "--model", "m", "--terms", "20", "--describe", "terms,colour", *QUICK)
+    words = ("train", "photos", "--model", "m", "--n-words", "20", "--features", "terms,colour", *QUICK)
     done(lab.run(folder, *words))
 
 
@@ -200,7 +200,7 @@ def indexed(lab: Lab, folder: Path) -> None:
 def tuned(lab: Lab, folder: Path) -> None:
     """Trials of a search for parameters."""
     rows(lab, folder)
-    words = "tune rows.txt --out t --trials 2 --fix epochs=2 --fix dim=8 --threads 1"
+    words = "tune rows.txt --out t --trials 2 --set epochs=2 --set dim=8 --threads 1"
     done(lab.run(folder, *words.split()))
 
 
@@ -238,7 +238,7 @@ def results(lab: Lab, folder: Path) -> None:
     """Features with their dictionary, and word vectors with their cache."""
     pictures(lab, folder)
     rows(lab, folder)
-    done(lab.run(folder, "features", "images", "photos", "--out", "f.parquet", "--terms", "20"))
+    done(lab.run(folder, "features", "images", "photos", "--out", "f.parquet", "--n-words", "20"))
     done(lab.run(folder, "vectors", "train", "text.txt", "--out", "v.vec", "--dim", "4"))
     done(lab.run(folder, "vectors", "info", "v.vec"))
 

@@ -12,7 +12,7 @@ from tests.faults.service import PATIENCE, Service
 from tests.faults.truth import assert_sound
 
 from wsabie.collection.folder.collection import open_collection
-from wsabie.server.auth.tokens import create_token
+from wsabie.server.tokens import create_token
 
 DAY = 24 * 3600
 CLOCK = """
@@ -84,8 +84,8 @@ def judge(asked: httpx.Client, entries: list[int], scan: dict[str, Any], train: 
     assert times != sorted(times, reverse=True)  # or the clock was none
     own = [line["id"] for line in lines if line["action"] == "review"]
     assert own == entries[::-1]
-    assert asked.get(f"/journal?k=100&before={entries[1]}").json()["entries"][0]["id"] == entries[0]
-    undone = asked.post("/undo", json={}).json()["undone"]["id"]
+    assert asked.get(f"/journal?k=100&before_id={entries[1]}").json()["entries"][0]["id"] == entries[0]
+    undone = asked.post("/undo", json={}).json()["entry"]["id"]
     assert undone == entries[-1]  # the last one, not the latest
     assert scan["result"]["new"] == 1
     assert [one["id"] for one in asked.get("/jobs").json()["jobs"]] == [train["id"], scan["id"]]
@@ -93,10 +93,10 @@ def judge(asked: httpx.Client, entries: list[int], scan: dict[str, Any], train: 
     assert [(one["id"], one["in_use"]) for one in models] == [(2, True), (1, False)]
     assert asked.get("/info").json()["model"] == "2"
     seen: list[int] = []
-    page: dict[str, Any] = {"next": None}
-    while not seen or page["next"]:
-        after = {"cursor": page["next"]} if page["next"] else {}
-        page = asked.get("/items", params={"k": 50, "sort": "added", **after}).json()
+    page: dict[str, Any] = {"next_cursor": None}
+    while not seen or page["next_cursor"]:
+        after = {"cursor": page["next_cursor"]} if page["next_cursor"] else {}
+        page = asked.get("/items", params={"k": 50, "sort": "added_at", **after}).json()
         seen += [item["id"] for item in page["items"]]
     assert seen == list(range(1, 122))  # the new one last
 

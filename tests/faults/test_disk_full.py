@@ -13,7 +13,7 @@ from tests.faults.truth import assert_no_drafts, assert_sound, lines_of, states
 
 from full_disk import disk as disk
 from full_disk import fill
-from wsabie.collection.annotations.item_tagging import tag_items
+from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.interchange.tag_export import export_tags
 from wsabie.collection.jobs import handlers, queue, worker
@@ -47,8 +47,8 @@ def test_a_full_disk_loses_nothing(made: Made, disk: Path, monkeypatch: pytest.M
         assert asked.post("/api/v1/decisions", json=decision(119, "late")).status_code == 200
         assert asked.get("/api/v1/items/2/thumbnail").status_code == 200
         (collection.folder / "new.webp").write_bytes((collection.folder / "001.webp").read_bytes() + b" ")
-        assert scan_collection(collection, by="eve").differs
-        assert train_model(collection, by="eve", full=True, epochs=3, threads=1).how == "full"
+        assert scan_collection(collection, by="eve").has_changes
+        assert train_model(collection, by="eve", full=True, epochs=3, threads=1).method == "full"
         assert_sound(collection)
         assert_no_drafts(collection)
 

@@ -42,7 +42,7 @@ def _refusal(name: str, folder: Path) -> str:
 
 
 def test_every_kind_of_folder_is_among_those_that_are_changed() -> None:
-    from wsabie.models.base.model_kinds import KINDS
+    from wsabie.models.loader import KINDS
 
     assert {*KINDS} <= {*FOLDERS}
 
@@ -93,7 +93,7 @@ def test_shards_whose_manifest_does_not_add_up_are_refused(tmp_path: Path) -> No
     for key, value, sentence in (
         ("rows", 41, "its shards do not add up"),
         ("labels", -1, r"at facts\.labels: expected int >= 0"),
-        ("features", 2**30, "beside does not fit facts.features"),
+        ("features", 2**30, "other_files does not fit facts.features"),
     ):
         content = json.loads(file.read_bytes())
         del content["sha256"]

@@ -19,13 +19,13 @@ from tests.faults.editor import EDITOR, STEPS, line_of
 from tests.faults.service import PATIENCE, Service, kill
 from tests.faults.truth import assert_no_drafts, assert_sound, count, leftovers, lines_of, states
 
-from wsabie.collection.annotations.item_tagging import tag_items
+from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.db import tables
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.jobs import queue
 from wsabie.collection.jobs.queue import Job
 from wsabie.collection.registry.model_registry import load_model
-from wsabie.server.auth.tokens import create_token
+from wsabie.server.tokens import create_token
 
 NAMES = ("eve", "adam", "lilith")
 KILLS = int(os.environ.get("WSABIE_SOAK_KILLS", "4"))

@@ -18,9 +18,9 @@ from wsabie.collection.db import sqlite_file
 from wsabie.collection.db.database import begin_read, begin_write, open_database
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.jobs import handlers, queue, worker
-from wsabie.collection.jobs.progress import JobProgress
+from wsabie.collection.jobs.handlers import JobProgress
 from wsabie.core.errors import BusyError
-from wsabie.server.limits.request_stages import RequestStages
+from wsabie.server.request_stages import RequestStages
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_who_comes_second_is_asked_to_come_again(collection: Collection, cli: Cl
                 ("undo", {}),
                 ("jobs", {"kind": "scan"}),
                 ("models/1/use", {}),
-                ("decisions/above", {"probability": 0.5}),
+                ("suggestions/accept", {"min_probability": 0.5}),
             ):
                 assert_problem(asked.post(f"/api/v1/{path}", json=body), 503, "is being written by somebody else")
             assert asked.get("/api/v1/items?k=5").status_code == 200  # readers go on

@@ -16,13 +16,13 @@ from tests.server.conftest import served_model as served_model
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import train_model
-from wsabie.collection.registry import item_embeddings, model_registry
-from wsabie.collection.registry.item_embeddings import load_model_in_use
+from wsabie.collection.registry import model_registry
+from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.server import model_holder
 from wsabie.server.app import make_app
 from wsabie.server.dependencies import ServiceContext
-from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import FolderModelHolder
+from wsabie.server.request_limits import ServiceLimits
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_models_are_switched_and_applied_under_load(collection: Collection) -> N
 
 def test_the_files_of_a_model_are_removed_under_load(collection: Collection) -> None:
     path = model_registry.load_model(collection).path
-    item_embeddings._models.clear()
+    model_registry._loaded_models.clear()
     with asking(collection) as asked, Load(asked, "info", "items/3/similar?k=3") as load:
         load.rest()
         shutil.rmtree(path / "tensors")  # what is mapped stays
@@ -126,9 +126,9 @@ def test_many_open_one_model_while_others_open_another(tmp_path: Path, monkeypat
     for place in places:
         place.mkdir()
     turns = itertools.cycle(places.items())
-    monkeypatch.setattr(item_embeddings, "_find_model_folder", lambda *_: next(turns))
-    monkeypatch.setattr(item_embeddings, "load_model", lambda _, number: number)
-    monkeypatch.setattr(item_embeddings, "_models", {})
+    monkeypatch.setattr(model_registry, "find_model_folder", lambda *_: next(turns))
+    monkeypatch.setattr(model_registry, "load_model", lambda _, number: number)
+    monkeypatch.setattr(model_registry, "_loaded_models", {})
     wrong: list[BaseException] = []
 
     def ask() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tagged_items import PATHS, draw_pictures
-from wsabie.collection.annotations.item_tagging import tag_items
+from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.folder.drafts import list_drafts, note_drafts
 from wsabie.collection.interchange.tag_export import export_tags, write_to_pictures
@@ -101,9 +101,9 @@ def test_drafts_on_a_disk_that_is_away_are_not_forgotten(photos: Collection, tmp
 @pytest.mark.parametrize(
     ("out", "options", "at", "number"),
     [
-        ("out", {"kind": "imagefolder"}, "wsabie.collection.interchange.formats.picture_files._copy_or_link", 2),
-        ("out", {"kind": "xmp"}, "wsabie.collection.interchange.formats.xmp.write_sidecar", 2),
-        ("out.json", {"pictures": "copy"}, "wsabie.collection.interchange.formats.picture_files._copy_or_link", 2),
+        ("out", {"kind": "imagefolder"}, "wsabie.collection.interchange.image_folder._copy_or_link", 2),
+        ("out", {"kind": "xmp"}, "wsabie.collection.interchange.xmp.write_sidecar", 2),
+        ("out.json", {"pictures": "copy"}, "wsabie.collection.interchange.image_folder._copy_or_link", 2),
     ],
 )
 def test_the_same_export_again(

@@ -13,13 +13,13 @@ from tests.faults.conftest import Made, asking
 from tests.faults.service import PATIENCE, Service
 from tests.faults.truth import assert_sound, lines_of, states
 
-from wsabie.collection.annotations.item_tagging import tag_items
+from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.jobs import queue
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.registry.model_registry import use_model
-from wsabie.server.auth.tokens import create_token
 from wsabie.server.routes import search
+from wsabie.server.tokens import create_token
 
 NAMES = ("eve", "adam")
 

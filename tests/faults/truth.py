@@ -27,7 +27,7 @@ def assert_sound(collection: Collection) -> None:
             if name == "models":  # of these, the journal tells which is in use
                 in_use = [number for number, row in told[name].items() if row["in_use"]]
                 assert in_use == [number for number, row in found.items() if row["in_use"]]
-            elif name == "choices":  # the first of a folder is no change
+            elif name == "tag_sources":  # the first of a folder is no change
                 assert told[name] == {number: found[number] for number in told[name]}
             else:
                 assert told[name] == found, name
@@ -42,7 +42,7 @@ def replayed(collection: Collection) -> dict[str, dict[int, Any]]:
     with begin_read(collection.engine) as connection:
         query = select(c.table, c.row, c.before, c.after).order_by(c.id)
         for table, number, before, after in connection.execute(query):
-            if table == "choices":
+            if table == "tag_sources":
                 rows[table].setdefault(number, before)
             if table != "models":  # their figures are not told
                 assert rows[table].get(number) == before, (table, number)
@@ -57,7 +57,7 @@ def assert_no_drafts(collection: Collection) -> None:
     """Nothing is left of what was being written; there are the models that the catalogue knows."""
     assert [path for path in collection.folder.rglob(".*") if _DRAFT.fullmatch(path.name)] == []
     with begin_read(collection.engine) as connection:
-        known = set(connection.execute(select(tables.models.c.folder).where(~tables.models.c.removed)).scalars())
+        known = set(connection.execute(select(tables.models.c.folder).where(~tables.models.c.is_removed)).scalars())
     assert {path.name for path in collection.models.iterdir()} == known
 
 
@@ -75,7 +75,7 @@ def lines_of(collection: Collection, by: str) -> Counter[str]:
     """The lines of the journal of one person."""
     c = tables.journal.c
     with begin_read(collection.engine) as connection:
-        return Counter(connection.execute(select(c.told).where(c.by == by)).scalars())
+        return Counter(connection.execute(select(c.summary).where(c.by == by)).scalars())
 
 
 def count(collection: Collection, table: Any, *where: Any) -> int:

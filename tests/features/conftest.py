@@ -65,4 +65,4 @@ def terms(collection):
     """A dictionary of 60 terms."""
     from wsabie.features.images.visual_words import VisualWords
 
-    return VisualWords(n_terms=60).fit(collection)
+    return VisualWords(n_words=60).fit(collection)

@@ -262,7 +262,7 @@ def test_a_wav_from_a_pipe_or_a_careless_writer_is_whole(stated: int) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"n_terms": 0}, "n_terms is 0"),
+        ({"n_words": 0}, "n_words is 0"),
         ({"weighting": "idf"}, "weighting is 'idf'"),
         ({"rate": 10}, "rate is 10"),
         ({"max_seconds": 0}, "max_seconds is 0"),
@@ -307,5 +307,5 @@ def test_digits_and_speakers_are_told_apart(named: str, data_dir: Path) -> None:
 
 
 def test_listeners_travel_to_workers() -> None:
-    (heard,) = AudioDecoder(5.0).looks(Item("a", b"x", ()))
+    (heard,) = AudioDecoder(5.0).iterate_views(Item("a", b"x", ()))
     assert heard == EncodedAudio(b"x", 5.0)

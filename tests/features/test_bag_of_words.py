@@ -70,7 +70,7 @@ def test_the_dictionary_has_the_most_frequent_words_first():
 
 def test_a_word_is_a_document_of_one_word():
     bag = BagOfWords().fit(notes(*TEXTS))
-    columns, values = bag.describe_text("Boat")
+    columns, values = bag.extract_text("Boat")
     assert (columns.tolist(), values.tolist()) == ([3], [1])
     assert columns.tolist() == bag.transform_one(b"boat")[0].tolist()
 
@@ -90,7 +90,7 @@ def test_hashing_learns_nothing_and_knows_every_word():
     rows = bag.transform(notes(*TEXTS))
     assert rows.X.shape == (4, 1 << 20)
     assert rows.X.sum(axis=1).ravel().tolist() == [[4, 5, 2, 4]]
-    assert rows.X[2].indices.tolist() == bag.describe_text("sky")[0].tolist()
+    assert rows.X[2].indices.tolist() == bag.extract_text("sky")[0].tolist()
     weighed = BagOfWords(1 << 20, hashing=True, weighting="tfidf").fit(notes(*TEXTS)).transform(notes(*TEXTS)).X
     assert weighed.multiply(weighed).sum() == pytest.approx(4)
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_read_is_listed(tmp_path):
 
 
 def test_saved_and_loaded_it_describes_the_same(tmp_path):
-    for number, options in enumerate(({}, {"weighting": "tfidf"}, {"hashing": True, "n_terms": 50})):
+    for number, options in enumerate(({}, {"weighting": "tfidf"}, {"hashing": True, "n_words": 50})):
         bag = BagOfWords(**options).fit(notes(*TEXTS))
         bag.save(tmp_path / str(number))
         again = load_extractor(tmp_path / str(number))
@@ -153,8 +153,8 @@ def test_a_damaged_dictionary_is_refused(starts):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"n_terms": 0}, "n_terms is 0; give a number of words"),
-        ({"n_terms": True}, "n_terms is True"),
+        ({"n_words": 0}, "n_words is 0; give a number of words"),
+        ({"n_words": True}, "n_words is True"),
         ({"min_count": 0}, "min_count is 0"),
         ({"hashing": 1}, "hashing is 1; give True or False"),
         ({"weighting": "bm25"}, "weighting is 'bm25'"),
@@ -180,4 +180,4 @@ def test_other_things_and_views_are_refused():
         BagOfWords().fit(notes("!"))
     with pytest.raises(InputError, match="descriptions of documents and of pictures; name those of one"):
         create_extractor("words,terms")
-    assert create_extractor(things="documents").name == "words"
+    assert create_extractor(modality="documents").name == "words"

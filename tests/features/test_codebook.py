@@ -19,9 +19,9 @@ def blobs(n=600, centres=6, spread=0.02, seed=0):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(0, 30), st.integers(0, 2**32 - 1))
-def test_assigns_the_nearest_centre(n_terms, n, seed):
+def test_assigns_the_nearest_centre(n_words, n, seed):
     draw = np.random.default_rng(seed)
-    centres, blocks = draw.normal(size=(n_terms, 7)), draw.normal(size=(n, 7))
+    centres, blocks = draw.normal(size=(n_words, 7)), draw.normal(size=(n, 7))
     distances = ((blocks[:, None] - centres) ** 2).sum(axis=2)
     terms = Codebook(centres.astype(np.float32)).assign(blocks.astype(np.float32))
     assert terms.dtype == np.int32
@@ -64,5 +64,5 @@ def test_equal_blocks_count_once():
 def test_as_many_terms_as_distinct_blocks():
     blocks = np.eye(5, dtype=np.float32).repeat(3, axis=0)
     assert sorted(learn_codebook(blocks, 5).assign(np.eye(5, dtype=np.float32)).tolist()) == list(range(5))
-    with pytest.raises(InputError, match="5 distinct blocks, fewer than the 6 visual terms"):
+    with pytest.raises(InputError, match="5 distinct blocks, fewer than the 6 visual words"):
         learn_codebook(blocks, 6)

@@ -47,10 +47,10 @@ def test_parts_look_alike(collection):
 
 
 def test_options_go_to_the_parts_that_know_them():
-    both = create_extractor("terms, hog", size=64, n_terms=50, seed=3, balance="mass")
+    both = create_extractor("terms, hog", size=64, n_words=50, seed=3, balance="mass")
     assert both.name == "terms,hog"
     assert [part.size for part in both.parts] == [64, 64]
-    assert both.parts[0].n_terms == 50
+    assert both.parts[0].n_words == 50
     assert both.seed == 3
     assert isinstance(create_extractor(), VisualWords)
 
@@ -63,7 +63,7 @@ def test_options_go_to_the_parts_that_know_them():
         (" , ", {}, "no description is named; choose from terms"),
         ("onnx", {}, "write onnx:FILE"),
         ("hog:a", {}, "write onnx:FILE"),
-        ("hog", {"n_terms": 9}, "terms is no option of hog"),
+        ("hog", {"n_words": 9}, "words is no option of hog"),
         ("hog", {"balance": "mass"}, "balance weighs descriptions"),
     ],
 )
@@ -73,14 +73,14 @@ def test_names_that_mean_nothing(named, options, sentence):
 
 
 def test_another_dictionary_is_told_by_what_differs(terms):
-    with pytest.raises(InputError, match="was made with n_terms 60 and not 50; delete it"):
+    with pytest.raises(InputError, match="was made with n_words 60 and not 50; delete it"):
         terms.refuse_other(VisualWords(50), "here", "delete it")
     both = ConcatenatedFeatures([terms, HogFeatures()])
-    with pytest.raises(InputError, match="made with terms n_terms 60 and not 50; x"):
-        both.refuse_options({"n_terms": 50, "size": 256}, "here", "x")
+    with pytest.raises(InputError, match="made with terms n_words 60 and not 50; x"):
+        both.refuse_options({"n_words": 50, "size": 256}, "here", "x")
     with pytest.raises(InputError, match="made with no n_textons; x"):
         both.refuse_options({"n_textons": 50}, "here", "x")
-    with pytest.raises(InputError, match="made with describe terms,hog and not terms"):
+    with pytest.raises(InputError, match="made with features terms,hog and not terms"):
         both.refuse_other(terms, "here", "x")
     both.refuse_other(ConcatenatedFeatures([VisualWords(60), HogFeatures()]), "here", "x")
 

@@ -17,7 +17,7 @@ from PIL import Image, features
 from wsabie.core.memory_budget import ITEM_MEMORY
 from wsabie.features.images import image_decoder as decoding
 from wsabie.features.images.image_decoder import UnreadableItemError, decode_image, read_header
-from wsabie.io.images.avif import inspect_avif
+from wsabie.io.image_inspection import inspect_avif
 
 MEASURE = """
 import json, sys

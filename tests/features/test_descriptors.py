@@ -7,7 +7,8 @@ from scipy.ndimage import gaussian_filter1d
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.executors import ProcessExecutor, SerialExecutor
 from wsabie.features.base.extraction import extract_to_file
-from wsabie.features.extractor_registry import create_extractor, load_extractor
+from wsabie.features.extractor_names import EXTRACTOR_NAMES
+from wsabie.features.extractor_registry import EXTRACTORS, create_extractor, load_extractor
 from wsabie.features.images.colour_histograms import ColourHistograms, assign_colour_bins
 from wsabie.features.images.hog import HogFeatures, compute_cell_histograms, normalise_blocks
 from wsabie.features.images.spatial_pyramid import MASS
@@ -19,7 +20,7 @@ EVERY = ("colour", "textons", "hog", "terms,colour,textons,hog")
 
 
 def made(named, collection):
-    options = {"n_terms": 40} if "terms" in named.split(",") else {}
+    options = {"n_words": 40} if "terms" in named.split(",") else {}
     return create_extractor(named, **options, **({"n_textons": 16} if "textons" in named else {})).fit(collection)
 
 
@@ -34,6 +35,11 @@ def same(a, b):
 
 
 # ---- what all have in common
+
+
+def test_help_names_every_extractor():
+    names = {(modality, name.partition(":")[0]) for modality in EXTRACTOR_NAMES for name in EXTRACTOR_NAMES[modality]}
+    assert names == {(kind.modality, kind.name) for kind in EXTRACTORS}
 
 
 def test_rows_are_histograms(fitted, collection):

@@ -17,8 +17,7 @@ from PIL import Image
 from wsabie.core.errors import InputError
 from wsabie.core.executors import ProcessExecutor
 from wsabie.features.base import extraction as module
-from wsabie.features.base import extraction_shards
-from wsabie.features.base.extraction import extract_to_file
+from wsabie.features.base.extraction import extract_to_file, write_shard
 from wsabie.features.images import image_decoder
 from wsabie.features.images.visual_words import VisualWords
 from wsabie.io.recognition import open_source
@@ -166,7 +165,7 @@ def test_goes_on_after_an_interruption(tmp_path, terms, spoilt, monkeypatch):
     monkeypatch.setattr(
         module,
         "write_shard",
-        lambda path, *rest: written.append(path.name) or extraction_shards.write_shard(path, *rest),
+        lambda path, *rest: written.append(path.name) or write_shard(path, *rest),
     )
     rejects = Rejects()
     assert extract_to_file(spoilt, terms, out, shard_pictures=4, rejects=rejects) == 24
@@ -243,7 +242,7 @@ def test_a_grown_collection_keeps_its_whole_shards(tmp_path, collection, terms, 
     monkeypatch.setattr(
         module,
         "write_shard",
-        lambda path, *rest: written.append(path.name) or extraction_shards.write_shard(path, *rest),
+        lambda path, *rest: written.append(path.name) or write_shard(path, *rest),
     )
     assert extract_to_file(more, terms, out, shard_pictures=8) == 25
     assert written == ["00000002.parquet", "00000003.parquet"]
@@ -288,7 +287,7 @@ def test_the_file_is_on_the_disk_before_the_shards_go(tmp_path, terms, collectio
     done: list[object] = []
     flush = os.fsync
     monkeypatch.setattr(os, "fsync", lambda handle: done.append(os.fstat(handle).st_ino) or flush(handle))
-    monkeypatch.setattr(extraction_shards.shutil, "rmtree", lambda folder, **options: done.append(folder))
+    monkeypatch.setattr(module.shutil, "rmtree", lambda folder, **options: done.append(folder))
     out = tmp_path / "a.parquet"
     extract_to_file(collection, terms, out)
     assert done[-3:] == [out.stat().st_ino, tmp_path.stat().st_ino, tmp_path / "a.parquet.parts"]

@@ -11,12 +11,12 @@ from wsabie.features.base.extraction_tasks import BlockMap
 from wsabie.features.images.heat_maps import build_heat_map, draw_overlay, share_among_blocks
 
 
-def some_map(seed, n_blocks=30, n_terms=12, width=300, height=200):
+def some_map(seed, n_blocks=30, n_words=12, width=300, height=200):
     draw = np.random.default_rng(seed)
     corner = draw.random((n_blocks, 2)) * [width - 2, height - 2]
     side = 0.5 + draw.random((n_blocks, 2)) * ([width, height] - corner - 0.5)
-    terms = draw.integers(0, n_terms, n_blocks).astype(np.int32)
-    contributions = np.where(np.bincount(terms, minlength=n_terms) > 0, draw.normal(size=n_terms), 0)
+    terms = draw.integers(0, n_words, n_blocks).astype(np.int32)
+    contributions = np.where(np.bincount(terms, minlength=n_words) > 0, draw.normal(size=n_words), 0)
     return BlockMap(np.hstack([corner, corner + side]), terms, width, height), contributions
 
 
@@ -56,7 +56,7 @@ def test_a_large_picture_has_a_small_heat_map():
 
 def test_the_contributions_of_another_picture_are_refused():
     block_map = BlockMap(np.zeros((1, 4)), np.array([2], np.int32), 9, 9)
-    with pytest.raises(InputError, match="term 1 contributes but lies nowhere"):
+    with pytest.raises(InputError, match="word 1 contributes but lies nowhere"):
         share_among_blocks([0.0, 1.0, 0.0], block_map)
     with pytest.raises(InputError, match="contributions are given for 2 terms"):
         share_among_blocks([0.0, 1.0], block_map)
@@ -65,8 +65,8 @@ def test_the_contributions_of_another_picture_are_refused():
 def test_a_real_picture_explains_itself(terms, collection):
     for picture in collection.items[:3]:
         indices, values = terms.transform_one(picture.content)
-        weights = np.random.default_rng(0).normal(size=terms.n_terms_)
-        contributions = np.zeros(terms.n_terms_)
+        weights = np.random.default_rng(0).normal(size=terms.n_words_)
+        contributions = np.zeros(terms.n_words_)
         contributions[indices] = values * weights[indices]
         heat = build_heat_map(contributions, terms.block_map(picture.content))
         np.testing.assert_allclose(heat.sum(), values @ weights[indices])

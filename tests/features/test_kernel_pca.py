@@ -43,7 +43,7 @@ def test_all_components_of_all_rows_keep_all_distances(rows):
     np.testing.assert_allclose(found, squared, atol=0.02)
     np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-3)
     assert pca.n_components_ == 299  # centred: one dimension less than rows
-    assert pca.report_.whole.error < 1e-4
+    assert pca.report_.components.error < 1e-4
     assert not pca.report_.held_out
 
 
@@ -57,7 +57,7 @@ def test_more_landmarks_lose_less_of_rows_held_out(rows, choice):
     assert errors[0] > errors[1] > errors[2]
     shares = [report.landmarks.explained for report in reports]
     assert 0 < shares[0] < shares[1] < shares[2] < 1
-    assert all(report.whole.error >= report.landmarks.error - 1e-6 for report in reports)
+    assert all(report.components.error >= report.landmarks.error - 1e-6 for report in reports)
 
 
 def test_the_report_is_the_error_of_its_rows(rows):

@@ -96,14 +96,14 @@ def test_mass_is_balanced_for_the_kernel_unless_told_otherwise():
     assert create_extractor("colour,hog", n_components=9).inner.balance == "mass"
     assert create_extractor("colour,hog", n_components=9, balance="length").inner.balance == "length"
     assert create_extractor("colour,hog").balance == "length"
-    mapped = create_extractor("terms", n_components=9, n_landmarks=12, n_terms=40, seed=7)
-    assert (mapped.pca.n_landmarks, mapped.pca.seed, mapped.inner.n_terms) == (12, 7, 40)
+    mapped = create_extractor("terms", n_components=9, n_landmarks=12, n_words=40, seed=7)
+    assert (mapped.pca.n_landmarks, mapped.pca.seed, mapped.inner.n_words) == (12, 7, 40)
 
 
 def test_the_log_says_what_is_lost(collection, caplog):
     with caplog.at_level(logging.INFO, "wsabie"):
         found = create_extractor("hog", size=32, n_components=5).fit(collection)
-    assert caplog.messages[-1] == f"5 components of hog: {found.pca.report_.told()}"
+    assert caplog.messages[-1] == f"5 components of hog: {found.pca.report_.format_summary()}"
     assert "24 landmarks takes about" in caplog.messages[0]
 
 
@@ -151,14 +151,14 @@ def test_it_must_have_learned_first():
 
 def test_another_dictionary_is_told_by_what_differs(fitted):
     fitted.refuse_other(create_extractor("colour,hog", size=32, n_components=9, seed=4), "here", "x")
-    fitted.refuse_options({"n_components": 9, "n_landmarks": "auto", "describe": "colour,hog", "size": 32}, "here", "x")
+    fitted.refuse_options({"n_components": 9, "n_landmarks": "auto", "features": "colour,hog", "size": 32}, "here", "x")
     for wanted, sentence in (
         (
             create_extractor("colour,hog", size=32, seed=4, balance="mass"),
             "made with n_components 9 and not without; x",
         ),
         (create_extractor("colour,hog", size=32, seed=4, n_components=8), "made with n_components 9 and not 8; x"),
-        (create_extractor("hog", size=32, seed=4, n_components=9), "made with describe colour,hog and not hog"),
+        (create_extractor("hog", size=32, seed=4, n_components=9), "made with features colour,hog and not hog"),
     ):
         with pytest.raises(InputError, match=sentence):
             fitted.refuse_other(wanted, "here", "x")

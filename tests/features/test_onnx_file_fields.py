@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsabie.features.encoders.onnx_file_fields import has_external_weights
+from wsabie.features.encoders.onnx_graph_check import has_external_weights
 
 onnx = pytest.importorskip("onnx")
 

@@ -11,7 +11,7 @@ from wsabie.features.extractor_registry import create_extractor
 from wsabie.features.images.image_decoder import decode_image
 from wsabie.io.records import Item, ItemList
 from wsabie.io.regions import RegionCrop, parse_region
-from wsabie.models.explanations.occlusion import list_windows
+from wsabie.models.explanations import list_windows
 
 SIDES = (1, 2, 3, 17, 101, 257, 333)
 SHAPES = [*itertools.product(SIDES[:5], SIDES[:5]), *((n, n + 1) for n in SIDES), (1, 20_000), (20_000, 1), (3, 60_000),
@@ -42,7 +42,7 @@ def encoder_file(tmp_path_factory):
 @pytest.mark.parametrize("name", ["terms", "colour", "textons", "hog", "onnx"])
 def test_every_shape_is_described(name, collection, request):
     named = f"onnx:{request.getfixturevalue('encoder_file')}" if name == "onnx" else name
-    options = {"terms": {"n_terms": 40}, "textons": {"n_textons": 16}}.get(name, {})
+    options = {"terms": {"n_words": 40}, "textons": {"n_textons": 16}}.get(name, {})
     fitted = create_extractor(named, **options, crop=0.9).fit(collection)
     items = [Item(f"{h} x {w}", content(h, w), ()) for h, w in SHAPES]
     rows = fitted.transform(ItemList(collection.path, items), augment=1)

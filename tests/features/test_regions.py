@@ -139,7 +139,7 @@ def regions(content: bytes, *boxes: Box) -> ItemList:
 
 def test_regions_become_rows_and_a_file(tmp_path: Path) -> None:
     source = regions(painted(), Box(0, 0, 40, 40), Box(60, 10, 80, 30), Box(200, 0, 210, 10))
-    terms = VisualWords(n_terms=2, size=64).fit(source)
+    terms = VisualWords(n_words=2, size=64).fit(source)
     rows = terms.transform(source)
     assert (rows.ids, rows.groups) == (["a#0", "a#1"], ["a", "a"])
     out = tmp_path / "rows.parquet"

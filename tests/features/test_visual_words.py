@@ -57,7 +57,7 @@ def test_one_picture_is_the_row_of_the_collection(terms, collection):
 
 
 def test_processes_learn_and_give_the_same(collection, spoilt, terms, tmp_path):
-    fitted = VisualWords(n_terms=60).fit(collection, executor=ProcessExecutor(2, local_seconds=0))
+    fitted = VisualWords(n_words=60).fit(collection, executor=ProcessExecutor(2, local_seconds=0))
     np.testing.assert_array_equal(fitted.dictionary_.centres, terms.dictionary_.centres)
     fitted.save(tmp_path)  # its arrays are memory-mapped when they travel to the workers
     rejects, others, loaded = Rejects(), Rejects(), VisualWords.load(tmp_path)
@@ -74,7 +74,7 @@ def test_bad_pictures_are_listed_and_skipped(terms, spoilt, collection):
     reasons = [("words.jpg", "not a picture"), ("gone.jpg", "unreadable file"), ("cut.png", "truncated picture")]
     assert [(where, reason) for where, reason, _ in rejects.listed] == reasons
     rejects = Rejects()
-    VisualWords(n_terms=60).fit(spoilt, rejects=rejects)
+    VisualWords(n_words=60).fit(spoilt, rejects=rejects)
     assert len(rejects) == 3
 
 
@@ -132,13 +132,15 @@ def test_a_sample_is_spread_over_the_collection(collection):
                 read.append(place)
                 yield picture
 
-    VisualWords(n_terms=20).fit(Watched(collection.path, collection.items), max_blocks=6 * 64)
+    words = VisualWords(n_words=20)
+    words.max_blocks = 6 * 64  # type: ignore[misc]
+    words.fit(Watched(collection.path, collection.items))
     assert read[-1] == 20  # 0, 4, 8, 12, 16, 20
 
 
 def test_tfidf(collection, terms):
     counts = terms.transform(collection).X.toarray()
-    weighted = VisualWords(n_terms=60, weighting="tfidf").fit(collection)
+    weighted = VisualWords(n_words=60, weighting="tfidf").fit(collection)
     rows = weighted.transform(collection)
     idf = np.log((1 + 24) / (1 + (counts > 0).sum(axis=0))) + 1
     wanted = np.log1p(counts) * idf
@@ -183,7 +185,7 @@ def test_refuses_rows_of_features(terms):
 
 
 def test_refuses_to_work_before_it_has_learned(collection):
-    for use in (lambda t: t.transform(collection), lambda t: t.to_parts(), lambda t: t.n_terms_):
+    for use in (lambda t: t.transform(collection), lambda t: t.to_parts(), lambda t: t.n_words_):
         with pytest.raises(InputError, match="call fit"):
             use(VisualWords())
 
@@ -191,14 +193,14 @@ def test_refuses_to_work_before_it_has_learned(collection):
 @pytest.mark.parametrize(
     ("parameters", "name"),
     [
-        ({"n_terms": 0}, "n_terms"),
+        ({"n_words": 0}, "n_words"),
         ({"weighting": "binary"}, "weighting"),
         ({"size": 0}, "size"),
         ({"crop": 0.0}, "crop"),
         ({"across": 0}, "across"),
-        ({"n_terms": 10**5}, "distinct blocks"),
-        ({"n_terms": 10**6}, "1,000,000 visual terms are asked for, but at most 300,000 blocks are sampled"),
-        ({"n_terms": 2.5}, "n_terms"),
+        ({"n_words": 10**5}, "distinct blocks"),
+        ({"n_words": 10**6}, "1,000,000 visual words are asked for, but at most 300,000 blocks are sampled"),
+        ({"n_words": 2.5}, "n_words"),
         ({"seed": -1}, "seed is -1; choose a whole number from 0 to 9223372036854775807"),
         ({"seed": 2**63}, "seed"),
         ({"seed": 0.5}, "seed"),
@@ -211,8 +213,8 @@ def test_refuses_values_out_of_range(collection, parameters, name):
 
 def test_auto_chooses_the_number_of_terms(collection):
     terms = VisualWords("auto").fit(collection)
-    assert 10 < terms.n_terms_ < 1000
-    assert terms.transform(collection).X.shape[1] == terms.n_terms_
+    assert 10 < terms.n_words_ < 1000
+    assert terms.transform(collection).X.shape[1] == terms.n_words_
 
 
 def test_augmented_rows_stay_with_their_picture(terms, collection):

@@ -17,7 +17,7 @@ from PIL import Image
 
 import wsabie
 from wsabie.io.records import Item, ItemList
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 
 FOLDER = Path(__file__).parent
 COLOURS = {"sky": (90, 150, 240), "grass": (40, 150, 50), "brick": (170, 60, 40)}

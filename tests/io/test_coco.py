@@ -250,5 +250,5 @@ def test_car_parts(data: Path) -> None:
     related = {("car", label) for item in source for label in item.labels}
     couples = list(find_region_pairs(add_full_images(source, "car"), related=related))
     assert len(couples) == 808
-    inside = [(c.whole.labels[0], c.part.labels[0]) for c in find_region_pairs(source)]
+    inside = [(c.container.labels[0], c.part.labels[0]) for c in find_region_pairs(source)]
     assert ("front_right_door", "right_mirror") in inside

@@ -54,7 +54,7 @@ def lists(tmp_path):
 
 def test_a_package_is_its_description_and_its_tags(lists):
     source = open_source(lists)
-    assert (detect_source_kind(lists), detect_source_kind(lists / NAME), source.things) == (
+    assert (detect_source_kind(lists), detect_source_kind(lists / NAME), source.modality) == (
         "packages",
         "packages",
         "documents",

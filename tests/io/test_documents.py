@@ -52,7 +52,7 @@ def test_every_form_says_the_same(tmp_path):
     for path in in_forms(tmp_path):
         source = open_source(path)
         assert isinstance(source, DocumentSource)
-        assert (source.things, len(source)) == ("documents", 3)
+        assert (source.modality, len(source)) == ("documents", 3)
         assert said(source) == said(source) == EXPECTED
         assert [labels for _, _, labels in said(open_source(path, labels_from="none"))] == [()] * 3
     first = next(iter(open_source(tmp_path / "a.jsonl")))
@@ -187,7 +187,7 @@ def test_pictures_and_rows_stay_what_they_are(tmp_path, picture):
     table = pa.table({"image": [(tmp_path / "1.png").read_bytes()], "text": ["a label"]})
     pq.write_table(table, tmp_path.parent / "pictures.parquet")
     source = open_source(tmp_path.parent / "pictures.parquet")
-    assert (source.things, next(iter(source)).labels) == ("pictures", ("a label",))
+    assert (source.modality, next(iter(source)).labels) == ("pictures", ("a label",))
     pq.write_table(pa.table({"features": [[1.0, 2.0]], "text": ["a label"]}), tmp_path.parent / "rows.parquet")
     rows = open_source(tmp_path.parent / "rows.parquet")
     assert isinstance(rows, FeatureTable)
@@ -221,7 +221,7 @@ def test_a_folder_of_text(tmp_path):
     rejects = Rejects()
     source = open_source(tmp_path, rejects=rejects)
     assert isinstance(source, ItemList)
-    assert source.things == "documents"
+    assert source.modality == "documents"
     labels = {item.id: item.labels for item in source}
     assert labels == {"sea/1.txt": ("sea",), "sea/deep/2.md": ("sea", "deep"), "top.txt": ()}
     assert rejects.listed == [("a.pdf", "unsupported document format", "convert it to plain text")]
@@ -238,14 +238,14 @@ def test_text_beside_pictures_is_no_collection_of_its_own(tmp_path, picture):
 
 def test_a_file_of_text_is_a_document_where_documents_are_wanted(tmp_path):
     note = written(tmp_path / "note.txt", "1 1:2 looks like a row\n")
-    (item,) = open_source(note, labels_from="none", things="documents")
+    (item,) = open_source(note, labels_from="none", modality="documents")
     assert (item.id, item.content, item.labels) == ("note.txt", note, ())
     assert detect_source_kind(note) == "svmlight"
-    assert detect_source_kind(written(tmp_path / "a.jsonl", '{"text": "a"}\n'), things="documents") == "json"
+    assert detect_source_kind(written(tmp_path / "a.jsonl", '{"text": "a"}\n'), modality="documents") == "json"
     with pytest.raises(InputError, match="is a document of a format that is not supported; convert it to plain text"):
-        open_source(written(tmp_path / "a.pdf", "%PDF"), things="documents")
+        open_source(written(tmp_path / "a.pdf", "%PDF"), modality="documents")
     with pytest.raises(InputError, match="nothing that can be read"):
-        open_source(written(tmp_path / "a.bin", b"\0\1"), things="documents")
+        open_source(written(tmp_path / "a.bin", b"\0\1"), modality="documents")
 
 
 def test_a_pass_holds_neither_texts_nor_ids(tmp_path):

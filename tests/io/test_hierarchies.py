@@ -197,7 +197,7 @@ def test_wordnet_in_two_forms_makes_the_same_siblings():
     pairs = read_hierarchy(data / "imagenet_synsets")
     prolog = read_hierarchy(data / "wordnet_partof/wn_hyp.pl", data / "imagenet_synsets/words.txt")
     by_pairs, by_prolog = pairs.similar(labels), prolog.similar(labels)
-    assert by_pairs.known().all()
+    assert by_pairs.is_known().all()
     assert by_pairs.siblings().tolist() == by_prolog.siblings().tolist()
     assert np.median(by_pairs.siblings()) == 1
     assert "n01627424" in pairs.parents("toad")

@@ -14,17 +14,22 @@ from PIL import Image, TiffImagePlugin, features
 
 from tagged import FILES, extended, iptc, packet, png_packet, resource, resources, segment, with_segments
 from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.tags.embedded_metadata import MAGIC, XMP_HEAD, read_embedded_metadata
+from wsabie.io.tags.embedded_metadata import (
+    MAGIC,
+    XMP_HEAD,
+    find_iptc_block,
+    read_embedded_metadata,
+    read_iptc_keywords,
+)
 from wsabie.io.tags.image_tags import IPTC, read_image_tags, read_keywords
-from wsabie.io.tags.iptc import find_iptc_block, read_iptc_keywords
-from wsabie.io.tags.xmp_editor import NEW
+from wsabie.io.tags.xmp import NEW
 
 
 def test_a_file_that_exiftool_wrote():
     found = read_image_tags(FILES / "iptc.jpg")
     assert found.tags == {("Москва",): (IPTC,), ("sea",): (IPTC,)}
     assert (found.source, found.size, found.orientation, found.problems) == (FILES / "iptc.jpg", (24, 16), 6, ())
-    assert found.taken == "2018-05-06T07:08:09+03:00"
+    assert found.date_taken == "2018-05-06T07:08:09+03:00"
 
 
 def test_the_sidecar_wins_over_the_picture_and_the_longer_name_over_the_shorter(tmp_path, picture):
@@ -90,9 +95,9 @@ def test_dates_come_from_the_sidecar_exif_and_the_packet_in_this_order(tmp_path,
     exif.get_ifd(0x8769)[0x9003] = "2001:02:03 04:05:06"
     inside = (FILES / "lightroom.xmp").read_bytes()
     photo = picture(tmp_path / "a.jpg", exif=exif, xmp=inside)
-    assert (read_image_tags(photo).taken, read_image_tags(photo).orientation) == ("2001-02-03T04:05:06", 8)
+    assert (read_image_tags(photo).date_taken, read_image_tags(photo).orientation) == ("2001-02-03T04:05:06", 8)
     shutil.copy(FILES / "darktable.xmp", tmp_path / "a.jpg.xmp")
-    assert read_image_tags(photo).taken == "2022-06-18T12:00:01.000"
+    assert read_image_tags(photo).date_taken == "2022-06-18T12:00:01.000"
     for date, offset, taken in [
         ("0000:00:00 00:00:00", "+01:00", "2019-08-04T17:21:09.52"),
         ("2001:02:03 04:05:06", "+01:00", "2001-02-03T04:05:06+01:00"),
@@ -101,9 +106,9 @@ def test_dates_come_from_the_sidecar_exif_and_the_packet_in_this_order(tmp_path,
         exif.get_ifd(0x8769).update({0x9003: date, 0x9011: offset})
         exif[0x0112] = 77
         photo = picture(tmp_path / "b.jpg", exif=exif, xmp=inside)
-        assert (read_image_tags(photo).taken, read_image_tags(photo).orientation) == (taken, 1)
+        assert (read_image_tags(photo).date_taken, read_image_tags(photo).orientation) == (taken, 1)
     broken = picture(tmp_path / "c.jpg", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff", xmp=inside)
-    assert read_image_tags(broken).taken == "2019-08-04T17:21:09.52"
+    assert read_image_tags(broken).date_taken == "2019-08-04T17:21:09.52"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from wsabie.core.input_limits import VARIABLE
 from wsabie.embedding import tables
 from wsabie.io import region_nesting
 from wsabie.io.formats.id_list import read_ids
-from wsabie.io.formats.parquet.tables import open_parquet_table
+from wsabie.io.formats.parquet_tables import open_parquet_table
 from wsabie.io.formats.svmlight import read_svmlight
 from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.parsers.text_tables import parse_json_cells
@@ -34,8 +34,7 @@ from wsabie.io.regions import Box, Region, RegionCrop
 from wsabie.io.stream_recognition import open_row_stream, open_unlabelled_rows
 from wsabie.io.tags.image_tags import read_image_tags
 from wsabie.io.tags.tag_writer import write_embedded, write_sidecar
-from wsabie.io.tags.xmp import read_xmp_packet
-from wsabie.io.tags.xmp_editor import make_tag_properties, replace_tags
+from wsabie.io.tags.xmp import make_tag_properties, read_xmp_packet, replace_tags
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.hierarchy import Hierarchy
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
@@ -168,7 +167,7 @@ def test_boxes_are_taken_once_for_each_region_of_a_picture(monkeypatch: pytest.M
     boxes = [Box(number, number, 2 * n - number, 2 * n - number) for number in range(n)]
     items = [Item(f"a#{i}", RegionCrop(b"", Region(box)), (f"{i}",), "a") for i, box in enumerate(boxes)]
     couples = list(region_nesting.find_region_pairs(items, share=1))
-    assert [(one.whole.id, one.part.id) for one in couples] == [(f"a#{i}", f"a#{i + 1}") for i in range(n - 1)]
+    assert [(one.container.id, one.part.id) for one in couples] == [(f"a#{i}", f"a#{i + 1}") for i in range(n - 1)]
     assert len(taken) == n
 
 

@@ -67,7 +67,7 @@ def test_clips_are_sounds_where_they_are(folder: Path) -> None:
     rejects = Rejects()
     source = open_source(folder, rejects=rejects)
     assert isinstance(source, ItemList)
-    assert source.things == "sounds"
+    assert source.modality == "sounds"
     assert [(item.id, item.labels, item.group) for item in source] == [
         ("f/nina-blue-01-song-0-29.mp3", ("no voice",), "f/nina-blue-01-song"),
         ("0/nina-blue-01-song-30-59.mp3", ("piano",), "0/nina-blue-01-song"),

@@ -14,7 +14,7 @@ from PIL import Image, PngImagePlugin
 from wsabie.core.errors import InputError
 from wsabie.io.formats.media_folder import read_file, read_folder
 from wsabie.io.formats.metadata_table import read_metadata
-from wsabie.io.images.inspection import FORMATS
+from wsabie.io.image_inspection import FORMATS
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.tags.image_tags import read_keywords

@@ -14,9 +14,9 @@ from scipy.sparse import csr_matrix
 from wsabie.core.errors import InputError
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.formats import parquet_images
-from wsabie.io.formats.parquet.feature_rows import write_parquet_rows
-from wsabie.io.formats.parquet.tables import open_parquet_table
 from wsabie.io.formats.parquet_images import write_parquet_images
+from wsabie.io.formats.parquet_rows import write_parquet_rows
+from wsabie.io.formats.parquet_tables import open_parquet_table
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList
 from wsabie.storage.rejects import Rejects

@@ -52,8 +52,8 @@ def test_objects_and_parts(tmp_path: Path) -> None:
     ]
     assert person.content.region.box == Box(10, 0, 60, 60)
     assert person.content.region.frame == (100, 60)
-    assert (person.content.whole, head.content.whole) == (None, "a.jpg#2")
-    couples = [(one.whole.id, one.part.id) for one in find_region_pairs([sofa, person, head])]
+    assert (person.content.container_id, head.content.container_id) == (None, "a.jpg#2")
+    couples = [(one.container.id, one.part.id) for one in find_region_pairs([sofa, person, head])]
     assert couples == [("a.jpg#1", "a.jpg#2"), ("a.jpg#2", "a.jpg#3")]
 
 

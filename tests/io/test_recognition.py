@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.parquet.feature_rows import write_parquet_rows
+from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.recognition import detect_source_kind, open_source
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.models.wsabie.estimator import Wsabie

@@ -18,7 +18,7 @@ def region(name: str, label: str, *box: float, picture: str = "a.jpg", whole: st
 
 
 def couples(*items: Item, **options) -> list[tuple[str, str]]:
-    return [(one.whole.id[6:], one.part.id[6:]) for one in find_region_pairs(items, **options)]
+    return [(one.container.id[6:], one.part.id[6:]) for one in find_region_pairs(items, **options)]
 
 
 CAR = region("1", "car", 0, 0, 100, 100)
@@ -68,9 +68,9 @@ def test_pictures_in_full_hold_what_no_region_holds() -> None:
     whole = add_full_images(source, "car")
     assert whole.items[0] == Item("a.jpg", Path("a.jpg"), ("car",), "a.jpg")
     found = list(find_region_pairs(whole))
-    assert [(one.whole.id, one.part.id) for one in found] == [("a.jpg", "a.jpg#2"), ("a.jpg#2", "a.jpg#3")]
+    assert [(one.container.id, one.part.id) for one in found] == [("a.jpg", "a.jpg#2"), ("a.jpg#2", "a.jpg#3")]
     related = {("car", "door"), ("car", "mirror")}
-    assert [one.whole.id for one in find_region_pairs(whole, related=related)] == ["a.jpg", "a.jpg"]
+    assert [one.container.id for one in find_region_pairs(whole, related=related)] == ["a.jpg", "a.jpg"]
     assert find_pair_rows(found, ["a.jpg#3", "a.jpg#2"]).tolist() == [[1, 0]]
     assert find_pair_rows([], []).shape == (0, 2)
 
@@ -118,7 +118,7 @@ def test_any_text_is_a_region_or_a_sentence(result_or_sentence, text: str) -> No
 
 def test_regions_of_regions_are_refused() -> None:
     with pytest.raises(InputError, match="holds regions already"):
-        list(FixedRegionSource.asked(ItemList(Path("here"), [CAR]), ["0,0,9,9"]))
+        list(FixedRegionSource.from_texts(ItemList(Path("here"), [CAR]), ["0,0,9,9"]))
 
 
 corner = st.integers(0, 40_000).map(lambda n: n / 8)  # exact in float32 too
@@ -141,7 +141,7 @@ def test_regions_are_written_as_they_are_read(parts: list[list[float]], shares: 
         return
     assert len(found.outlines) == (0 if len(parts[0]) == 4 else len(parts))
     again = parse_region(format_region(found))
-    assert again.told() == found.told()
+    assert again.to_list() == found.to_list()
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_sub_folders_are_labels(tmp_path: Path) -> None:
     for name in ("jazz/a.wav", "jazz/b.flac", "rock/c.mp3"):
         sound(tmp_path / name)
     source: Any = open_source(tmp_path)
-    assert source.things == "sounds"
+    assert source.modality == "sounds"
     assert [(item.id, item.labels) for item in source] == [
         ("jazz/a.wav", ("jazz",)),
         ("jazz/b.flac", ("jazz",)),
@@ -59,7 +59,7 @@ def test_covers_are_left_alone_among_sounds_and_sounds_among_pictures(tmp_path: 
     for number in range(8):
         Image.new("RGB", (8, 8)).save(tmp_path / "rock" / f"{number}.png")
     source: Any = open_source(tmp_path)
-    assert (source.things, len(source)) == ("pictures", 12)
+    assert (source.modality, len(source)) == ("pictures", 12)
 
 
 @pytest.mark.parametrize("ending", ["flac", "ogg", "mp3"])

@@ -143,11 +143,11 @@ def test_more_broken_rows_than_a_batch_lists(write):
 
 
 def test_a_line_larger_than_the_batch(write, monkeypatch):
-    from wsabie.io.formats import svmlight_lines
+    from wsabie.io.formats import svmlight
 
-    new = svmlight_lines.allocate_batch
-    monkeypatch.setattr(svmlight_lines, "allocate_batch", lambda **sizes: new(rows=2, labels=1, features=1))
-    monkeypatch.setattr(svmlight_lines, "_doubled", lambda b: new(2, 2 * len(b.labels), 2 * len(b.indices)))
+    new = svmlight.allocate_batch
+    monkeypatch.setattr(svmlight, "allocate_batch", lambda **sizes: new(rows=2, labels=1, features=1))
+    monkeypatch.setattr(svmlight, "_doubled", lambda b: new(2, 2 * len(b.labels), 2 * len(b.indices)))
     rows = read_svmlight(write("1,2,3 1:1 2:2 3:3 4:4\n2 5:5\n"))
     assert rows.X.toarray().tolist() == [[0, 1, 2, 3, 4, 0], [0, 0, 0, 0, 0, 5]]
     assert rows.Y.toarray().tolist() == [[1, 1, 1], [0, 1, 0]]

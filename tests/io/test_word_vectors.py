@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
 from wsabie.io.vocabulary.word_vectors import read_word_vectors, write_word_vectors
-from wsabie.search.word_neighbours import find_nearest_words
+from wsabie.search.vector_neighbours import find_nearest_words
 from wsabie.storage.rejects import Rejects
 
 WORDS = ["the", "dog", "sea_lion", "Größe"]
@@ -74,11 +74,11 @@ def test_the_table_is_made_again_when_the_file_or_the_limit_changes(tmp_path):
 
 def test_names_of_several_words(tmp_path):
     known = read_word_vectors(written(tmp_path, "white 1 0\nShark 0 1\nsea_lion 5 5\nNew_York 7 7\nsea 0 3\n"))
-    found = known.of(["White  shark", "sea lion", "sea_dog", "new york", "SEA", "lion", ""])
+    found = known.look_up(["White  shark", "sea lion", "sea_dog", "new york", "SEA", "lion", ""])
     assert found.table.tolist() == [[0.5, 0.5], [5, 5], [7, 7], [0, 3]]
     assert found.places.tolist() == [0, 1, 3, 4]
     assert found.missing == ["sea_dog", "lion", ""]
-    assert known.of(["lion"]).table.shape == (0, 2)
+    assert known.look_up(["lion"]).table.shape == (0, 2)
     assert ("white shark" in known, "lion" in known) == (True, False)
     with pytest.raises(KeyError, match="no word 'sherk'; did you mean 'Shark'"):
         known.vector("white sherk")
@@ -234,7 +234,7 @@ def test_glove_of_twitter(data, tmp_path):
     first = {synset: words.split(", ")[0] for synset, words in (line.split("\t") for line in lines)}
     synsets = {file.name.split("_")[0] for file in (data / "imagen_200x5" / "images").iterdir()}
     names = [first[synset] for synset in sorted(synsets)]
-    found = vectors.of(names)
-    alone = [name for name in names if len(vectors.rows(name)) == 1]
+    found = vectors.look_up(names)
+    alone = [name for name in names if len(vectors.find_rows(name)) == 1]
     assert (len(names), len(alone), len(found.places), len(found.missing)) == (200, 79, 110, 90)
     assert [word for word, _ in find_nearest_words(vectors, "dolphin", 2)] == ["elephant", "whale"]

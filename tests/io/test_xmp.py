@@ -12,8 +12,17 @@ from tagged import FILES
 from wsabie.core.errors import InputError
 from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.parsers.xml_elements import parse_xml
-from wsabie.io.tags.xmp import HIERARCHY, SUBJECT, TAGS_LIST, XmpPacket, parse_iso_date, read_xmp_packet
-from wsabie.io.tags.xmp_editor import NEW, make_tag_properties, replace_tags
+from wsabie.io.tags.xmp import (
+    HIERARCHY,
+    NEW,
+    SUBJECT,
+    TAGS_LIST,
+    XmpPacket,
+    make_tag_properties,
+    parse_iso_date,
+    read_xmp_packet,
+    replace_tags,
+)
 from wsabie.vocabulary.label_names import normalise_label_name
 
 PROGRAMS = ("lightroom", "digikam", "darktable", "exiftool", "forms")

@@ -53,7 +53,7 @@ def test_what_is_paired_with_a_query_and_the_query_itself_are_no_violators(probl
 
 
 def two_pairs(**rule: Any) -> Pooled:
-    """Queries a and b of a feature each, things 0 and 1 of a feature each; a - 0 and b - 1; nothing else is drawn."""
+    """Queries a and b of a feature each, items 0 and 1 of a feature each; a - 0 and b - 1; nothing else is drawn."""
     problem = pooled(
         sp.identity(2, np.float32, "csr"), sp.identity(2, np.float32, "csr"), sp.identity(2, np.int8, "csr"), "dot",
         np.random.default_rng(0), 0, **rule,
@@ -84,7 +84,7 @@ def test_a_thing_that_does_not_violate_the_margin_moves_nothing() -> None:
 
 
 def test_a_thing_in_several_slots_takes_the_sum_of_their_directions() -> None:
-    """Both queries belong to thing 0, and the only things drawn are 0 and 1."""
+    """Both queries belong to thing 0, and the only items drawn are 0 and 1."""
     Y = sp.csr_matrix(np.array([[1, 0], [1, 0]], np.int8))
     eye = sp.identity(2, np.float32, "csr")
     problem = pooled(eye, eye.copy(), Y, "dot", np.random.default_rng(1), 30, step_rows=0.1, margin=50.0)
@@ -106,11 +106,11 @@ def test_a_step_goes_down_the_gradient_of_the_hinges(similarity: Any, shared: bo
     By finite differences in float64; the move of the kernel, divided by its step, is minus that gradient.
     """
     rng, step = np.random.default_rng(8), 1e-3
-    things = sparse_rows(7, 5, 0.7, rng)[1:]
-    queries = things if shared else sparse_rows(7, 4, 0.7, rng)[1:]
+    items = sparse_rows(7, 5, 0.7, rng)[1:]
+    queries = items if shared else sparse_rows(7, 4, 0.7, rng)[1:]
     Y = sp.csr_matrix(np.roll(np.eye(6, dtype=np.int8), 1, 1))
     hidden = sp.identity(6, np.int8, "csr")
-    problem = pooled(queries, things, Y, similarity, rng, 8, hidden, margin=50.0, step_rows=step)
+    problem = pooled(queries, items, Y, similarity, rng, 8, hidden, margin=50.0, step_rows=step)
     ran, space = fast_pool(problem), problem.space
     towers = [
         training_loops_reference.convert_to_float64(tower)
@@ -161,7 +161,7 @@ def far_queries(n_things: int, n_queries: int, negatives: int, **rule: Any) -> P
 
 
 def test_things_are_drawn_uniformly_anew_for_every_block_epoch_and_seed() -> None:
-    """40 things, 1,024 drawn for a block: chi-square of 39 degrees of freedom, mean 39 and deviation 8.8."""
+    """40 items, 1,024 drawn for a block: chi-square of 39 degrees of freedom, mean 39 and deviation 8.8."""
     seen = set()
     for seed, epoch in ((1, 0), (1, 1), (2, 0)):
         problem = far_queries(40, 9, 1024, seed=seed, epoch=epoch)
@@ -204,7 +204,7 @@ def test_a_rank_is_among_all_things_where_they_are_drawn() -> None:
 
 
 def in_batch(n: int, n_things: int, own: int, **rule: Any) -> Pooled:
-    """n queries with `own` things each, drawn from each other; every margin is violated."""
+    """n queries with `own` items each, drawn from each other; every margin is violated."""
     rng = np.random.default_rng(0)
     columns = np.concatenate([rng.choice(n_things, own, replace=False) for _ in range(n)])
     Y = sp.csr_matrix((np.ones(n * own, np.int8), columns, np.arange(n + 1) * own), (n, n_things))
@@ -214,7 +214,7 @@ def in_batch(n: int, n_things: int, own: int, **rule: Any) -> Pooled:
 
 
 def test_a_rank_is_among_the_slots_that_hold_a_negative_where_none_are_drawn() -> None:
-    """100 pairs of 100 queries, with things that come several times: not all 200 things."""
+    """100 pairs of 100 queries, with items that come several times: not all 200 items."""
     problem = in_batch(100, 200, 1)
     ran = fast_pool(problem)
     shares = [(problem.targets.labels != y).sum() for y in problem.targets.labels]
@@ -224,7 +224,7 @@ def test_a_rank_is_among_the_slots_that_hold_a_negative_where_none_are_drawn() -
 
 @pytest.mark.parametrize("own", [3, 60])
 def test_queries_with_many_things_have_the_others_of_the_block_for_negatives(own: int) -> None:
-    """A visit holds 8 pairs at most: with 60 things each, a block of 48 pairs has 40 of others."""
+    """A visit holds 8 pairs at most: with 60 items each, a block of 48 pairs has 40 of others."""
     problem = in_batch(6, 5000, own)
     order = np.flatnonzero(np.r_[True, np.diff(problem.targets.rows) > 0])  # the first visit of each
     out = fast_pool(problem._replace(order=order)).outcome
@@ -233,7 +233,7 @@ def test_queries_with_many_things_have_the_others_of_the_block_for_negatives(own
 
 
 def test_a_rank_is_never_beyond_the_number_of_things() -> None:
-    """More slots than things: losses have an entry a thing, and what lies beyond them is not theirs."""
+    """More slots than items: losses have an entry a thing, and what lies beyond them is not theirs."""
     problem = in_batch(120, 4, 1)
     ran = fast_pool(problem)
     assert len(problem.rule.losses) == 5
@@ -249,7 +249,7 @@ def test_a_query_to_which_all_things_belong_is_skipped_and_counted() -> None:
 
 
 def test_no_more_than_max_trials_negatives_are_looked_at() -> None:
-    out = fast_pool(far_queries(1000, 20, 64, margin=0.5, max_trials=7)).outcome
+    out = fast_pool(far_queries(1000, 20, 64, margin=0.5, max_sampled=7)).outcome
     assert (out.counters[DRAWS], out.counters[UPDATES]) == (140, 0)
     assert out.counters[REJECTED] < 10
 
@@ -265,14 +265,14 @@ def test_a_pass_of_several_blocks_has_the_same_bits_for_1_2_and_3_threads(
     form: str, of_candidates: str, shared: bool, negatives: int
 ) -> None:
     rng = np.random.default_rng(3)
-    things = sparse_rows(90, 25, 0.2, rng)
-    things = things if of_candidates == "sparse" else things.toarray()
+    items = sparse_rows(90, 25, 0.2, rng)
+    items = items if of_candidates == "sparse" else items.toarray()
     other = sparse_rows(90, 11, 0.3, rng)
     queries: Any = {"sparse": other, "dense": other.toarray(), "free": np.arange(90)}[form]
     Y = sp.random(90, 90, 0.12, format="lil", random_state=rng)
     Y.setdiag(0)
     hidden = sp.identity(90, np.int8, "csr") if shared else None
-    problem = pooled(things if shared else queries, things, (Y.tocsr() != 0).astype(np.int8), "dot", rng, negatives,
+    problem = pooled(items if shared else queries, items, (Y.tocsr() != 0).astype(np.int8), "dot", rng, negatives,
                      hidden, max_norm_rows=1.0)  # fmt: skip
     alone, *others = (fast_pool(problem, n).outcome for n in (1, 2, 3))
     assert alone.counters[UPDATES] > 600

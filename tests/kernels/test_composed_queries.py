@@ -52,10 +52,10 @@ def test_owners_change_no_bit(problem: Problem, shared: bool, seed: int, data: s
 @given(problems())
 def test_without_labels_beside_it_is_the_pair(problem: Problem) -> None:
     """Bit for bit."""
-    pair = problem._replace(space=with_labels_beside(problem, shared=True, rng=np.random.default_rng(0)).space.things)
+    pair = problem._replace(space=with_labels_beside(problem, shared=True, rng=np.random.default_rng(0)).space.items)
     rows = np.arange(problem.Y.shape[0], dtype=np.int32)
     sides = ComposedInputs(problem.inputs, rows, problem.targets.rows, np.full(len(rows), -1, np.int32))
-    alone = problem._replace(space=PartsSpace.of(pair.space, None, 0.7), inputs=sides)
+    alone = problem._replace(space=PartsSpace.from_tables(pair.space, None, 0.7), inputs=sides)
     for run in (fast_sequential, fast_block):
         one, other = run(pair), run(alone)
         for name in ("features", "labels", "bias", "counters"):
@@ -73,7 +73,7 @@ def test_the_query_ranks_as_whole_quadruplets_do(shared: bool, seed: int) -> Non
         make_rule(9),
     )
     space = with_labels_beside(problem, shared=shared, rng=rng).space
-    V, U, W, X = space.things.features, space.things.labels, space.words, problem.X
+    V, U, W, X = space.items.features, space.items.labels, space.words, problem.X
 
     def whole(object_label: int, part_label: int) -> float:
         on_things = (X[0] @ V) @ U[object_label] + (X[1] @ V) @ U[part_label]

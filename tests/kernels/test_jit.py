@@ -61,12 +61,12 @@ def outcomes() -> dict[str, Outcome]:
 
 
 def with_pools() -> dict[str, Outcome]:
-    """Things among their like in one table, and dense things for free vectors, with drawn negatives and without."""
+    """Things among their like in one table, and dense items for free vectors, with drawn negatives and without."""
     found = {}
     for negatives in (0, 9):
         rng = np.random.default_rng(4)
-        things, Y = sparse_rows(12, 9, 0.4, rng), label_rows(12, 12, 0.2, 0, rng)
-        for name, queries, candidates in (("like", things, things), ("free", np.arange(12) % 5, things.toarray())):
+        items, Y = sparse_rows(12, 9, 0.4, rng), label_rows(12, 12, 0.2, 0, rng)
+        for name, queries, candidates in (("like", items, items), ("free", np.arange(12) % 5, items.toarray())):
             problem = pooled(queries, candidates, Y, "dot", rng, negatives, max_norm_rows=1.2)
             found[f"{name} {negatives}"] = fast_pool(problem).outcome
     return found

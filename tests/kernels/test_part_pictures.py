@@ -20,19 +20,21 @@ from wsabie.embedding.parts_space import ItemSpace, PartsSpace
 from wsabie.embedding.protocols import ComposedInputs
 from wsabie.kernels.training.warp import UPDATES
 from wsabie.training.quadruplet_visits import _scale_rows
-from wsabie.training.targets import build_targets
+from wsabie.training.training_data import build_targets
 
 N_LABELS = 5
 
 
-def asked(things: Any, who: Any, other: Any, Y: Any, rng: Any, negatives: int, weight: float, **rule: Any) -> Pooled:
-    """Things, with labels beside them, that ask for things; Y has the pairs, and the asking thing is no violator."""
-    inputs, who = check_features(things), np.asarray(who, np.int32)
-    points = random_space(things.shape[1], N_LABELS, "dot", rng)
-    made = make_rule(things.shape[0], **rule)
+def asked(items: Any, who: Any, other: Any, Y: Any, rng: Any, negatives: int, weight: float, **rule: Any) -> Pooled:
+    """Things, with labels beside them, that ask for items; Y has the pairs, and the asking thing is no violator."""
+    inputs, who = check_features(items), np.asarray(who, np.int32)
+    points = random_space(items.shape[1], N_LABELS, "dot", rng)
+    made = make_rule(items.shape[0], **rule)
     for table in (points.features, points.labels):
         tables.clip_row_norms(table, float(made.max_norm_rows))
-    space = PartsSpace.of(points, None, 0.3).view(RelationEnds("pictures", "things", "things", inputs, negatives))
+    space = PartsSpace.from_tables(points, None, 0.3).view(
+        RelationEnds("pictures", "items", "items", inputs, negatives)
+    )
     hidden = sp.csr_matrix((np.ones(len(who), np.int8), who, np.arange(len(who) + 1)), Y.shape)
     targets = build_targets(Y, None, "mean", 0, hidden)
     sides = ComposedInputs(_scale_rows(inputs, weight), who, who[targets.rows], np.asarray(other, np.int32))
@@ -43,17 +45,17 @@ def asked(things: Any, who: Any, other: Any, Y: Any, rng: Any, negatives: int, w
 def asking(draw: Any) -> Pooled:
     rng = np.random.default_rng(draw(seeds))
     n, m, d = draw(st.integers(1, 7)), draw(st.integers(1, 12)), draw(st.integers(1, 9))
-    things = sparse_rows(m, d, draw(st.sampled_from([0.3, 1.0])), rng)
-    things = things if draw(st.booleans()) else things.toarray()
+    items = sparse_rows(m, d, draw(st.sampled_from([0.3, 1.0])), rng)
+    items = items if draw(st.booleans()) else items.toarray()
     who = rng.integers(0, m, n)
     Y = sp.random(n, m, 0.4, format="lil", random_state=rng)
     Y[np.arange(n), who] = 0
     Y = (Y.tocsr() != 0).astype(np.int8)
     Y.sort_indices()
     problem = asked(
-        things, who, rng.integers(-1, N_LABELS, n), Y, rng, draw(st.sampled_from([0, 1, 5, 40])),
+        items, who, rng.integers(-1, N_LABELS, n), Y, rng, draw(st.sampled_from([0, 1, 5, 40])),
         draw(st.sampled_from([0.0, 0.3, 1.0])),
-        margin=draw(st.sampled_from([0.1, 1.0, 3.0])), max_trials=draw(st.sampled_from([1, 1000])),
+        margin=draw(st.sampled_from([0.1, 1.0, 3.0])), max_sampled=draw(st.sampled_from([1, 1000])),
         max_norm_rows=draw(st.sampled_from([np.inf, 0.8])), max_norm_labels=draw(st.sampled_from([np.inf, 0.8])),
         keep_rows=draw(st.sampled_from([1.0, 0.9])), keep_labels=draw(st.sampled_from([1.0, 0.9])),
         seed=draw(seeds),
@@ -79,9 +81,9 @@ def test_threads_change_no_bit(problem: Pooled, threads: int) -> None:
 def test_the_query_ranks_things_as_whole_quadruplets_do(seed: int) -> None:
     """Of f_q with all four edges, what does not touch the ranked picture is the same for all of its candidates."""
     rng = np.random.default_rng(seed)
-    things, r, s = rng.standard_normal((6, 4)), 0.3, 0.6
+    items, r, s = rng.standard_normal((6, 4)), 0.3, 0.6
     Y = sp.csr_matrix(([1], ([0], [1])), (1, 6), np.int8)
-    problem = asked(things, [0], [3], Y, rng, 0, s)
+    problem = asked(items, [0], [3], Y, rng, 0, s)
     V, U, W = (
         problem.space.features,
         problem.space.label_points,
@@ -89,15 +91,15 @@ def test_the_query_ranks_things_as_whole_quadruplets_do(seed: int) -> None:
     )
 
     def whole(part: int, object_label: int = 1, part_label: int = 3) -> float:
-        edges = (things[0] @ V) @ U[object_label] + (things[part] @ V) @ U[part_label]
-        edges += r * W[object_label] @ W[part_label] + s * (things[0] @ V) @ (things[part] @ V)
+        edges = (items[0] @ V) @ U[object_label] + (items[part] @ V) @ U[part_label]
+        edges += r * W[object_label] @ W[part_label] + s * (items[0] @ V) @ (items[part] @ V)
         return float(edges)
 
     q = relation_patterns_reference.encode_query(
         training_loops_reference.convert_to_float64(problem.space.pattern(problem.inputs)), 0
     )
     for part in range(1, 6):
-        folded = q @ (things[part] @ V) - q @ (things[1] @ V)
+        folded = q @ (items[part] @ V) - q @ (items[1] @ V)
         np.testing.assert_allclose(folded, whole(part) - whole(1), rtol=1e-4, atol=1e-4)
 
 
@@ -105,16 +107,16 @@ def test_the_query_ranks_things_as_whole_quadruplets_do(seed: int) -> None:
 def test_a_step_follows_finite_differences_of_the_score(other: int, seed: int) -> None:
     """Of f(J) - f(K) in both tables: V stands on either side of the edge."""
     rng = np.random.default_rng(seed)
-    things, s = rng.standard_normal((3, 4)).astype(np.float32), 0.6
+    items, s = rng.standard_normal((3, 4)).astype(np.float32), 0.6
     Y = sp.csr_matrix(([1], ([0], [1])), (1, 3), np.int8)  # picture 0 asks, 1 is right, 2 is all that violates
-    problem = asked(things, [0], [other], Y, rng, 8, s, margin=50.0)
+    problem = asked(items, [0], [other], Y, rng, 8, s, margin=50.0)
     space = problem.space
     assert isinstance(space, ItemSpace)
     V, U = space.features.astype(np.float64), space.label_points.astype(np.float64)
 
     def gap() -> float:
-        q = s * (things[0] @ V) + (U[other] if other >= 0 else 0)
-        return float(q @ (things[1] @ V) - q @ (things[2] @ V))
+        q = s * (items[0] @ V) + (U[other] if other >= 0 else 0)
+        return float(q @ (items[1] @ V) - q @ (items[2] @ V))
 
     after = slow_pool(problem)
     if not after.counters[UPDATES]:
@@ -133,10 +135,10 @@ def test_a_step_follows_finite_differences_of_the_score(other: int, seed: int) -
 @pytest.mark.parametrize("negatives", [0, 32])
 def test_a_pass_of_several_blocks_has_the_same_bits_for_1_2_and_3_threads(negatives: int) -> None:
     rng = np.random.default_rng(3)
-    things, who = sparse_rows(90, 25, 0.2, rng), rng.integers(0, 90, 900)
+    items, who = sparse_rows(90, 25, 0.2, rng), rng.integers(0, 90, 900)
     drawn = (who + rng.integers(1, 90, 900)) % 90
     Y = sp.csr_matrix((np.ones(900, np.int8), drawn, np.arange(901)), (900, 90))
-    problem = asked(things, who, rng.integers(0, N_LABELS, 900), Y, rng, negatives, 0.5, max_norm_rows=1.0)
+    problem = asked(items, who, rng.integers(0, N_LABELS, 900), Y, rng, negatives, 0.5, max_norm_rows=1.0)
     alone, *others = (fast_pool(problem, n).outcome for n in (1, 2, 3))
     assert alone.counters[UPDATES] > 500
     assert not np.array_equal(alone.words, problem.space.label_points)

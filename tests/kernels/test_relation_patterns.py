@@ -17,16 +17,16 @@ from wsabie.kernels.embedding.towers import backprop_block, backprop_entity, enc
 class Things(NamedTuple):
     """The pair under other names."""
 
-    things: Any
+    items: Any
 
 
 def fold_things(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
-    encode_entity(pattern.things, i, q, width)
+    encode_entity(pattern.items, i, q, width)
     return q
 
 
 def fold_block_of_things(pattern: Any, rows: Any, slot: int, *rest: Any) -> None:
-    encode_block(pattern.things, rows, *rest)
+    encode_block(pattern.items, rows, *rest)
 
 
 def recall_things(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
@@ -34,25 +34,21 @@ def recall_things(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
 
 
 def spread_things(pattern: Any, i: int, slot: int, g: Any, *rest: Any) -> None:
-    backprop_entity(pattern.things, i, g, *rest)
+    backprop_entity(pattern.items, i, g, *rest)
 
 
 def spread_block_of_things(pattern: Any, rows: Any, slot: int, *rest: Any) -> None:
-    backprop_block(pattern.things, rows, *rest)
+    backprop_block(pattern.items, rows, *rest)
 
 
 def compare() -> None:
     """Both loops with `Things` in place of `Pair`, against the twin, which knows the pair alone."""
     pair = relation_patterns.TowerPattern
-    for dispatch, function in (
-        (relation_patterns._ENCODE, fold_things),
-        (relation_patterns._ENCODE_BLOCK, fold_block_of_things),
-        (relation_patterns._LOAD, recall_things),
-        (relation_patterns._BACKPROP, spread_things),
-        (relation_patterns._BACKPROP_BLOCK, spread_block_of_things),
-    ):
-        dispatch.pop(pair)
-        dispatch[Things] = function
+    relation_patterns.encode_query.register(Things)(fold_things)
+    relation_patterns.encode_query_block.register(Things)(fold_block_of_things)
+    relation_patterns.load_query.register(Things)(recall_things)
+    relation_patterns.backprop_query.register(Things)(spread_things)
+    relation_patterns.backprop_query_block.register(Things)(spread_block_of_things)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         X, Y = sparse_rows(8, 9, 0.4, rng), label_rows(8, 12, 0.1, 0.1, rng)

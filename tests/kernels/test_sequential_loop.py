@@ -28,7 +28,7 @@ def test_promises_of_a_pass(problem: Problem) -> None:
     pairs = len(problem.targets.labels)
     assert out.counters[VISITED] == pairs
     assert out.counters[UPDATES] + out.counters[SKIPPED] <= pairs
-    cap = 2 * min(rule.max_trials, len(problem.space.labels)) + 10
+    cap = 2 * min(rule.max_sampled, len(problem.space.labels)) + 10
     assert out.counters[DRAWS] + out.counters[REJECTED] <= pairs * cap
     for table in (out.features, out.labels):
         assert np.isfinite(table).all()

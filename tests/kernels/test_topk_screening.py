@@ -10,7 +10,7 @@ from tests.reference.topk_screening import bound_scores, select_candidates
 
 from wsabie.kernels.ranking.byte_products import LABELS
 from wsabie.kernels.ranking.topk_screening import ByteQueries, allocate_candidates, drop_below_bounds, screen_labels
-from wsabie.search.byte_codes import encode_byte_queries, encode_byte_rows
+from wsabie.search.screening_index import encode_byte_queries, encode_byte_rows
 
 
 def looked(codes, queries, k, *, room=1000, blocks=None, parts=1):

@@ -176,14 +176,14 @@ def test_rank_estimate_counts_negatives_alone() -> None:
 
 def test_at_most_max_trials_negatives_are_drawn() -> None:
     for trials in (1, 7):
-        out = fast_proposals(one_true(100, 0, max_trials=trials))
+        out = fast_proposals(one_true(100, 0, max_sampled=trials))
         assert out.counters[DRAWS] == trials
         assert out.violators[0] == -1
         assert out.counters[UPDATES] == 0
 
 
 def test_algorithm_1_draws_as_many_as_there_are_negatives() -> None:
-    out = fast_proposals(one_true(30, 0, max_trials=10**9))
+    out = fast_proposals(one_true(30, 0, max_sampled=10**9))
     assert out.counters[DRAWS] == 29
 
 
@@ -226,7 +226,7 @@ def test_explicit_negatives_are_tried_first_with_rank_1_and_count_no_draws() -> 
 
 
 def test_explicit_negative_that_does_not_violate_leaves_the_search_to_the_others() -> None:
-    out = fast_proposals(scored([X0, ABOVE, FAR], [[1, 0, -1]] * 40, max_trials=1000))
+    out = fast_proposals(scored([X0, ABOVE, FAR], [[1, 0, -1]] * 40, max_sampled=1000))
     assert set(out.violators.tolist()) == {1, -1}  # two draws miss label 1 in a quarter of the rows
     assert out.counters[DRAWS] >= 40
 
@@ -241,7 +241,7 @@ def test_logistic_takes_an_explicit_negative_while_it_violates_and_then_draws(sc
 
 
 def test_auc_takes_one_negative_and_no_weight() -> None:
-    auc = {"losses": build_losses("auc", "precision", 200), "max_trials": 1}
+    auc = {"losses": build_losses("auc", "precision", 200), "max_sampled": 1}
     out = fast_proposals(one_true(200, 100, n_rows=300, **auc))
     assert out.counters[DRAWS] == 300
     assert set(out.weights.tolist()) == {0.0, 1.0}
@@ -318,7 +318,7 @@ def test_mean_of_the_estimated_rank_follows_the_exact_law(k: int, trials: int) -
     """With L(k) = k and a constant hinge the summed loss is the sum of the estimated ranks."""
     n, rows = 999, 4000
     losses = np.arange(n + 2, dtype=np.float32)
-    problem = one_true(n + 1, k, n_rows=rows, losses=losses, max_trials=trials, seed=11)
+    problem = one_true(n + 1, k, n_rows=rows, losses=losses, max_sampled=trials, seed=11)
     out = fast_proposals(problem)
     mean, variance, missed = exact_law(n, k, trials)
     assert abs(out.loss / HINGE / rows - mean) < 4 * math.sqrt(variance / rows)
@@ -412,7 +412,7 @@ def test_twin_draws_what_the_kernel_draws() -> None:
     Y[:, :25] = 1
     scores = np.where(np.arange(40) % 7 == 0, ABOVE, FAR)
     scores[:25] = X0
-    problem = scored(scores, Y, max_trials=3)
+    problem = scored(scores, Y, max_sampled=3)
     slow = training_loops_reference.convert_to_float64(Dot(problem.space.labels, problem.space.bias))
     q, out = np.eye(1, 32)[0], fast_proposals(problem)
     found: list[warp_reference.ViolatorSearch] = []

@@ -14,8 +14,7 @@ from strategies import sparse_rows
 from votes import by_brute_force, labels
 from wsabie.core.errors import InputError
 from wsabie.models.base import feature_matrix
-from wsabie.models.neighbours.approximate_neighbours import ApproximateNeighbours, choose_tree_depth
-from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
+from wsabie.models.neighbours import ApproximateNeighbours, NearestNeighbours, choose_tree_depth
 
 EXPECTED_TO_FAIL = {
     "check_n_features_in_after_fitting": "the message names the model in words of its own",
@@ -55,7 +54,7 @@ def test_scores_are_those_of_the_naive_tree(seed: int, depth: int, k: int, spars
     train, Y, rows = task(seed, sparse)
     kept, feature_matrix.BLOCK_BYTES = feature_matrix.BLOCK_BYTES, 200
     try:
-        model = ApproximateNeighbours(depth, k, rows=None, seed=seed).fit(train, Y)
+        model = ApproximateNeighbours(depth, k, scaling=None, seed=seed).fit(train, Y)
         found = model.scores(rows)
     finally:
         feature_matrix.BLOCK_BYTES = kept
@@ -84,8 +83,8 @@ def test_leaves_are_balanced_and_hold_every_row_once(n: int, depth: int, sparse:
         with pytest.raises(InputError, match=f"more leaves than the {n} training rows; choose a depth of at most"):
             ApproximateNeighbours(depth).fit(train, Y)
         return
-    model = ApproximateNeighbours(depth, rows=None).fit(train, Y)
-    found = np.bincount(model._grow(model._unit(model._checked(train))), minlength=2**depth)
+    model = ApproximateNeighbours(depth, scaling=None).fit(train, Y)
+    found = np.bincount(model._grow(model._normalise(model.scaling_(model._check_rows(train)))), minlength=2**depth)
     assert len(found) == 2**depth
     assert found.max() - found.min() <= 1
     assert sorted(model.order_) == list(range(n))
@@ -94,7 +93,7 @@ def test_leaves_are_balanced_and_hold_every_row_once(n: int, depth: int, sparse:
 def test_a_training_row_comes_to_its_own_leaf() -> None:
     rng = np.random.default_rng(0)
     for train in (rng.standard_normal((300, 20)), sparse_rows(300, 40, 0.3, rng)):
-        model = ApproximateNeighbours(4, 1, rows=None).fit(train, np.arange(300) % 7)
+        model = ApproximateNeighbours(4, 1, scaling=None).fit(train, np.arange(300) % 7)
         assert np.array_equal(model.leaves(train)[model.order_], np.sort(model.leaves(train)))
         ids, cosines = model.neighbours(train)
         np.testing.assert_allclose(cosines[:, 0][np.diff(sp.csr_matrix(train).indptr) > 0], 1, atol=1e-6)
@@ -102,7 +101,7 @@ def test_a_training_row_comes_to_its_own_leaf() -> None:
 
 
 def test_a_leaf_smaller_than_k_votes_with_what_it_has() -> None:
-    model = ApproximateNeighbours(1, 5, rows=None).fit(np.eye(4), [["a"], ["b"], ["c"], ["d"]])
+    model = ApproximateNeighbours(1, 5, scaling=None).fit(np.eye(4), [["a"], ["b"], ["c"], ["d"]])
     ids, cosines = model.neighbours(np.eye(4))
     assert (ids[:, 2:] == -1).all()
     assert np.isneginf(cosines[:, 2:]).all()
@@ -111,7 +110,7 @@ def test_a_leaf_smaller_than_k_votes_with_what_it_has() -> None:
 
 def test_the_seed_decides_and_memory_counts_the_tree() -> None:
     train, Y, rows = task(5, True)
-    one, same, other = (ApproximateNeighbours(2, rows=None, seed=seed).fit(train, Y) for seed in (1, 1, 2))
+    one, same, other = (ApproximateNeighbours(2, scaling=None, seed=seed).fit(train, Y) for seed in (1, 1, 2))
     assert np.array_equal(one.scores(rows), same.scores(rows))
     assert not np.array_equal(one.directions_, other.directions_)
     tree = 3 * (4 * 9 + 8) + 8 * 33 + 4 * (4 * 9 + 1)
@@ -127,7 +126,7 @@ def test_auto_depth_keeps_to_the_paper_where_rows_are_many() -> None:
 
 
 def test_it_follows_scikit_learn() -> None:
-    asked = {"depth": 2, "k": 7, "rows": None, "seed": 3}
+    asked = {"depth": 2, "k": 7, "scaling": None, "seed": 3}
     assert clone(ApproximateNeighbours(**asked)).get_params() == asked
     found = check_estimator(ApproximateNeighbours(), on_skip=None, on_fail=None)
     failed = {check["check_name"] for check in found if check["status"] == "failed"}

@@ -15,10 +15,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import wsabie
 from wsabie.core.errors import InputError, ModelFolderError, UnknownLabelError
 from wsabie.features.text.bag_of_words import BagOfWords
-from wsabie.io.formats.parquet.feature_rows import write_parquet_rows
+from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.batch_annotator import BatchAnnotator
 from wsabie.samples import get_sample_path
 from wsabie.workflows.batch_annotation import annotate_to_file
@@ -32,10 +32,10 @@ class Trained(NamedTuple):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """A model of 90 emoji, by visual terms."""
+    """A model of 90 emoji, by visual words."""
     source = open_source(get_sample_path("emoji"))
     pictures = ItemList(source.path, list(source)[400:490], "pictures")
-    terms = wsabie.VisualWords(n_terms=60).fit(pictures)
+    terms = wsabie.VisualWords(n_words=60).fit(pictures)
     rows = terms.transform(pictures)
     model = wsabie.Wsabie(dim=16, epochs=5, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
     folder = tmp_path_factory.mktemp("emoji") / "model"
@@ -151,7 +151,7 @@ def test_what_a_model_cannot_use_is_refused(trained: Trained, by_rows: Trained, 
         BatchAnnotator(by_rows.folder)(one)
     with pytest.raises(InputError, match="which is no list of numbers"):
         BatchAnnotator(by_rows.folder)(pa.table({"indices": ["a"], "values": [[1.0]]}))
-    kinds = wsabie.EntityKind("thing", np.eye(2, dtype=np.float32), ["a", "b"], rows=None)
+    kinds = wsabie.EntityKind("thing", np.eye(2, dtype=np.float32), ["a", "b"], scaling=None)
     space = wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(kinds, "name", [("a", "x"), ("b", "y")])])
     space.save(tmp_path / "space")
     for name, held in (("space", "'space'"), ("gone", "no model")):
@@ -192,7 +192,7 @@ def test_sparse_rows_that_cannot_be_used_are_told_one_by_one(by_rows: Trained, n
 
 def test_counts_are_not_negative_where_the_table_notes_counts(tmp_path: Path) -> None:
     X = csr_matrix(np.eye(2, dtype=np.float32))
-    wsabie.Wsabie(dim=4, epochs=2, threads=1, rows=None).fit(X, ["a", "b"]).save(tmp_path / "model")
+    wsabie.Wsabie(dim=4, epochs=2, threads=1, scaling=None).fit(X, ["a", "b"]).save(tmp_path / "model")
     table, annotate = pa.table({"indices": [[1], [1]], "values": [[2.0], [-2.0]]}), BatchAnnotator(tmp_path / "model")
     for counts, reason in ((True, "negative count"), (False, None)):
         found = annotate(noted(table, n_features=2, counts=counts))

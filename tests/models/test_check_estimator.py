@@ -11,10 +11,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from toys import toy
-from wsabie.models.base.model_kinds import KINDS, find_model_class
-from wsabie.models.ensembles.ensemble import Ensemble
-from wsabie.models.linear.full_rank import FullRank
-from wsabie.models.linear.linear_ranker import LinearRanker
+from wsabie.models.ensemble import Ensemble
+from wsabie.models.full_rank import FullRank
+from wsabie.models.linear_ranker import LinearRanker
+from wsabie.models.loader import KINDS, find_model_class
 from wsabie.models.object_parts.object_parts import ObjectParts
 from wsabie.models.wsabie.estimator import Wsabie
 

@@ -9,7 +9,7 @@ import pytest
 
 import wsabie
 from wsabie.core.errors import InputError
-from wsabie.models.linear.full_rank import FullRank
+from wsabie.models.full_rank import FullRank
 
 NAMES = ["width", "height", "weight", "age"]
 LABELS = ["xyz"[i % 3] for i in range(60)]

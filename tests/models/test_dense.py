@@ -8,8 +8,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 import wsabie
-from wsabie.models.linear.full_rank import FullRank
-from wsabie.models.linear.linear_ranker import LinearRanker
+from wsabie.models.full_rank import FullRank
+from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.wsabie.estimator import Wsabie
 
 LABELS = ["often"] * 6 + ["rare", "seldom"]
@@ -45,7 +45,7 @@ def test_frequent_labels_come_first_where_features_say_nothing(model: Any, tmp_p
 
 def test_without_the_constant_they_do_not() -> None:
     X, y = rows_of_noise()
-    model = make(rows=None).fit(X, y)
+    model = make(scaling=None).fit(X, y)
     assert (model.rank(X, k=1)[0] == list(model.vocabulary_).index("often")).mean() < 0.9
 
 

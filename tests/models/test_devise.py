@@ -7,9 +7,9 @@ from sklearn.base import clone
 
 import wsabie
 from wsabie.core.errors import InputError, NotCalibratedError
-from wsabie.models.linear.softmax import Softmax
-from wsabie.models.word_vectors.conse import Conse
-from wsabie.models.word_vectors.devise import Devise
+from wsabie.models.devise import Devise
+from wsabie.models.softmax import Softmax
+from wsabie.models.word_vectors import Conse
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.word_vectors import WordVectors
 
@@ -43,7 +43,7 @@ def hit(model, candidates, k=1, rows=X):
 @pytest.mark.parametrize("made", [Devise, Conse])
 def test_labels_never_seen_are_found(made):
     """Six labels that no row had: chance is 1/6; over all thirty 1/30 and 5/30 at five."""
-    model = fitted(made(VECTORS, labels=LABELS[SEEN:], rows=None, threads=1))
+    model = fitted(made(VECTORS, labels=LABELS[SEEN:], scaling=None, threads=1))
     assert hit(model, LABELS[SEEN:]) > 3 / 6
     assert hit(model, None, 5) > 3 * 5 / 30
     assert model.score(X[TRAIN], [LABELS[y] for y in TRUE[TRAIN]]) > 0.8
@@ -52,14 +52,14 @@ def test_labels_never_seen_are_found(made):
 def test_sparse_rows_learn_the_same_as_dense_ones():
     rows = np.where(X > 1, X, 0).astype(np.float32)
     models = [
-        fitted(Devise(VECTORS, labels=LABELS[SEEN:], rows=None, threads=1), r) for r in (rows, sp.csr_matrix(rows))
+        fitted(Devise(VECTORS, labels=LABELS[SEEN:], scaling=None, threads=1), r) for r in (rows, sp.csr_matrix(rows))
     ]
     assert models[1].transform(sp.csr_matrix(rows)) == pytest.approx(models[0].transform(rows), abs=2e-3)
 
 
 @pytest.mark.parametrize("loss", ["warp", "auc", "owpc", "k-os"])
 def test_every_loss_learns(loss):
-    model = fitted(Devise(VECTORS, loss=loss, rank_weight="precision", rows=None, epochs=20, threads=1))
+    model = fitted(Devise(VECTORS, loss=loss, rank_weight="precision", scaling=None, epochs=20, threads=1))
     ids, _ = model.rank(X[TRAIN], 5)
     assert np.mean([y in row for y, row in zip(TRUE[TRAIN], ids, strict=True)]) > 0.6
 
@@ -209,7 +209,7 @@ def test_softmax_gives_probabilities(n_labels):
 def test_softmax_weighs_rows_of_several_labels_once():
     """A row with two labels is each of them by half."""
     Y = sp.csr_matrix([[1, 1, 0], [0, 0, 1]])
-    chances = Softmax(C=1e4, rows=None).fit(np.eye(2), Y).probabilities(np.eye(2))
+    chances = Softmax(C=1e4, scaling=None).fit(np.eye(2), Y).probabilities(np.eye(2))
     assert chances[0] == pytest.approx([0.5, 0.5, 0], abs=0.02)
 
 

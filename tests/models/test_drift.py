@@ -93,7 +93,7 @@ def test_an_arrival_is_judged_before_it_is_learnt(tmp_path: Path) -> None:
     more, before = more.tocsr(), model.score(*words(100, 2))
     model.partial_fit(more, truth)
     (first,) = model.stream_
-    assert (first.rows, first.judged) == (100, 99)
+    assert (first.rows, first.evaluated) == (100, 99)
     assert first.map == pytest.approx(before, abs=0.02)
     assert (first.unseen_labels, first.unseen_features) == (pytest.approx(0.01), pytest.approx(1 / 201))
     assert first.ece is not None
@@ -104,7 +104,7 @@ def test_an_arrival_is_judged_before_it_is_learnt(tmp_path: Path) -> None:
     last = wsabie.load(tmp_path / "m").stream_[-1]
     assert last == model.stream_[-1]
     assert (last.drift, last.ece) == ("worse", None)
-    assert wsabie.load(tmp_path / "m").facts()["last_arrival"]["advice"].startswith("the rows are of another kind")
+    assert wsabie.load(tmp_path / "m").facts()["last_batch"]["advice"].startswith("the rows are of another kind")
     assert model.fit(X, y).stream_ == []
 
 

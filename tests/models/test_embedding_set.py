@@ -9,7 +9,7 @@ from scipy.sparse import identity
 from wsabie import Popularity, Wsabie
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.io.records import FeatureTable
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.embedding_set import EmbeddingSet
 
 ROWS = FeatureTable(identity(3, np.float32, "csr"), identity(3, np.int8, "csr"), ["0", "1", "2"], ["a", "b", "c"])

@@ -14,11 +14,10 @@ from wsabie.core.errors import InputError
 from wsabie.core.validation import check_features
 from wsabie.models.base.feature_matrix import convert_to_matrix
 from wsabie.models.base.row_scaling import RowScaling
-from wsabie.models.ensembles.ensemble import KINDS, Ensemble
-from wsabie.models.ensembles.members import draw_column_sets, draw_row_weights, group_columns
+from wsabie.models.ensemble import KINDS, Ensemble, draw_column_sets, draw_row_weights, group_columns
 from wsabie.models.estimator_specs import SYSTEMS, build_estimator
-from wsabie.models.explanations.score_contributions import compute_contributions
-from wsabie.models.linear.one_vs_rest import OneVsRest
+from wsabie.models.explanations import compute_contributions
+from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training.checkpoints import CheckpointFolder
 
@@ -28,7 +27,7 @@ HALVES = [np.arange(15), np.arange(15, 30)]
 
 def made(n: int = 3, **options: Any) -> Ensemble:
     base = {
-        name: options.pop(name) for name in ("label_bias", "similarity", "rows", "learning_rate") if name in options
+        name: options.pop(name) for name in ("label_bias", "similarity", "scaling", "learning_rate") if name in options
     }
     return Ensemble(Wsabie(dim=12, epochs=4, **base), n=n, threads=1, **options)
 
@@ -68,9 +67,9 @@ def test_a_member_by_columns_sees_rows_of_their_full_length() -> None:
     """What the other columns would add to the squares is made up by a factor."""
     found = made(2, by="columns", columns=HALVES).fit(X, Y)
     given = check_features(X)
-    scaled = convert_to_matrix(RowScaling.learned(given, N_FEATURES, "auto")(given), N_FEATURES)
+    scaled = convert_to_matrix(RowScaling.fit(given, N_FEATURES, "auto")(given), N_FEATURES)
     rows = scaled[:, :15] * np.sqrt((scaled.data**2).sum() / (scaled[:, :15].data ** 2).sum())
-    alone = Wsabie(dim=12, epochs=4, rows=None, threads=1).fit(rows, Y, label_names=[str(y) for y in range(12)])
+    alone = Wsabie(dim=12, epochs=4, scaling=None, threads=1).fit(rows, Y, label_names=[str(y) for y in range(12)])
     own = found.transform(X)[:, :12] @ found.label_vectors[:, :12].T
     assert np.allclose(own, alone.scores(rows) / found.members_[0].spread / 2, atol=1e-4)
 
@@ -81,7 +80,7 @@ def test_a_member_by_columns_is_judged_on_its_own_columns() -> None:
     figures = []
     for seed in (0, 1):
         valid[:, 15:] = np.random.default_rng(seed).random((60, 15))
-        found = made(2, by="columns", columns=HALVES, rows=None).fit(X, Y, validation=(valid, Y[:60]))
+        found = made(2, by="columns", columns=HALVES, scaling=None).fit(X, Y, validation=(valid, Y[:60]))
         figures.append([member.validation_map for member in found.members_])
     assert figures[0][0] == figures[1][0] != figures[0][1] != figures[1][1]
 

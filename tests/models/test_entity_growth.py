@@ -8,12 +8,12 @@ import pytest
 
 from relating import by, features, make, same, tracks, world
 from wsabie.core.errors import InputError
-from wsabie.models.base.auto_defaults import TrainingShape
-from wsabie.models.base.hyperparameters import resolve_continued_settings
-from wsabie.models.entity_space import entity_growth
+from wsabie.models.base.hyperparameters import TrainingShape, resolve_continued_settings
+from wsabie.models.entity_space import fitted_entities
 from wsabie.models.entity_space.relations import EntityKind, Relation
-from wsabie.models.entity_space.space import _FIXED, Space
+from wsabie.models.entity_space.space import Space
 from wsabie.training.trainer import Trainer
+from wsabie.training.training_data import TrainingData
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +31,8 @@ def test_a_new_artist_is_found_for_new_tracks(fitted: Space) -> None:
     fresh = tracks(24, seed=1, prefix="n")
     pairs = [(f"n{i}", "newcomer") for i in range(0, 24, 6)]
     more = grown(fitted, Relation(fresh, "artist", pairs))
-    assert more.things("artist") == [*fitted.things("artist"), "newcomer"]
-    assert more.things("track") == [*fitted.things("track"), *(f"n{i}" for i in range(24))]
+    assert more.entity_names("artist") == [*fitted.entity_names("artist"), "newcomer"]
+    assert more.entity_names("track") == [*fitted.entity_names("track"), *(f"n{i}" for i in range(24))]
     others = features(12, seed=2)
     found = [[name for name, _ in top] for top in more.annotate("track", "artist", others, k=3)]
     assert all("newcomer" in found[i] for i in (0, 6))
@@ -44,7 +44,7 @@ def test_maps_and_old_points_stay_and_free_vectors_move(fitted: Space) -> None:
     assert np.array_equal(more.space_.tables["track"], fitted.space_.tables["track"])
     assert np.array_equal(more.points("track"), fitted.points("track"))
     moved = (more.points("artist") != fitted.points("artist")).any(1)
-    assert moved[fitted.things("artist").index("artist 3")]
+    assert moved[fitted.entity_names("artist").index("artist 3")]
     assert len(more.history_) == len(fitted.history_) + 5
     assert [stats.epoch for stats in more.history_] == list(range(35))
 
@@ -52,7 +52,7 @@ def test_maps_and_old_points_stay_and_free_vectors_move(fitted: Space) -> None:
 def test_new_features_of_a_known_track_move_its_point(fitted: Space) -> None:
     again = EntityKind("track", features(1, seed=9), ["t5"])
     more = grown(fitted, Relation(again, "artist", [("t5", "artist 0")]), epochs=1)
-    where = fitted.things("track").index("t5")
+    where = fitted.entity_names("track").index("t5")
     assert np.allclose(more.points("track", ["t5"]), fitted.points("track", features(1, seed=9)))
     kept = np.arange(48) != where
     assert np.array_equal(more.points("track")[kept], fitted.points("track")[kept])
@@ -105,16 +105,16 @@ def test_a_space_that_was_never_fitted_is_fitted() -> None:
     ],
 )
 def test_what_cannot_be_added_is_said_and_nothing_changes(fitted: Space, relation: Relation, sentence: str) -> None:
-    before = fitted.things("artist"), fitted.points("artist").copy()
+    before = fitted.entity_names("artist"), fitted.points("artist").copy()
     with pytest.raises(InputError, match=sentence):
         fitted.partial_fit([relation])
-    assert fitted.things("artist") == before[0]
+    assert fitted.entity_names("artist") == before[0]
     assert np.array_equal(fitted.points("artist"), before[1])
 
 
 def test_things_are_placed_by_their_map_and_nothing_else_moves(fitted: Space) -> None:
     more = deepcopy(fitted).add(tracks(6, seed=3, prefix="n"))
-    assert more.things("track")[48:] == [f"n{i}" for i in range(6)]
+    assert more.entity_names("track")[48:] == [f"n{i}" for i in range(6)]
     assert np.array_equal(more.points("track")[48:], fitted.points("track", features(6, seed=3)))
     assert np.array_equal(more.points("artist"), fitted.points("artist"))
     assert (
@@ -128,16 +128,14 @@ def test_things_are_placed_by_their_map_and_nothing_else_moves(fitted: Space) ->
 @pytest.mark.parametrize("rows", ["auto", None])
 def test_points_of_features_never_move_however_long_they_are(rows: Any) -> None:
     """Free vectors are held to the limit beside given points that are far longer than it."""
-    known = EntityKind("track", 40 * features(), [f"t{i}" for i in range(48)], rows=rows)
+    known = EntityKind("track", 40 * features(), [f"t{i}" for i in range(48)], scaling=rows)
     space = make(epochs=3).fit([Relation(known, "artist", by())])
     pairs = [*by(), *((f"t{i}", "newcomer") for i in range(48))]
     both = [Relation("track", "artist", pairs), Relation("artist", "track", [(b, a) for a, b in pairs])]
-    more = entity_growth.grow_space(space.kinds_, space.space_, both, 0)
+    more = fitted_entities.grow_space(space.kinds_, space.space_, both, 0)
     before = {name: table.copy() for name, table in more.points.tables.items()}
-    settings = resolve_continued_settings(
-        {**_FIXED, **space.get_params()}, space.settings_, TrainingShape(1, 1, 9), 3, 0
-    )
-    Trainer(settings).train(more.points, lambda epoch: more.blocks, 1)
+    settings = resolve_continued_settings(space._list_parameters(), space.settings_, TrainingShape(1, 1, 9), 3, 0)
+    Trainer(settings).train(more.points, TrainingData(more.blocks))
     assert np.array_equal(more.points.tables["track"], before["track"])
     assert not np.array_equal(more.points.tables["artist"], before["artist"])
 
@@ -158,7 +156,7 @@ def test_a_relation_that_nothing_was_trained_for_is_not_one_that_was_learned(fit
 
 
 def test_the_first_vector_of_a_new_thing_has_the_length_of_its_kind(fitted: Space) -> None:
-    more = entity_growth.grow_space(
+    more = fitted_entities.grow_space(
         fitted.kinds_, fitted.space_, [Relation("track", "artist", [("t0", "newcomer")])], 0
     )
     lengths = np.linalg.norm(more.points.tables["artist"], axis=1)

@@ -12,8 +12,9 @@ from toys import N_FEATURES, N_LABELS, names, toy
 from wsabie.core.errors import DivergenceError, InputError, NotCalibratedError, UnknownLabelError
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.models.wsabie.label_growth import copy_for_training
-from wsabie.training import trainer
+from wsabie.models.wsabie.warm_start import copy_for_training
+from wsabie.training import epoch_runner
+from wsabie.training.loops import BlockVisits
 
 X, Y, ANSWER = toy()
 
@@ -55,13 +56,13 @@ def test_the_toy_task_is_learned(loss: str, similarity: str, dense: bool, determ
 @pytest.mark.parametrize("positives", ["mean", "pairs"])
 def test_every_weighting_learns_the_toy_task(rank_weight: Any, positives: str) -> None:
     rate = 0.3 if isinstance(rank_weight, str) and rank_weight == "mean_rank" else 0.05
-    model = make(rank_weight=rank_weight, positives=positives, learning_rate=rate).fit(X, Y)
+    model = make(rank_weight=rank_weight, pair_weighting=positives, learning_rate=rate).fit(X, Y)
     assert np.array_equal(np.sort(model.rank(X, 2)[0], 1), ANSWER)
 
 
 @pytest.mark.parametrize("trials", [1, 3, None])
 def test_every_number_of_trials_learns_the_toy_task(trials: int | None) -> None:
-    model = make(max_trials=trials).fit(X, Y)
+    model = make(max_sampled=trials).fit(X, Y)
     assert np.array_equal(np.sort(model.rank(X, 2)[0], 1), ANSWER)
     assert all(s.mean_draws <= (trials or N_LABELS) for s in model.history_)
 
@@ -322,13 +323,13 @@ def test_partial_fit_repeats_no_epoch_and_heeds_the_seed(monkeypatch: pytest.Mon
     orders: list[bytes] = []
     streams: list[tuple[int, int]] = []
 
-    def run(space: Any, block: Any, rule: Any, samplers: Any, order: Any, *rest: Any) -> Iterator[int]:
-        if len(order) > 1:  # not the rehearsal
-            orders.append(order.tobytes())
-            streams.append((rule.seed, rule.epoch))
+    def run(visits: BlockVisits) -> Iterator[int]:
+        if len(visits.order) > 1:  # not the rehearsal
+            orders.append(visits.order.tobytes())
+            streams.append((visits.step_config.seed, visits.step_config.epoch))
         return iter(())
 
-    monkeypatch.setattr(trainer, "run_blocks", run)
+    monkeypatch.setattr(epoch_runner, "run_blocks", run)
     for seed in (3, 4, 3):
         model = make(epochs=2, seed=seed).fit(X, Y)
         assert len(model.partial_fit(X, Y, epochs=2).partial_fit(X, Y, epochs=1).history_) == 5
@@ -355,8 +356,8 @@ def test_partial_fit_obeys_what_was_set_since() -> None:
 def test_a_new_label_starts_where_its_rows_are(similarity: str) -> None:
     model = make(similarity=similarity).fit(X, names(ANSWER))
     targets = sp.hstack([Y, ANSWER[:, :1] == 4]).tocsr()
-    space = copy_for_training(model.space_, targets.shape[1], [(model.scaling_(model._checked(X)), targets)], seed=0)
-    points = space.points(model.scaling_(model._checked(X)))[ANSWER[:, 0] == 4]
+    space = copy_for_training(model.space_, targets.shape[1], [(model.scaling_(model._check_rows(X)), targets)], seed=0)
+    points = space.points(model.scaling_(model._check_rows(X)))[ANSWER[:, 0] == 4]
     new, mean = space.labels[-1], points.mean(axis=0)
     if similarity == "euclidean":
         assert new == pytest.approx(mean, abs=1e-5)
@@ -431,8 +432,8 @@ def test_resumed_fit_is_uninterrupted_fit_on_any_number_of_threads(tmp_path: Any
     [
         {"similarity": "cosine"},
         {"dim": 21},
-        {"rows": None},
-        {"positives": "pairs"},
+        {"scaling": None},
+        {"pair_weighting": "pairs"},
         {"init_scale": 0.1},
         {"learning_rate": 0.02},
         {"seed": 5},
@@ -479,17 +480,20 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Any, what: str) -> None
         ({"dim": "auto"}, "dim is 'auto'"),
         ({"loss": "hinge"}, "loss is 'hinge'; choose one of warp, auc"),
         ({"similarity": ["dot"]}, "similarity is .*; choose one of dot, euclidean, cosine"),
-        ({"positives": "sum"}, "positives is 'sum'"),
+        ({"pair_weighting": "sum"}, "pair_weighting is 'sum'"),
         ({"schedule": None}, "schedule is None"),
-        ({"rows": "l2"}, "rows is 'l2'; choose"),
+        ({"scaling": "l2"}, "scaling is 'l2'; choose"),
         ({"epochs": 0.5}, "epochs is 0.5; choose 'auto' or a whole number above 0"),
         ({"epochs": None}, "epochs is None"),
         ({"margin": None}, "margin is None; choose a number above 0"),
         ({"margin": -1}, "margin is -1"),
         ({"max_norm": np.inf}, "max_norm is inf; choose 'auto' or None or a number above 0"),
-        ({"max_trials": 0}, "max_trials is 0"),
-        ({"max_trials": 1.5}, "max_trials is 1.5"),
-        ({"max_trials": 2**63}, "max_trials is 9223372036854775808; choose 'auto' or None or a whole number from 1 to"),
+        ({"max_sampled": 0}, "max_sampled is 0"),
+        ({"max_sampled": 1.5}, "max_sampled is 1.5"),
+        (
+            {"max_sampled": 2**63},
+            "max_sampled is 9223372036854775808; choose 'auto' or None or a whole number from 1 to",
+        ),
         ({"patience": "auto"}, "patience is 'auto'; choose None or a whole number above 0"),
         ({"threads": 1.5}, "threads is 1.5"),
         ({"seed": -1}, "seed is -1; choose a whole number from 0 on"),
@@ -607,14 +611,14 @@ def test_a_fitted_model_stays_what_it_is_whatever_is_set_later(tmp_path, later) 
 
 def test_a_read_only_matrix_can_be_trained_on() -> None:
     """As numpy.load(mmap_mode="r") gives it."""
-    frozen, expected = X.copy(), make(epochs=1, rows=None).fit(X, Y)
+    frozen, expected = X.copy(), make(epochs=1, scaling=None).fit(X, Y)
     for array in (frozen.data, frozen.indices, frozen.indptr):
         array.setflags(write=False)
-    assert same(make(epochs=1, rows=None).fit(frozen, Y), expected)
+    assert same(make(epochs=1, scaling=None).fit(frozen, Y), expected)
     rows, _, _ = toy(dense=True)
-    expected = make(epochs=1, rows=None).fit(rows, Y)
+    expected = make(epochs=1, scaling=None).fit(rows, Y)
     rows.setflags(write=False)
-    assert same(make(epochs=1, rows=None).fit(rows, Y), expected)
+    assert same(make(epochs=1, scaling=None).fit(rows, Y), expected)
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -664,7 +668,7 @@ def test_a_loaded_model_is_scored_by_its_mapped_table(tmp_path: Any) -> None:
     model = make(epochs=2).fit(X, Y)
     model.save(tmp_path / "m")
     loaded = Wsabie.load(tmp_path / "m")
-    monitor = loaded._monitor(X, Y, 1, None)
+    monitor = loaded._build_monitor(X, Y, None)
     assert loaded.space_.labels.shape[1] == 20 < loaded.space_.features.shape[1]
     assert monitor(loaded.space_) == pytest.approx(model.score(X, Y), abs=1e-6)
 
@@ -672,7 +676,7 @@ def test_a_loaded_model_is_scored_by_its_mapped_table(tmp_path: Any) -> None:
 # ---- whole numbers
 
 
-@pytest.mark.parametrize("name", ["dim", "epochs", "max_trials", "patience", "threads", "seed"])
+@pytest.mark.parametrize("name", ["dim", "epochs", "max_sampled", "patience", "threads", "seed"])
 def test_a_number_with_a_point_is_no_whole_number(name: str) -> None:
     """dim=8.0 used to end in a TypeError; NumPy's integers are as good as Python's."""
     with pytest.raises(InputError, match=f"{name} is 2.0; choose .*a whole number"):

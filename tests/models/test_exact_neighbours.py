@@ -16,7 +16,7 @@ from strategies import sparse_rows
 from votes import by_brute_force, labels
 from wsabie.core.errors import InputError
 from wsabie.models.base import feature_matrix
-from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
+from wsabie.models.neighbours import NearestNeighbours
 
 EXPECTED_TO_FAIL = {
     "check_n_features_in_after_fitting": "the message names the model in words of its own",
@@ -34,7 +34,7 @@ def test_votes_equal_brute_force_in_any_blocks(seed: int, k: int, sparse: bool) 
     Y = labels(20, 5, rng)
     kept, feature_matrix.BLOCK_BYTES = feature_matrix.BLOCK_BYTES, 200
     try:
-        found = NearestNeighbours(k, rows=None).fit(train, Y).scores(rows)
+        found = NearestNeighbours(k, scaling=None).fit(train, Y).scores(rows)
     finally:
         feature_matrix.BLOCK_BYTES = kept
     assert found.dtype == np.float32
@@ -44,7 +44,7 @@ def test_votes_equal_brute_force_in_any_blocks(seed: int, k: int, sparse: bool) 
 def test_neighbours_are_those_of_scikit_learn() -> None:
     rng = np.random.default_rng(3)
     train, rows = rng.standard_normal((200, 8)), rng.standard_normal((15, 8))
-    model = NearestNeighbours(6, rows=None).fit(train, np.arange(200) % 7)
+    model = NearestNeighbours(6, scaling=None).fit(train, np.arange(200) % 7)
     ids, cosines = model.neighbours(rows)
     distances, expected = NearestNeighbors(n_neighbors=6, metric="cosine").fit(train).kneighbors(rows)
     assert ids.tolist() == expected.tolist()
@@ -65,25 +65,25 @@ def test_counts_are_scaled_as_in_the_model_before_they_are_compared() -> None:
 
 
 def test_a_row_of_zeros_is_like_nothing_and_a_far_row_does_not_vote() -> None:
-    model = NearestNeighbours(2, rows=None).fit(np.array([[1.0, 0], [-1, 0]]), [["east"], ["west"]])
+    model = NearestNeighbours(2, scaling=None).fit(np.array([[1.0, 0], [-1, 0]]), [["east"], ["west"]])
     assert model.scores(np.array([[0.0, 0], [2, 0]])).tolist() == [[0, 0], [1, 0]]
 
 
 def test_fewer_training_rows_than_neighbours() -> None:
-    model = NearestNeighbours(50, rows=None).fit(np.eye(2), [["a"], ["b"]])
+    model = NearestNeighbours(50, scaling=None).fit(np.eye(2), [["a"], ["b"]])
     assert model.scores(np.eye(2)).tolist() == [[1, 0], [0, 1]]
     assert model.neighbours(np.eye(2)[:1], k=3)[0].tolist() == [[0, 1, -1]]
 
 
 def test_memory_is_the_training_set() -> None:
     X = sp.csr_matrix(np.array([[1.0, 0, 2], [0, 3, 0]], np.float32))
-    model = NearestNeighbours(1, rows=None).fit(X, [["a"], ["a", "b"]])
+    model = NearestNeighbours(1, scaling=None).fit(X, [["a"], ["a", "b"]])
     indices = [model.train_.indptr.nbytes, model.targets_.indptr.nbytes, 4 * 3, 4 * 3]
     assert model.n_bytes == 4 * 3 + 4 * 3 + sum(indices)
 
 
 def test_it_follows_scikit_learn() -> None:
-    assert clone(NearestNeighbours(7, rows=None)).get_params() == {"k": 7, "rows": None}
+    assert clone(NearestNeighbours(7, scaling=None)).get_params() == {"k": 7, "scaling": None}
     found = check_estimator(NearestNeighbours(), on_skip=None, on_fail=None)
     failed = {check["check_name"] for check in found if check["status"] == "failed"}
     assert failed <= set(EXPECTED_TO_FAIL)

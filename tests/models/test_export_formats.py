@@ -40,7 +40,7 @@ def fitted(kind: str, data: str) -> tuple[Any, Any]:
         "dot": lambda: wsabie.Wsabie(dim=7, label_bias=True, **few),
         "euclidean": lambda: wsabie.Wsabie(dim=7, similarity="euclidean", **few),
         "cosine": lambda: wsabie.Wsabie(dim=7, similarity="cosine", label_bias=True, **few),
-        "rows": lambda: wsabie.Wsabie(dim=7, rows=ROWS[data], **few),
+        "rows": lambda: wsabie.Wsabie(dim=7, scaling=ROWS[data], **few),
         "ensemble": lambda: wsabie.Ensemble(wsabie.Wsabie(dim=4, epochs=3), n=2, threads=1),
         "linear": lambda: wsabie.LinearRanker(label_bias=True, **few),
         "one-vs-rest": lambda: wsabie.OneVsRest(threads=1),
@@ -328,7 +328,7 @@ def test_help_names_every_format_and_option() -> None:
 
     commands: Any = typer.main.get_command(app)
     told = {parameter.name: parameter.help for parameter in commands.commands["export"].params}
-    assert all(f"{name}: {known.holds}" in told["form"] for name, known in FORMATS.items())
+    assert all(f"{name}: {known.summary}" in told["form"] for name, known in FORMATS.items())
     assert {name for known in FORMATS.values() for name in known.takes} == set(OPTIONS) <= set(told)
 
 

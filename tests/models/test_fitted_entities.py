@@ -29,10 +29,10 @@ def known() -> dict[str, FittedEntities]:
     return found
 
 
-@pytest.mark.parametrize("things", [["t3", "t0"], [3, 0], np.array([3, 0]), np.array(["t3", "t0"]), (np.int32(3), 0)])
-def test_names_and_numbers_are_the_same_things(known: dict[str, FittedEntities], things: Any) -> None:
-    assert known["track"].ids(things).tolist() == [3, 0]
-    assert known["track"].ids(things).dtype == np.int64
+@pytest.mark.parametrize("items", [["t3", "t0"], [3, 0], np.array([3, 0]), np.array(["t3", "t0"]), (np.int32(3), 0)])
+def test_names_and_numbers_are_the_same_things(known: dict[str, FittedEntities], items: Any) -> None:
+    assert known["track"].ids(items).tolist() == [3, 0]
+    assert known["track"].ids(items).dtype == np.int64
 
 
 def test_one_thing_needs_no_list(known: dict[str, FittedEntities]) -> None:
@@ -40,10 +40,10 @@ def test_one_thing_needs_no_list(known: dict[str, FittedEntities]) -> None:
     assert known["track"].ids([]).tolist() == []
 
 
-@pytest.mark.parametrize("things", [1.5, None, [1.0], ["t0", 1], [[0, 1]], [True], np.ones(48, bool), np.eye(2)])
-def test_what_is_neither_is_refused(known: dict[str, FittedEntities], things: Any) -> None:
+@pytest.mark.parametrize("items", [1.5, None, [1.0], ["t0", 1], [[0, 1]], [True], np.ones(48, bool), np.eye(2)])
+def test_what_is_neither_is_refused(known: dict[str, FittedEntities], items: Any) -> None:
     with pytest.raises(InputError, match="things of the kind 'track' are names or whole numbers; these are"):
-        known["track"].ids(things)
+        known["track"].ids(items)
 
 
 @pytest.mark.parametrize("number", [48, -1, 2**70])
@@ -75,7 +75,11 @@ def test_a_kind_comes_back_from_its_parts(X: Any) -> None:
         config, own = dump_entities(kind)
         tensors |= own
         again = restore_entities(name, EntitiesConfig(**config), {**tensors, "other/points": np.zeros(3)})
-        assert (list(again.things), again.table, again.n_features) == (list(kind.things), kind.table, kind.n_features)
+        assert (list(again.vocabulary), again.table, again.n_features) == (
+            list(kind.vocabulary),
+            kind.table,
+            kind.n_features,
+        )
         assert again.n_rows == kind.n_rows
         if kind.scaling is None:
             assert again.scaling is again.points is None
@@ -105,6 +109,6 @@ def test_tables_that_do_not_fit_their_kinds_are_refused(known: dict[str, FittedE
 
 
 def test_sparse_rows_of_numbers_alone_are_not_changed() -> None:
-    kind = fit_entities({"k": EntityKind("k", sp.identity(3, format="csr"), rows=None)})["k"]
+    kind = fit_entities({"k": EntityKind("k", sp.identity(3, format="csr"), scaling=None)})["k"]
     assert kind.scaling is not None
     assert kind.scaling.method == "none"

@@ -8,8 +8,8 @@ import pytest
 
 from toys import names, toy
 from wsabie.core.errors import InputError
-from wsabie.models.linear.full_rank import BLENDS, FullRank
-from wsabie.models.linear.linear_ranker import LinearRanker
+from wsabie.models.full_rank import BLENDS, FullRank
+from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training.checkpoints import CheckpointFolder
 

@@ -40,12 +40,12 @@ def test_names_lead_to_what_a_label_became() -> None:
     assert words.merge("red", ["crimson"]).tolist() == [2]
     assert words.merge("blue", ["red"]).tolist() == [0]
     assert words.ids(["rouge", "crimson", "red", "blue"]).tolist() == [3, 3, 3, 3]
-    assert (words.now().tolist(), words.retired().tolist()) == ([3, 1, 3, 3], [0, 2])
+    assert (words.current_ids().tolist(), words.retired_ids().tolist()) == ([3, 1, 3, 3], [0, 2])
     assert words.remove(["green"]).tolist() == [1]
     assert words.add(["green"]).tolist() == [4]  # the name is free, the number is not
-    assert words.now().tolist() == [3, -1, 3, 3, 4]
-    again = Vocabulary.restored(list(words), words.edits())
-    assert (again.now().tolist(), list(again)) == (words.now().tolist(), list(words))
+    assert words.current_ids().tolist() == [3, -1, 3, 3, 4]
+    again = Vocabulary.restore(list(words), words.edits())
+    assert (again.current_ids().tolist(), list(again)) == (words.current_ids().tolist(), list(words))
     assert again.ids(["rouge", "green"]).tolist() == [3, 4]
     assert again.edits() == words.edits() == words.copy().edits()
 
@@ -64,7 +64,7 @@ def test_what_names_refuse() -> None:
     for edits in ({"aliases": {"x": 9}, "retired": {}}, {"aliases": {"x": 1}, "retired": {"1": 0}},
                   {"aliases": {}, "retired": {"7": -1}}):  # fmt: skip
         with pytest.raises(ValueError, match="do not agree"):
-            Vocabulary.restored(NAMES, edits)
+            Vocabulary.restore(NAMES, edits)
 
 
 def test_right_and_wrong_at_once_is_right() -> None:
@@ -165,7 +165,7 @@ def test_a_removed_label_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
     assert found.annotate(X[which == 3][:1], k=1)[0][0][0] == "blue"
     with pytest.raises(InputError, match="no label would be left"):
         found.remove_labels(["red", "green", "rouge", "blue"])
-    assert found.vocabulary_.retired().tolist() == [3]
+    assert found.vocabulary_.retired_ids().tolist() == [3]
 
 
 def test_a_single_label_that_is_left_has_no_probabilities() -> None:

@@ -9,9 +9,9 @@ import pytest
 from toys import names, toy
 from wsabie.core.errors import InputError
 from wsabie.kernels.training import sequential_loop
-from wsabie.models.base.auto_defaults import TrainingShape
-from wsabie.models.linear import linear_ranker
-from wsabie.models.linear.linear_ranker import LinearRanker
+from wsabie.models import linear_ranker
+from wsabie.models.base.hyperparameters import TrainingShape
+from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.paper_presets import make_opt_auc, make_pamir, make_vse_ens
 
 X, Y, ANSWER = toy()
@@ -38,19 +38,19 @@ def test_scores_are_products_of_the_scaled_row_and_the_weights() -> None:
 def test_auto_of_weights() -> None:
     """Few pairs are passed over 10 times and not 30, 100 labels are drawn and not 1,000; "auc" takes larger steps."""
     shape = TrainingShape(100, 100, 20_000)
-    found = LinearRanker()._resolved(shape)
-    assert (found.epochs, found.max_trials) == (10, 100)
+    found = LinearRanker()._resolve_settings(shape)
+    assert (found.epochs, found.max_sampled) == (10, 100)
     assert found.weight_rate == found.learning_rate == pytest.approx(0.1)
-    assert make_pamir()._resolved(shape).weight_rate == pytest.approx(1.0)
-    asked = LinearRanker(epochs=25, max_trials=500)._resolved(shape)
-    assert (asked.epochs, asked.max_trials) == (25, 500)
-    assert LinearRanker()._resolved(TrainingShape(100, 100, 50)).max_trials == 50
+    assert make_pamir()._resolve_settings(shape).weight_rate == pytest.approx(1.0)
+    asked = LinearRanker(epochs=25, max_sampled=500)._resolve_settings(shape)
+    assert (asked.epochs, asked.max_sampled) == (25, 500)
+    assert LinearRanker()._resolve_settings(TrainingShape(100, 100, 50)).max_sampled == 50
 
 
 def test_a_bias_is_learnt_where_it_is_asked_for() -> None:
     """A label of five rows in six ranks first where a row says nothing, only with a bias."""
     rows, truth = np.zeros((60, 2), np.float32), [["often"]] * 50 + [["rare"]] * 10
-    models = [LinearRanker(label_bias=b, epochs=2, rows=None, threads=1).fit(rows, truth) for b in (False, True)]
+    models = [LinearRanker(label_bias=b, epochs=2, scaling=None, threads=1).fit(rows, truth) for b in (False, True)]
     often, rare = (list(models[1].vocabulary_).index(name) for name in ("often", "rare"))
     assert not models[0].space_.bias.any()
     assert models[1].space_.bias[often] > 0 > models[1].space_.bias[rare]
@@ -131,7 +131,7 @@ def test_memory_is_told_before_the_start_where_it_is_some(
     with caplog.at_level("INFO", "wsabie"):
         LinearRanker(epochs=1, threads=1).fit(X, names(ANSWER))
         assert caplog.text == ""
-        monkeypatch.setattr(linear_ranker, "TOLD", 1000)
+        monkeypatch.setattr(linear_ranker, "LARGE_MEMORY_BYTES", 1000)
         LinearRanker(epochs=1, threads=1).fit(X, names(ANSWER))
     assert "12 labels with a weight for each of 30 features take 0.00 GB" in caplog.text
 
@@ -147,13 +147,19 @@ def test_the_adaptive_sampler_is_refused() -> None:
         ({"learning_rate": -1.0}, "learning_rate is -1.0"),
         ({"max_norm": 0}, "max_norm is 0"),
         ({"l2": -0.1}, "l2 is -0.1; choose a number from 0 on"),
-        ({"rank_from": 0}, "rank_from is 0"),
-        ({"sampler": "frequency", "rank_from": "draws"}, "says nothing about the rank when the sampler is 'frequency'"),
-        ({"surrogate": "logistic", "rank_from": "draws"}, "about the rank when the surrogate is 'logistic'; choose"),
+        ({"rank_estimator": 0}, "rank_estimator is 0"),
+        (
+            {"sampler": "frequency", "rank_estimator": "draws"},
+            "says nothing about the rank when the sampler is 'frequency'",
+        ),
+        (
+            {"surrogate": "logistic", "rank_estimator": "draws"},
+            "about the rank when the surrogate is 'logistic'; choose",
+        ),
         ({"loss": "k-os", "order_statistic": (3, 2)}, r"order_statistic is \(3, 2\)"),
         ({"loss": "owpc", "surrogate": "logistic"}, "is a sum of hinges"),
         ({"loss": "owpc", "sampler": "frequency"}, 'draws none; leave sampler at "uniform" and'),
-        ({"loss": "owpc", "rank_from": 20}, 'and rank_from at "auto"'),
+        ({"loss": "owpc", "rank_estimator": 20}, 'and rank_estimator at "auto"'),
     ],
 )
 def test_parameters_that_cannot_be_used_are_named(changes: dict[str, Any], told: str) -> None:

@@ -10,8 +10,8 @@ from toys import N_LABELS, names, toy
 from wsabie.core.errors import ModelFolderError
 from wsabie.core.json_conversion import to_json_value
 from wsabie.models.base.label_model import LabelModel
-from wsabie.models.base.model_kinds import KINDS, find_model_class
 from wsabie.models.base.row_scaling import RowScaling
+from wsabie.models.loader import KINDS, find_model_class
 from wsabie.storage.model_folder import save_model_folder
 from wsabie.vocabulary.word_vectors import WordVectors
 
@@ -26,7 +26,7 @@ SMALL = {
     "linear": {"epochs": 3},
     "full-rank": {"blend": 2.0},
     "parts": {"dim": 16, "epochs": 3, "relations": [["label 0", "label 3"]], "tables": "unshared"},
-    "one-vs-rest": {"rows": "auto"},
+    "one-vs-rest": {"scaling": "auto"},
     "devise": {"epochs": 3, "vectors": WORDS},
     "conse": {"vectors": WORDS},
 }

@@ -15,7 +15,7 @@ from wsabie.core.errors import DivergenceError, InputError, UnknownLabelError
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.parts_space import PartsSpace
 from wsabie.models.base.validation_monitor import ValidationMonitor
-from wsabie.models.object_parts.pair_monitor import PairMonitor
+from wsabie.models.object_parts.object_parts import PairMonitor
 from wsabie.search.label_pairs import LabelPairIndex
 from wsabie.training.quadruplet_visits import QuadrupletVisits
 from wsabie.vocabulary.label_quadruplets import QuadrupletBatch
@@ -210,8 +210,8 @@ def test_where_pairs_tell_nothing_pictures_choose_the_epoch(monkeypatch: pytest.
 
 def test_of_many_labels_some_pairs_are_drawn_to_judge_by(monkeypatch: pytest.MonkeyPatch) -> None:
     all_pairs = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
-    monkeypatch.setattr("wsabie.models.object_parts.pair_monitor.MOST_PAIRS", 200)
-    monkeypatch.setattr("wsabie.models.object_parts.pair_monitor._SAMPLED_PAIRS", 200)
+    monkeypatch.setattr("wsabie.models.object_parts.object_parts.MOST_PAIRS", 200)
+    monkeypatch.setattr("wsabie.models.object_parts.object_parts._SAMPLED_PAIRS", 200)
     some = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
     figures = [[stats.validation for stats in model.history_] for model in (all_pairs, some)]
     assert figures[0] != figures[1]
@@ -222,7 +222,7 @@ def test_of_many_labels_some_pairs_are_drawn_to_judge_by(monkeypatch: pytest.Mon
 def test_labels_beside_themselves_are_drawn_where_they_may_stand_so(
     monkeypatch: pytest.MonkeyPatch, same: bool
 ) -> None:
-    monkeypatch.setattr("wsabie.models.object_parts.pair_monitor.MOST_PAIRS", 200)
+    monkeypatch.setattr("wsabie.models.object_parts.object_parts.MOST_PAIRS", 200)
     drawn: list[Any] = []
     ranks = LabelPairIndex.ranks
 
@@ -272,7 +272,7 @@ def test_label_tables_are_made_ready_once_and_dropped(monkeypatch: pytest.Monkey
 def test_the_worst_model_puts_all_pairs_above_the_true_one(
     monkeypatch: pytest.MonkeyPatch, same: bool, most: int
 ) -> None:
-    monkeypatch.setattr("wsabie.models.object_parts.pair_monitor.MOST_PAIRS", most)
+    monkeypatch.setattr("wsabie.models.object_parts.object_parts.MOST_PAIRS", most)
     space = JointSpace(2, "dot", np.zeros((1, 16), np.float32), np.zeros((4, 16), np.float32), np.zeros(4, np.float32))
     for offset, figure in ((100.0, 1.0), (-100.0, 0.0)):
 
@@ -282,7 +282,7 @@ def test_the_worst_model_puts_all_pairs_above_the_true_one(
         drawn = QuadrupletBatch(np.array([0]), np.array([0], np.int32), np.array([0]), np.array([1], np.int32))
         pictures = ValidationMonitor(np.ones((1, 1), np.float32), csr_matrix([[1, 0, 0, 0]]), 1, None)
         monitor = PairMonitor(pictures, np.ones((1, 1), np.float32), drawn, pairs_of, decides=True)
-        assert monitor.figures(PartsSpace.of(space, None, 1.0))["pairs"] == figure
+        assert monitor.figures(PartsSpace.from_tables(space, None, 1.0))["pairs"] == figure
 
 
 def test_labels_in_no_relation_are_learned_as_by_wsabie() -> None:

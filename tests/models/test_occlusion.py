@@ -12,9 +12,8 @@ import wsabie
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.features.images.image_decoder import decode_image
 from wsabie.io.records import Item, ItemList
-from wsabie.models.annotators.annotator import Annotator
-from wsabie.models.explanations.occlusion import compute_occlusion_map, list_windows
-from wsabie.models.explanations.score_contributions import explain_picture
+from wsabie.models.annotators import Annotator
+from wsabie.models.explanations import compute_occlusion_map, explain_picture, list_windows
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.samples import get_sample_path
 
@@ -54,7 +53,7 @@ def test_it_is_the_mean_fall(seen: tuple[Annotator, dict[str, list[Item]]]) -> N
     def score(pixels: np.ndarray) -> float:
         out = io.BytesIO()
         Image.fromarray(pixels).save(out, "PNG")
-        scores = annotator.model.scores(annotator.rows_of_all([Item("p", out.getvalue(), ())]))[0]
+        scores = annotator.model.scores(annotator.rows_of_items([Item("p", out.getvalue(), ())]))[0]
         return float(scores[label] - scores.mean())
 
     height, width = picture.shape[:2]

@@ -18,9 +18,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from toys import toy
 from wsabie.core.errors import InputError
-from wsabie.models.linear import one_vs_rest
-from wsabie.models.linear.label_learners import LEARNERS, select_training_rows
-from wsabie.models.linear.one_vs_rest import ModelTooLargeError, OneVsRest
+from wsabie.models import one_vs_rest
+from wsabie.models.one_vs_rest import LEARNERS, ModelTooLargeError, OneVsRest, select_training_rows
 
 EXPECTED_TO_FAIL = {
     "check_n_features_in_after_fitting": "the message names the model in words of its own",
@@ -40,7 +39,7 @@ def task(n: int = 60, d: int = 6, n_labels: int = 4) -> tuple[Any, Any]:
 def test_scores_are_those_of_scikit_learn(sparse: bool, threads: int) -> None:
     X, Y = task()
     given = sp.csr_matrix(X) if sparse else X
-    model = OneVsRest(2.0, rows=None, threads=threads).fit(given, Y)
+    model = OneVsRest(2.0, scaling=None, threads=threads).fit(given, Y)
     oracle = OneVsRestClassifier(LogisticRegression(C=2.0, solver="liblinear")).fit(X, Y)
     np.testing.assert_allclose(model.scores(given), oracle.decision_function(X), atol=1e-4)
     assert model.n_unconverged_ == 0
@@ -82,7 +81,7 @@ def test_memory_and_time_are_stated_before_the_start_where_they_are_some(
     with caplog.at_level(logging.INFO, logger="wsabie"):
         model = OneVsRest(threads=1).fit(X, Y)
         assert caplog.text == ""
-        monkeypatch.setattr(one_vs_rest, "TOLD", 100)
+        monkeypatch.setattr(one_vs_rest, "LARGE_MEMORY_BYTES", 100)
         OneVsRest(threads=1).fit(X, Y)
     assert "4 labels and 6 features needs 0.0 GB and about 0.1 minutes" in caplog.text
     work = model.work(n_values=360, n_features=6, counts=Y.sum(0), rows=60)
@@ -94,7 +93,7 @@ def test_memory_and_time_are_stated_before_the_start_where_they_are_some(
 
 def test_labels_that_have_not_settled_are_counted_not_warned_of() -> None:
     X, Y = task()
-    assert OneVsRest(1e6, rows=None, max_iter=1, threads=1).fit(X, Y).n_unconverged_ == 4
+    assert OneVsRest(1e6, scaling=None, max_iter=1, threads=1).fit(X, Y).n_unconverged_ == 4
 
 
 def test_progress_tells_of_every_label() -> None:
@@ -132,7 +131,9 @@ def passive_aggressive(X: Any, y: Any, C: float, passes: list[Any]) -> Any:
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_passive_aggressive_by_hand_where_the_order_does_not_matter(C: float) -> None:
     X = np.diag([2.0, 1.0, 0.5])
-    model = OneVsRest(C, learner="passive-aggressive", rows=None, max_iter=3, threads=1).fit(X, [["a"], ["b"], ["b"]])
+    model = OneVsRest(C, learner="passive-aggressive", scaling=None, max_iter=3, threads=1).fit(
+        X, [["a"], ["b"], ["b"]]
+    )
     # three visits of each row, of which no other row undoes anything, until its margin is 1
     step = {2.0: min(3 * C, 1 / 4), 1.0: min(3 * C, 1), 0.5: min(3 * C, 4)}
     expected = [[step[2.0] * 2, -step[1.0], -step[0.5] / 2], [-step[2.0] * 2, step[1.0], step[0.5] / 2]]
@@ -144,7 +145,7 @@ def test_passive_aggressive_by_hand_where_the_order_does_not_matter(C: float) ->
 def test_one_pass_of_passive_aggressive_is_that_of_the_twin_in_some_order(sparse: bool) -> None:
     X, y = np.array([[1.0, 0.5, 0], [0.4, 1, 0.3], [0.2, 0.1, 1]]), np.array([1, -1, -1])
     given = sp.csr_matrix(X) if sparse else X
-    model = OneVsRest(0.7, learner="passive-aggressive", rows=None, max_iter=1, threads=1)
+    model = OneVsRest(0.7, learner="passive-aggressive", scaling=None, max_iter=1, threads=1)
     found = model.fit(given, [["a"], ["b"], ["b"]]).coef_[0]
     twins = [passive_aggressive(X, y, 0.7, [order]) for order in permutations(range(3))]
     assert min(np.abs(found - twin).max() for twin in twins) < 1e-6
@@ -154,14 +155,14 @@ def test_one_pass_of_passive_aggressive_is_that_of_the_twin_in_some_order(sparse
 def test_svm_scores_are_those_of_scikit_learn() -> None:
     X, Y = task()
     oracle = OneVsRestClassifier(LinearSVC(C=0.3, dual=False)).fit(X, Y)
-    found = OneVsRest(0.3, learner="svm", rows=None, threads=1).fit(X, Y).scores(X)
+    found = OneVsRest(0.3, learner="svm", scaling=None, threads=1).fit(X, Y).scores(X)
     np.testing.assert_allclose(found, oracle.decision_function(X), atol=1e-4)
 
 
 def test_hinge_weights_are_those_of_scikit_learn() -> None:
     """C is the weight of a row against the penalty: alpha = 1 / (C n)."""
     X, Y = task()
-    found = OneVsRest(0.3, learner="hinge", rows=None, threads=1, seed=2).fit(X, Y).coef_
+    found = OneVsRest(0.3, learner="hinge", scaling=None, threads=1, seed=2).fit(X, Y).coef_
     for y in range(4):
         oracle = SGDClassifier("hinge", alpha=1 / (0.3 * 60), fit_intercept=False, max_iter=100, random_state=2 + y)
         np.testing.assert_allclose(found[y], oracle.fit(X, Y[:, y]).coef_[0], rtol=1e-4, atol=1e-6)
@@ -204,8 +205,8 @@ def test_log_odds_are_corrected_for_the_negatives_that_were_left_out() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 2))
     Y = sp.csr_matrix((rng.random(4000) < 1 / (1 + np.exp(3 - X[:, 0])))[:, None].astype(np.int8))
-    full = OneVsRest(rows=None, threads=1).fit(X, Y).scores(X[:50])
-    some = OneVsRest(rows=None, threads=1, max_negatives=400).fit(X, Y).scores(X[:50])
+    full = OneVsRest(scaling=None, threads=1).fit(X, Y).scores(X[:50])
+    some = OneVsRest(scaling=None, threads=1, max_negatives=400).fit(X, Y).scores(X[:50])
     assert np.abs(some - full).mean() < 0.3  # left as it is, the intercept would be off by log(3700 / 400) = 2.2
 
 

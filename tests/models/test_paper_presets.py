@@ -13,7 +13,7 @@ AS_IN_V = {
     "l2": 0.01,
     "init_scale": 0.1,
     "max_norm": None,
-    "positives": "pairs",
+    "pair_weighting": "pairs",
     "similarity": "dot",
 }
 
@@ -23,7 +23,7 @@ def test_vse_ens_is_that_of_v() -> None:
     found = make_vse_ens(0.3).get_params()
     assert found.items() >= AS_IN_V.items()
     assert found["surrogate"] == "hinge"
-    assert SamplerConfig.given(found["sampler"]) == SamplerConfig("adaptive", rank_scale=0.3)
+    assert SamplerConfig.from_value(found["sampler"]) == SamplerConfig("adaptive", rank_scale=0.3)
 
 
 def test_opt_auc_differs_by_its_draws_and_its_surrogate() -> None:
@@ -35,7 +35,7 @@ def test_opt_auc_differs_by_its_draws_and_its_surrogate() -> None:
 def test_the_printed_scale_has_no_number_of_labels() -> None:
     """Convention 7: p(r) ~ exp(-r / lambda) as printed, exp(-r / (lambda * n)) otherwise."""
     printed, scaled = (
-        compute_rank_chances(SamplerConfig.given(make_vse_ens(0.5, paper=paper).sampler), 1000)[:2]
+        compute_rank_chances(SamplerConfig.from_value(make_vse_ens(0.5, paper=paper).sampler), 1000)[:2]
         for paper in (True, False)
     )
     assert printed[1] / printed[0] == pytest.approx(0.1353, abs=1e-4)  # exp(-1 / .5)

@@ -19,7 +19,7 @@ def test_free_kinds_grow_over_all_relations_and_others_do_not() -> None:
         Relation("artist", "tag", [("artist 0", "loud"), ("newcomer", "quiet")]),
         Relation("artist", "artist", [("newcomer", "another")]),
     ])  # fmt: skip
-    assert list(data.known["artist"].things) == [f"artist {k}" for k in range(12)] + ["newcomer", "another"]
+    assert list(data.entities["artist"].vocabulary) == [f"artist {k}" for k in range(12)] + ["newcomer", "another"]
     assert [Y.shape for Y in data.pairs.values()] == [(N, 14), (14, 2), (14, 14)]
     assert data.table_sizes == {"track": 30, "artist": 14, "tag": 2}
     assert data.n_pairs == 12 + 2 + 2
@@ -30,7 +30,7 @@ def test_free_kinds_grow_over_all_relations_and_others_do_not() -> None:
 def test_things_that_are_known_beforehand_keep_their_numbers() -> None:
     artists = EntityKind("artist", ids=["first", "second"])
     data = prepare_relation_data([Relation(tracks(), artists, [("t0", "new"), ("t1", "second")])])
-    assert list(data.known["artist"].things) == ["first", "second", "new"]
+    assert list(data.entities["artist"].vocabulary) == ["first", "second", "new"]
     numbered = prepare_relation_data([Relation(tracks(), artists, [(0, 1)])])
     assert numbered.n_pairs == 1
     assert list(artists.names()) == ["first", "second"]  # what was given is not changed
@@ -58,7 +58,7 @@ def test_kinds_of_one_map_share_a_table_and_the_first_ones_scaling() -> None:
     docs, queries = EntityKind("doc", features(9), map="text"), EntityKind("query", 3 * features(9), map="text")
     data = prepare_relation_data([Relation(queries, docs, np.stack([np.arange(9)] * 2, 1))])
     assert data.table_sizes == {"text": 30}
-    assert data.known["query"].scaling is data.known["doc"].scaling
+    assert data.entities["query"].scaling is data.entities["doc"].scaling
     assert np.array_equal(data.blocks(0)[0].ends.candidates.data[:3], data.inputs["doc"].data[:3])
 
 
@@ -92,7 +92,7 @@ def test_pairs_weigh_more_where_queries_have_many() -> None:
         ([Relation(EntityKind("k", sp.csr_matrix((2, 0))), "b", [(0, 0)])], "the kind 'k' has 2 rows of 0 features"),
         ([Relation(EntityKind("k", np.ones((0, 2))), "b", [(0, 0)])], "the kind 'k' has 0 rows of 2 features"),
         ([Relation(EntityKind("k", [[1, np.nan]]), "b", [(0, 0)])], "the features of 'k' holds NaN at row 0, column 1"),
-        ([Relation(EntityKind("k", [[1, 2]], rows="l2"), "b", [(0, 0)])], "rows is 'l2'; choose"),  # type: ignore[arg-type]
+        ([Relation(EntityKind("k", [[1, 2]], scaling="l2"), "b", [(0, 0)])], "scaling is 'l2'; choose"),  # type: ignore[arg-type]
         (
             [Relation(EntityKind("k", np.eye(2), map="m"), EntityKind("l", np.ones((2, 3)), map="m"), [(0, 0)])],
             "the kinds of the map 'm' have 2 and 3 features; describe them alike, or leave `map` out",

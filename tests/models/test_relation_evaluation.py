@@ -33,7 +33,7 @@ def cells(matrix: Any) -> set[tuple[int, int]]:
 def test_known_things_are_ranked_among_all_known_ones_without_training_pairs_and_themselves() -> None:
     data = prepare_relation_data(world())
     one = data.holdout_pairs(Relation("track", "track", [("t0", "t12"), ("t0", "t6"), ("t3", "t3")]))
-    assert one.chosen.tolist() == [0, 12]  # a pair counts both ways; t0 - t6 is of training, t3 - t3 of nothing
+    assert one.query_ids.tolist() == [0, 12]  # a pair counts both ways; t0 - t6 is of training, t3 - t3 of nothing
     assert one.Y.shape == (2, N)
     assert cells(one.Y) == {(0, 12), (1, 0)}
     assert cells(one.exclude) == {(0, 0), (0, 6), (1, 6), (1, 12), (1, 18)}
@@ -41,7 +41,7 @@ def test_known_things_are_ranked_among_all_known_ones_without_training_pairs_and
 
 def test_training_pairs_of_another_kind_are_no_candidates() -> None:
     one = prepare_relation_data(world()).holdout_pairs(Relation("track", "artist", [("t1", "artist 7")]))
-    assert one.chosen.tolist() == [1]
+    assert one.query_ids.tolist() == [1]
     assert cells(one.exclude) == {(0, 2), (0, 3)}
     assert cells(one.Y) == {(0, 7)}
 
@@ -65,7 +65,7 @@ def test_things_that_are_given_with_features_are_ranked_among_themselves() -> No
     assert among.Y.shape == (12, 12)
     assert among.exclude.toarray().tolist() == np.eye(12).tolist()  # themselves, and no pair of training
     to_known = data.holdout_pairs(Relation(new, "track", [("new 0", "t5"), ("new 5", "t0")]))
-    assert to_known.chosen.tolist() == [0, 5]
+    assert to_known.query_ids.tolist() == [0, 5]
     assert cells(to_known.Y) == {(0, 5), (1, 0)}
     assert to_known.exclude is None
     artists = data.holdout_pairs(Relation(new, "artist", by(12, "new ")))
@@ -77,7 +77,7 @@ def test_pairs_of_unknown_names_are_left_out() -> None:
     new = tracks(2, 1, "new ")
     pairs = [("new 0", "artist 1"), ("new 0", "nobody"), ("old", "artist 1"), ("new 1", "nobody")]
     one = prepare_relation_data(world()).holdout_pairs(Relation(new, "artist", pairs))
-    assert (one.chosen.tolist(), cells(one.Y)) == ([0], {(0, 1)})
+    assert (one.query_ids.tolist(), cells(one.Y)) == ([0], {(0, 1)})
 
 
 def test_points_are_those_of_the_chosen_queries_and_of_all_candidates(fitted: Space) -> None:
@@ -110,7 +110,7 @@ def test_map_by_hand() -> None:
     data = prepare_relation_data(world())
     space = space_for(data)
     one = data.holdout_pairs(Relation("track", "track", [("t0", "t12"), ("t0", "t9")]))
-    points = data.known["track"].points_of(space, data.inputs["track"])
+    points = data.entities["track"].points_of(space, data.inputs["track"])
     precisions = []
     trained = data.pairs[next(r for r in data.pairs if r.name == "track - track")].toarray()
     for query, wanted in ((0, {12, 9}), (12, {0}), (9, {0})):
@@ -136,7 +136,7 @@ def test_many_queries_are_looked_at_in_even_steps(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(relation_evaluation, "MOST_SCORES", 5 * N)
     one = prepare_relation_data(world()).holdout_pairs(Relation("track", "track", like(step=12)))
     few = SpaceMonitor([one], 1).holdouts[0]
-    assert few.chosen.tolist() == one.chosen[np.linspace(0, len(one.chosen) - 1, 5).astype(int)].tolist()
+    assert few.query_ids.tolist() == one.query_ids[np.linspace(0, len(one.query_ids) - 1, 5).astype(int)].tolist()
     assert few.Y.shape[0] == few.exclude.shape[0] == 5
     assert not (few.Y.toarray() * few.exclude.toarray()).any()
 

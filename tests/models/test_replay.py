@@ -16,12 +16,13 @@ from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.io.formats.mulan import read_mulan
-from wsabie.models.base.auto_defaults import TrainingShape
+from wsabie.models.base.hyperparameters import TrainingShape
+from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.wsabie import replay
 from wsabie.models.wsabie.drift import measure_movement
 from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.models.wsabie.label_growth import copy_for_training
 from wsabie.models.wsabie.replay import ReplayBuffer, average_weights, refit_new_labels, update_buffer
+from wsabie.models.wsabie.warm_start import copy_for_training
 from wsabie.training.trainer import Trainer
 
 WORDS = 60
@@ -193,9 +194,9 @@ def test_rows_are_not_kept_with_weights_that_are_none() -> None:
 
 def test_only_new_labels_are_seated() -> None:
     space, before, after = stood([0.5, 0.4, 3, 3])
-    began, trainer = space.copy(), Trainer(model()._resolved(TrainingShape(2, 2, 4)))
+    began, trainer = space.copy(), Trainer(model()._resolve_settings(TrainingShape(2, 2, 4)))
     Y = csr_matrix(np.eye(4, dtype=np.int8)[2:])
-    refit_new_labels(space, before, after, np.ones((2, 1), np.float32), Y, None, "mean", trainer)
+    refit_new_labels(space, before, after, TrainingRows(np.ones((2, 1), np.float32), Y), "mean", trainer)
     assert np.array_equal(space.features, began.features)
     assert np.array_equal(space.labels[:2], began.labels[:2])
     assert (space.labels[2:, 0] < began.labels[2:, 0]).all(), "ten rows in twelve push them back"
@@ -229,7 +230,7 @@ def test_new_rows_count_more_around_a_mean_alone() -> None:
     for similarity in ("dot", "euclidean"):
         one = model(similarity=similarity).fit(X, y)
         with patch.object(
-            ReplayBuffer, "build_point_blocks", autospec=True, side_effect=ReplayBuffer.build_point_blocks
+            ReplayBuffer, "build_point_data", autospec=True, side_effect=ReplayBuffer.build_point_data
         ) as asked:
             one.partial_fit(extra, new)
         weighed[similarity] = asked.call_args.args[-1]
@@ -380,5 +381,5 @@ def test_a_new_label_is_as_long_as_those_that_have_a_point() -> None:
     merged.merge_labels("label 0", [f"label {i}" for i in range(1, 6)])
     living = np.linalg.norm(merged.label_vectors[merged.vocabulary_.ids([f"label {i}" for i in (0, 6, 7)])], axis=1)
     targets = csr_matrix((np.ones(400, np.int8), (np.arange(400), np.full(400, 8))), (400, 9))
-    space = copy_for_training(merged.space_, 9, [(merged.scaling_(merged._checked(X)), targets)], seed=0)
+    space = copy_for_training(merged.space_, 9, [(merged.scaling_(merged._check_rows(X)), targets)], seed=0)
     assert np.linalg.norm(space.labels[8]) == pytest.approx(living.mean(), rel=1e-5)

@@ -73,7 +73,9 @@ def test_a_space_without_features_is_learned_too() -> None:
     tags = [(f"artist {k}", f"tag {k // 2}") for k in range(12)]
     alike = [(f"artist {k}", f"artist {k + 1}") for k in range(0, 12, 2)]
     model = make(epochs=60).fit([Relation("artist", "tag", tags), Relation("artist", "artist", alike)])
-    assert [row[0][0] for row in model.annotate("artist", "tag", model.things("artist"), 1)] == [t for _, t in tags]
+    assert [row[0][0] for row in model.annotate("artist", "tag", model.entity_names("artist"), 1)] == [
+        t for _, t in tags
+    ]
     assert {(a, model.similar("artist", a, 1)[0][0]) for a, _ in alike} == set(alike)
 
 
@@ -134,8 +136,8 @@ def test_rank_is_what_brute_force_finds(similarity: str) -> None:
 
 
 def test_a_known_thing_is_no_candidate_for_itself(fitted: Space) -> None:
-    for things in (None, list(range(N)), fitted.things("track"), np.arange(N)):
-        ids, scores = fitted.rank("track", "track", things, N)
+    for items in (None, list(range(N)), fitted.entity_names("track"), np.arange(N)):
+        ids, scores = fitted.rank("track", "track", items, N)
         assert (np.sort(ids, 1)[:, 1:] == [[j for j in range(N) if j != i] for i in range(N)]).all()
         assert (ids[:, -1] == -1).all()
         assert (scores[:, -1] == -np.inf).all()
@@ -155,7 +157,7 @@ def test_rank_leaves_out_and_chooses(fitted: Space) -> None:
 def test_annotate_speaks_in_names_and_similar_in_cosines(fitted: Space) -> None:
     found = fitted.annotate("track", "artist", ["t1", "t2"], 2)
     ids, scores = fitted.rank("track", "artist", ["t1", "t2"], 2)
-    names = fitted.things("artist")
+    names = fitted.entity_names("artist")
     assert found == [[(names[y], float(s)) for y, s in zip(*row, strict=True)] for row in zip(ids, scores, strict=True)]
     assert [len(row) for row in fitted.annotate("track", "artist", ["t1"], 10**12)] == [12]
     near = fitted.similar("artist", "artist 4", 11)
@@ -210,7 +212,7 @@ def stopping(after: int) -> Any:
 @pytest.mark.parametrize("wrong", ["interrupt", "divergence", "pairs", "parameters", "validation"])
 def test_a_fit_that_fails_leaves_the_space_as_it_was(wrong: str) -> None:
     model = make(epochs=2).fit(world())
-    before, things = pickle.loads(pickle.dumps(model)), model.things("artist")  # noqa: S301
+    before, things = pickle.loads(pickle.dumps(model)), model.entity_names("artist")  # noqa: S301
     answers = model.rank("track", "track", None, 5)
     relations, options = [Relation(tracks(9), "artist", [("t0", "somebody new"), ("t1", "x")])], {}
     if wrong == "interrupt":
@@ -226,7 +228,7 @@ def test_a_fit_that_fails_leaves_the_space_as_it_was(wrong: str) -> None:
     with pytest.raises((KeyboardInterrupt, InputError, DivergenceError)):
         model.fit(relations, **options)
     assert same(model, before)
-    assert model.things("artist") == things
+    assert model.entity_names("artist") == things
     assert model.relations_ == before.relations_
     model.__dict__.pop("_searched", None)
     assert all(np.array_equal(a, b) for a, b in zip(model.rank("track", "track", None, 5), answers, strict=True))
@@ -317,12 +319,12 @@ def test_loaded_answers_are_those_of_the_saved_space(tmp_path: Path, similarity:
     assert loaded.get_params() == saved.get_params()
     assert loaded.relations_ == saved.relations_
     assert loaded.settings_ == saved.settings_
-    assert {name: list(kind.things) for name, kind in loaded.kinds_.items()} == {
-        "track/of sound": saved.things("track/of sound"), "artist": saved.things("artist")
+    assert {name: list(kind.vocabulary) for name, kind in loaded.kinds_.items()} == {
+        "track/of sound": saved.entity_names("track/of sound"), "artist": saved.entity_names("artist")
     }  # fmt: skip
     for target in ("artist", "track/of sound"):
-        for things in (X[:5], ["t3", "t4"], None):
-            pairs = zip(*(m.rank("track/of sound", target, things, 7) for m in (saved, loaded)), strict=True)
+        for items in (X[:5], ["t3", "t4"], None):
+            pairs = zip(*(m.rank("track/of sound", target, items, 7) for m in (saved, loaded)), strict=True)
             assert all(np.array_equal(a, b) for a, b in pairs)
     assert loaded.similar("artist", "artist 3") == saved.similar("artist", "artist 3")
     held_out = [Relation(EntityKind("track/of sound", X[:6]), "artist", [(i, i) for i in range(6)])]
@@ -413,7 +415,7 @@ def test_a_clone_has_the_parameters_and_nothing_learned(fitted: Space) -> None:
         ({"schedule": "cosine"}, "schedule is 'cosine'"),
         ({"margin": "1"}, "margin is '1'"),
         ({"rank_weight": "recall"}, "rank_weight is 'recall'"),
-        ({"max_trials": 0}, "max_trials is 0"),
+        ({"max_sampled": 0}, "max_sampled is 0"),
         ({"negatives": -1}, "negatives is -1; choose a whole number from 0 to 65,536"),
         ({"negatives": 65537}, "negatives is 65537; choose a whole number from 0 to 65,536"),
         ({"negatives": 2.0}, "negatives is 2.0; choose a whole number"),
@@ -435,7 +437,7 @@ def test_use_is_refused_in_a_sentence(fitted: Space) -> None:
     for use in (
         lambda m: m.rank("track", "artist", ["t0"]),
         lambda m: m.points("track"),
-        lambda m: m.things("track"),
+        lambda m: m.entity_names("track"),
         lambda m: m.similar("track", "t0"),
         lambda m: m.evaluate([]),
         lambda m: m.facts(),

@@ -17,7 +17,7 @@ TRAINED = """
     from wsabie.io.shards.sharded_table import open_shards
     from wsabie.storage.column_files import ColumnTable, ListColumn
     from wsabie.io.shards.shard_folder import write_manifest, write_shard
-    from wsabie.io.shards.shard_statistics import ShardStatistics
+    from wsabie.io.shards.sharded_table import ShardStatistics
     from wsabie.training import prefetch
 
     def anonymous():

@@ -163,7 +163,7 @@ def test_a_rehearsal_has_the_types_of_the_figures(dense: bool, monkeypatch: pyte
         (positive_ranks, "count_query_ranks"),
     ):
         monkeypatch.setattr(module, name, recorded(name, getattr(module, name)))
-    for run in (monitor.rehearse, monitor.figures):
+    for run in (monitor.warm_up, monitor.figures):
         called.append(set())
         run(space)
     assert len(called[0]) == 3

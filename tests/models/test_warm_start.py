@@ -32,7 +32,7 @@ def model(**changes: Any) -> Wsabie:
 def test_it_begins_where_the_other_one_is() -> None:
     start = model(label_bias=True).fit(*rows(300, range(5), 0))
     X, y = rows(60, range(6), 1)
-    warm = model(init=start, epochs=1, learning_rate=1e-6).fit(X, y)
+    warm = model(init_model=start, epochs=1, learning_rate=1e-6).fit(X, y)
     old = [name for name in warm.vocabulary_ if name in start.vocabulary_]
     mine, theirs = warm.vocabulary_.ids(old), start.vocabulary_.ids(old)
     assert np.allclose(warm.label_vectors[mine], start.label_vectors[theirs], atol=1e-3)
@@ -47,16 +47,16 @@ def test_it_begins_where_the_other_one_is() -> None:
 def test_few_rows_and_epochs_are_enough() -> None:
     start = model().fit(*rows(500, range(6), 0))
     few, held = rows(24, range(6), 1), rows(300, range(6), 2)
-    warm, cold = (model(init=init, epochs=2).fit(*few).score(*held) for init in (start, None))
+    warm, cold = (model(init_model=init, epochs=2).fit(*few).score(*held) for init in (start, None))
     assert warm > cold + 0.05
 
 
 def test_it_is_cloned_and_saved(tmp_path: Path) -> None:
     start = model().fit(*rows(100, range(6), 0))
-    warm = clone(model(init=start, replay=20)).fit(*rows(50, range(6), 1))
+    warm = clone(model(init_model=start, replay=20)).fit(*rows(50, range(6), 1))
     warm.save(tmp_path / "m")
     loaded = wsabie.load(tmp_path / "m")
-    assert loaded.init is None
+    assert loaded.init_model is None
     assert np.array_equal(loaded.label_vectors, warm.label_vectors)
 
 
@@ -84,16 +84,18 @@ def test_what_does_not_fit_is_refused() -> None:
     X, y = rows(50, range(6), 0)
     start = model().fit(X, y)
     for own, data, said in (
-        (model(init=start, dim=9), X, "init has dim=8"),
-        (model(init=start, similarity="cosine"), X, "init has similarity='dot'"),
-        (model(init="folder"), X, "init is str; give a fitted Wsabie"),
-        (model(init=model()), X, "give a fitted Wsabie"),
-        (model(init=start), X[:, :20], "init maps 24 features"),
-        (model(init=start), X.toarray(), "scaled by 'homogeneous'"),
+        (model(init_model=start, dim=9), X, "init_model has dim=8"),
+        (model(init_model=start, similarity="cosine"), X, "init_model has similarity='dot'"),
+        (model(init_model="folder"), X, "init_model is str; give a fitted Wsabie"),
+        (model(init_model=model()), X, "give a fitted Wsabie"),
+        (model(init_model=start), X[:, :20], "init_model maps 24 features"),
+        (model(init_model=start), X.toarray(), "scaled by 'homogeneous'"),
     ):
         with pytest.raises(InputError, match=said):
             own.fit(data, y)
     with pytest.raises(InputError, match="knows 1"):
         reorder_features(start, WORDS, [WORDS[0], "x", "y"])
-    with pytest.raises(InputError, match="init is this model itself; give another one, or go on with partial_fit"):
-        start.set_params(init=start).fit(X, y)
+    with pytest.raises(
+        InputError, match="init_model is this model itself; give another one, or go on with partial_fit"
+    ):
+        start.set_params(init_model=start).fit(X, y)

@@ -42,7 +42,7 @@ def gather_pool(
     scored : type
         Dot, Euclidean or Cosine.
     tower : towers.Linear or Dense
-        Over all things that may be ranked.
+        Over all items that may be ranked.
     first : int
         Pairs of the pass before this block: the key of its random stream.
     """
@@ -61,8 +61,8 @@ def warp_step(
 ) -> Any:
     """(what a pair would do, its draws, its rejected draws, its rank); y is the slot of its positive.
 
-    A rank is among all negatives that there are, or, without drawn things, among the slots that hold one, as far as so
-    many things are left.
+    A rank is among all negatives that there are, or, without drawn items, among the slots that hold one, as far as so
+    many items are left.
     """
     known = list_positives(targets, i)
     n_negatives = targets.n_labels - len(known)
@@ -73,7 +73,7 @@ def warp_step(
         return none, 0, 0, 0
     counter = start_stream(rule.seed, rule.epoch, targets.first_pair + pair)
     threshold = score_label(slots.points, q, y) - float(rule.margin)
-    limit, drawn, rejected = min(int(rule.max_trials), n_negatives), 0, 0
+    limit, drawn, rejected = min(int(rule.max_sampled), n_negatives), 0, 0
     for _ in range(2 * limit + 10):
         counter = advance_counter(counter)
         v = draw_below(counter, slots.n_drawn)

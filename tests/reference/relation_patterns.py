@@ -7,8 +7,13 @@ from tests.reference.candidates import PointQuery
 from tests.reference.towers import backprop_block, clip_row_norm, decay_row, encode_entity
 
 from wsabie.core.arrays import Float64
-from wsabie.kernels.embedding.composed_queries import SharedCompositionPattern, SplitCompositionPattern
-from wsabie.kernels.embedding.relation_patterns import DenseRowPattern, SparseRowPattern, TowerAndRowPattern
+from wsabie.kernels.embedding.relation_patterns import (
+    DenseRowPattern,
+    SharedCompositionPattern,
+    SparseRowPattern,
+    SplitCompositionPattern,
+    TowerAndRowPattern,
+)
 
 
 def encode_query(pattern: Any, i: int) -> Any:
@@ -39,8 +44,8 @@ def backprop_queries(pattern: Any, directions: list[tuple[int, Float64]], rule: 
     """Hand directions of queries back, one after the other."""
     if isinstance(pattern, (SharedCompositionPattern, SplitCompositionPattern)):
         halves = [np.split(g, 2) if isinstance(pattern, SplitCompositionPattern) else (g, g) for _, g in directions]
-        things = [(int(pattern.item_ids[i]), g) for (i, _), (g, _) in zip(directions, halves, strict=True)]
-        backprop_block(pattern.tower, rule, things)
+        items = [(int(pattern.item_ids[i]), g) for (i, _), (g, _) in zip(directions, halves, strict=True)]
+        backprop_block(pattern.tower, rule, items)
         labels = [(pattern.label_ids[i], g) for (i, _), (_, g) in zip(directions, halves, strict=True)]
         labels = [(label, g) for label, g in labels if label >= 0]
         for label, g in labels:

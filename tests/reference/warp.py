@@ -37,7 +37,7 @@ def find_violator(
 
     The logistic surrogate takes the first of the sampler's, whatever it scores.
 
-    At most T = min(max_trials, negatives there are) negatives and 2T + 10 labels in all are drawn.
+    At most T = min(max_sampled, negatives there are) negatives and 2T + 10 labels in all are drawn.
     """
     known, against = list_positives(targets, i), list_explicit_negatives(targets, i)
     if against:
@@ -45,7 +45,7 @@ def find_violator(
         if score_label(labels, q, v) > threshold:
             return ViolatorSearch(v, 0, 0)
     lowest = -math.inf if rule.logistic else threshold
-    limit = min(int(rule.max_trials), targets.n_labels - len(known))
+    limit = min(int(rule.max_sampled), targets.n_labels - len(known))
     drawn = rejected = 0
     for _ in range(2 * limit + 10):
         counter = advance_counter(counter)

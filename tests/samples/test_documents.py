@@ -20,7 +20,7 @@ def test_what_is_bundled() -> None:
     assert all(len(row["text"].split()) >= 12 and row["labels"] == [row["id"].partition("#")[0]] for row in rows)
     assert {"sound", "wsabie/models/space"} <= {row["labels"][0] for row in rows}
     source = open_source(get_documents_path())
-    assert (source.things, len(source)) == ("documents", len(rows))  # type: ignore[union-attr]
+    assert (source.modality, len(source)) == ("documents", len(rows))  # type: ignore[union-attr]
 
 
 def test_the_script_takes_prose_and_docstrings(tmp_path: Path) -> None:

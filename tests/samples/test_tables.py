@@ -74,7 +74,7 @@ def test_every_label_is_of_the_sample(pictures: dict[str, set[str]]) -> None:
 
 
 def test_nothing_that_wordnet_knows_is_left_to_its_first_sense(meant: LabelConcepts) -> None:
-    assert set(meant.how) == {"table", ""}
+    assert set(meant.methods) == {"table", ""}
     assert len(set(meant.concepts)) > 1_100
 
 

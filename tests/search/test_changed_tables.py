@@ -80,7 +80,7 @@ def test_what_is_gone_has_not_come(before: tuple[Any, ApproximateIndex]) -> None
     now, places = changed(table, 5, 7)
     new = np.setdiff1d(np.arange(len(now)), places)
     gone = np.sort(np.append(new[:3], places[places >= 0][:3000]))
-    exact = ExactIndex(now, gone=gone)
+    exact = ExactIndex(now, removed=gone)
     moved = index.rebase(exact, np.where(np.isin(places, gone), -1, places))
     np.testing.assert_array_equal(moved._tail, new[3:])
     with mock.patch.object(moved._codes, "search", wraps=moved._codes.search) as looked:

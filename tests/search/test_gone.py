@@ -64,7 +64,7 @@ def test_it_is_the_search_among_the_others_bit_for_bit(
     table, queries = table_and_queries()
     bias = None if similarity == "euclidean" else np.linspace(-1, 1, N).astype(np.float32)
     whole = ExactIndex(table, bias=bias, similarity=similarity)
-    index = looking(ExactIndex(table, bias=bias, similarity=similarity, gone=GONE))
+    index = looking(ExactIndex(table, bias=bias, similarity=similarity, removed=GONE))
     some = np.arange(0, N, 2)  # some of them gone
     left = np.setdiff1d(some, GONE)
     few = np.append(GONE[:20], REST[:3])
@@ -89,7 +89,7 @@ def test_it_is_the_search_among_the_others_bit_for_bit(
 
 def test_where_fewer_than_k_are_left_there_are_no_others() -> None:
     table, queries = table_and_queries()
-    ids, scores = ExactIndex(table, gone=np.arange(3, N)).top_k(queries, 5)
+    ids, scores = ExactIndex(table, removed=np.arange(3, N)).top_k(queries, 5)
     assert (np.sort(ids, axis=1) == [-1, -1, 0, 1, 2]).all()
     assert (np.isneginf(scores) == (ids < 0)).all()
 
@@ -98,12 +98,12 @@ def test_where_fewer_than_k_are_left_there_are_no_others() -> None:
 def test_an_index_knows_which_are_gone(looking: Any) -> None:
     """Kept and opened again, it is the same; of other labels, none."""
     table, queries = table_and_queries()
-    exact = ExactIndex(table, gone=GONE)
+    exact = ExactIndex(table, removed=GONE)
     index: LabelSearchIndex = looking(exact)
     again = type(index).from_parts(index.to_parts(), exact)
     assert again is not None
     same(again.top_k(queries, 10), index.top_k(queries, 10))
-    for others in (ExactIndex(table), ExactIndex(table, gone=GONE[1:])):
+    for others in (ExactIndex(table), ExactIndex(table, removed=GONE[1:])):
         assert type(index).from_parts(index.to_parts(), others) is None
 
 
@@ -112,7 +112,7 @@ def test_what_is_excluded_has_any_form(looking: Any) -> None:
     """Also where a row is searched exactly in the end: all its labels are equal."""
     table, queries = table_and_queries()
     queries[:3] = 0
-    index = looking(ExactIndex(table, gone=GONE))
+    index = looking(ExactIndex(table, removed=GONE))
     hidden = csr_matrix(np.random.default_rng(1).random((len(queries), N)) < 0.004)
     wanted = index.top_k(queries, 10, exclude=hidden)
     for form in (hidden.tocoo(), hidden.tocsc(), hidden.toarray()):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wsabie.core.errors import InputError
-from wsabie.search.label_neighbours import find_label_neighbours
+from wsabie.search.vector_neighbours import find_label_neighbours
 
 
 def test_a_label_is_not_its_own_neighbour_even_beside_a_twin():

@@ -29,23 +29,23 @@ def matched() -> LabelConcepts:
 
 def test_a_label_is_itself_whatever_its_case(matched: LabelConcepts) -> None:
     queries = QueryMatcher(LABELS, matched)
-    assert queries.understand("bicycle")[1:4] == (["Bicycle"], "label", None)
-    assert queries.understand(" CAR ").labels == ["car"]
+    assert queries.match("bicycle")[1:4] == (["Bicycle"], "label", None)
+    assert queries.match(" CAR ").labels == ["car"]
     both = QueryMatcher(["Turkey", "turkey"])
-    assert [both.understand(name).labels for name in ("turkey", "Turkey", "TURKEY")] == [
+    assert [both.match(name).labels for name in ("turkey", "Turkey", "TURKEY")] == [
         ["turkey"], ["Turkey"], ["Turkey"],
     ]  # fmt: skip
 
 
 def test_other_names_kinds_and_translations(matched: LabelConcepts) -> None:
     queries = QueryMatcher(LABELS, matched)
-    found = queries.understand("motorcar")
+    found = queries.match("motorcar")
     assert found == ("motorcar", ["car", "auto"], "name", "n2", "'motorcar' is another name of 'car' and 'auto'")
-    assert queries.understand("Voiture").sentence.startswith("'Voiture' (fra) is another name of")
-    found = queries.understand("conveyance")
-    assert (found.labels, found.how, found.concept) == (["car", "auto", "Bicycle"], "kinds", "n1")
+    assert queries.match("Voiture").sentence.startswith("'Voiture' (fra) is another name of")
+    found = queries.match("conveyance")
+    assert (found.labels, found.match_kind, found.concept) == (["car", "auto", "Bicycle"], "kinds", "n1")
     with pytest.raises(UnknownLabelError, match="there is no label 'galaxy'"):
-        queries.understand("galaxy")
+        queries.match("galaxy")
 
 
 def test_what_is_known_goes_before_what_is_near(matched: LabelConcepts) -> None:
@@ -54,20 +54,20 @@ def test_what_is_known_goes_before_what_is_near(matched: LabelConcepts) -> None:
     )
     same = LabelAliases(np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1]]), ["ship", "schiff", "boat"])
     queries = QueryMatcher(LABELS, matched, same, vectors)
-    assert queries.understand("voiture").how == "name"
-    assert queries.understand("schiff").sentence == (
+    assert queries.match("voiture").match_kind == "name"
+    assert queries.match("schiff").sentence == (
         "'schiff' names the same things of the collection as 'ship' (cosine 0.82)"
     )
-    assert queries.understand("boat").labels == ["ship"]
+    assert queries.match("boat").labels == ["ship"]
     weak = LabelAliases(np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0]]), ["ship", "boat", "car"])
-    found = QueryMatcher(LABELS, None, weak, vectors).understand("boat")
-    assert (found.how, found.labels) == ("word vector", ["ship"])
+    found = QueryMatcher(LABELS, None, weak, vectors).match("boat")
+    assert (found.match_kind, found.labels) == ("word vector", ["ship"])
     assert "(cosine 0.99)" in found.sentence
     nothing = WordVectors(["ship", "boat"], np.array([[1, 0], [0, 0]], np.float32))
     with pytest.raises(UnknownLabelError):
-        QueryMatcher(LABELS, None, None, nothing).understand("boat")
+        QueryMatcher(LABELS, None, None, nothing).match("boat")
     with pytest.raises(UnknownLabelError):
-        QueryMatcher(["no vector"], None, None, vectors).understand("boat")
+        QueryMatcher(["no vector"], None, None, vectors).match("boat")
 
 
 @given(st.integers(1, 12), st.integers(2, 6), st.integers(0, 2**31))

@@ -37,7 +37,7 @@ def test_parts_kinds_wholes_and_siblings(known: KnowledgeGraph) -> None:
         "spare wheel": (1 / 4, "known: part of vehicle"),
     }
     assert "wheel" not in said(known, labels, "car", inherit=False)
-    wheel = said(known, labels, "wheel", called="words")
+    wheel = said(known, labels, "wheel", source_name="words")
     assert wheel["hub"] == (1, "words: part of wheel")
     assert wheel["sled"] == (1 / 2, "words: has the part wheel")
     assert wheel["car"] == (1 / 3, "words: has the part wheel")
@@ -71,9 +71,9 @@ def test_a_label_of_which_nothing_is_known_has_a_stand_in(known: KnowledgeGraph)
     matched = match_labels(known, ["car", "door", "Wagen", "weg"])
     same = LabelAliases([[1, 1, 0], [1, 1, 0], [0, 0, 1]], ["car", "Wagen", "weg"])
     assert HierarchyRelatedLabels(matched).related("Wagen") == []
-    (door,) = HierarchyRelatedLabels(matched, same=same).related("Wagen")
+    (door,) = HierarchyRelatedLabels(matched, aliases=same).related("Wagen")
     assert door == ("door", 1.0, "known: part of car ('Wagen' names the same things)")
-    assert HierarchyRelatedLabels(matched, same=same).related("weg") == []
+    assert HierarchyRelatedLabels(matched, aliases=same).related("weg") == []
 
 
 def test_circles_end(known: KnowledgeGraph) -> None:

@@ -20,14 +20,14 @@ from wsabie.collection.learning.training import train_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.features.images.visual_words import VisualWords
 from wsabie.io.recognition import open_source
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.samples import get_sample_path
 from wsabie.server.app import make_app
-from wsabie.server.auth.tokens import Token
 from wsabie.server.dependencies import ServiceContext
-from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder, FolderModelHolder
+from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.tokens import Token
 
 Client = Callable[..., TestClient]
 
@@ -44,7 +44,7 @@ def make_model(folder: Path, n: int = 60, seed: int = 0) -> Path:
     small = folder.with_suffix(".parquet")
     pq.write_table(table, small)
     source = open_source(small)
-    terms = VisualWords(n_terms=100, seed=seed).fit(source)
+    terms = VisualWords(n_words=100, seed=seed).fit(source)
     rows = terms.transform(source)
     model = Wsabie(dim=16, epochs=10, threads=1, seed=seed)
     model.fit(rows.X, rows.Y, label_names=rows.label_names, validation=(rows.X, rows.Y))
@@ -99,7 +99,7 @@ def make_trained(folder: Path, database: str | None = None) -> Path:
     (folder / "metadata.csv").write_text("\n".join(lines))
     with create_collection(folder, database) as collection:
         scan_collection(collection, by="eve")
-        train_model(collection, by="eve", describe="colour", dim=8, epochs=30, threads=1)
+        train_model(collection, by="eve", features="colour", dim=8, epochs=30, threads=1)
     return folder
 
 

@@ -18,8 +18,8 @@ from wsabie.collection.folder.collection import create_collection
 from wsabie.collection.labels import label_store
 from wsabie.server.app import make_app
 from wsabie.server.dependencies import ServiceContext
-from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
+from wsabie.server.request_limits import ServiceLimits
 
 N = 60
 Row = dict[str, Any]
@@ -44,9 +44,9 @@ def asked(tmp_path: Path, database: str | None) -> Iterator[TestClient]:
         with begin_entry(at.engine, "eve", "labels") as change:
             labels = label_store.ensure_labels(change, ["sea", "sky"])
             label_store.add_synonyms(change, labels["sea"], {"Meer": "de"})
-        model = {"id": 1, "folder": "m", "made": "x", "how": "full", "learnt_to": 0, "in_use": True}
+        model = {"id": 1, "folder": "m", "created_at": "x", "method": "full", "last_entry_id": 0, "in_use": True}
         rows = [
-            {"id": n, "root_id": 1, "path": f"a/{n}.jpg", "folder": "a", "state": "present", "added": "x"}
+            {"id": n, "root_id": 1, "path": f"a/{n}.jpg", "folder": "a", "state": "present", "added_at": "x"}
             for n in range(1, 21)
         ]
         with begin_write(at.engine) as connection:
@@ -66,11 +66,11 @@ def everything(asked: TestClient, **filters: Any) -> list[Row]:
         answer = asked.get("/api/v1/annotations", params=filters | cursor | {"k": 7})
         assert answer.status_code == 200, answer.text
         page = answer.json()
-        assert len(page["annotations"]) == 7 or page["next"] is None
+        assert len(page["annotations"]) == 7 or page["next_cursor"] is None
         found += page["annotations"]
-        if page["next"] is None:
+        if page["next_cursor"] is None:
             return found
-        cursor = {"cursor": page["next"]}
+        cursor = {"cursor": page["next_cursor"]}
 
 
 @pytest.mark.parametrize("few", [0, 20_000])
@@ -109,7 +109,7 @@ def test_what_is_told_of_one(asked: TestClient) -> None:
     asked.post("/api/v1/decisions", json=body)
     newest = asked.get("/api/v1/annotations?k=1").json()["annotations"][0]
     assert (newest["item"], newest["label"], newest["by"], newest["origin"]) == (5, "new", "local", "person")
-    after = asked.get("/api/v1/annotations", params={"k": 1, "cursor": before["next"]}).json()["annotations"]
+    after = asked.get("/api/v1/annotations", params={"k": 1, "cursor": before["next_cursor"]}).json()["annotations"]
     assert after[0]["id"] == N - 1  # what came meanwhile moves nothing
 
 
@@ -125,7 +125,7 @@ def cursor_of(content: object) -> str:
         ({"state": "suggested"}, 422), ({"origin": "' OR 1=1"}, 422), ({"by": "a\0b"}, 422), ({"by": "' OR 1=1"}, 200),
         ({"since": "yesterday"}, 422), ({"until": "2026-05-01 12:00"}, 422), ({"since": "2026-05\n"}, 422),
         ({"k": 0}, 422), ({"k": 1001}, 422), ({"k": 1000}, 200),
-        ({"cursor": "x"}, 422), ({"cursor": "A" * 6000}, 422), ({"cursor": cursor_of(["-added", 5, 5])}, 422),
+        ({"cursor": "x"}, 422), ({"cursor": "A" * 6000}, 422), ({"cursor": cursor_of(["-added_at", 5, 5])}, 422),
         ({"cursor": cursor_of(["-decided", 5, 5])}, 422), ({"cursor": cursor_of(["-decided", None, "5"])}, 422),
         ({"cursor": cursor_of(["-decided", None, 2**63])}, 422), ({"cursor": cursor_of(["-decided", None, 0])}, 200),
     ],
@@ -138,9 +138,9 @@ def test_what_cannot_be_asked(asked: TestClient, asks: Row, status: int) -> None
 
 
 def test_a_cursor_of_items_is_none_of_annotations(asked: TestClient) -> None:
-    of_items = asked.get("/api/v1/items?k=1&sort=added&descending=true").json()["next"]
+    of_items = asked.get("/api/v1/items?k=1&sort=added_at&descending=true").json()["next_cursor"]
     refused = asked.get("/api/v1/annotations", params={"cursor": of_items})
-    assert (refused.status_code, "sorted by '-added'" in refused.json()["detail"]) == (422, True)
+    assert (refused.status_code, "sorted by '-added_at'" in refused.json()["detail"]) == (422, True)
 
 
 def test_a_model_has_none(client: Client) -> None:

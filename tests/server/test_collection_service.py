@@ -20,10 +20,10 @@ from wsabie.collection.registry.model_registry import load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions, save_holdout_suggestions
 from wsabie.server import problems
 from wsabie.server.app import make_app
-from wsabie.server.auth.tokens import Token, compute_digest
 from wsabie.server.dependencies import ServiceContext
-from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
+from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.tokens import Token, compute_digest
 
 
 def untagged(asked: TestClient) -> list[int]:
@@ -40,7 +40,7 @@ def test_how_it_stands(asked: TestClient, folder: Path) -> None:
 
 
 def test_all_items_are_on_some_page_once(asked: TestClient) -> None:
-    for sort in ("path", "added", "best", "doubt"):
+    for sort in ("path", "added_at", "best_probability", "uncertainty"):
         seen: list[int] = []
         cursor = None
         while True:
@@ -48,7 +48,7 @@ def test_all_items_are_on_some_page_once(asked: TestClient) -> None:
                 "/api/v1/items", params={"k": 7, "sort": sort} | ({"cursor": cursor} if cursor else {})
             ).json()
             seen += [item["id"] for item in page["items"]]
-            cursor = page["next"]
+            cursor = page["next_cursor"]
             if cursor is None:
                 break
         assert sorted(seen) == list(range(1, 46))
@@ -87,11 +87,11 @@ def test_deciding_and_undoing(asked: TestClient) -> None:
     assert 0 < annotation["probability"] < 1
     again = asked.post("/api/v1/decisions", json=body).json()
     assert again == {"entry": None, "added": 0, "changed": 0, "removed": 0}
-    assert asked.get("/api/v1/journal?k=1").json()["entries"][0]["told"] == "2 items: +red, +new one"
-    undone = asked.post("/api/v1/undo", json={"entry": done["entry"]}).json()["undone"]
+    assert asked.get("/api/v1/journal?k=1").json()["entries"][0]["summary"] == "2 items: +red, +new one"
+    undone = asked.post("/api/v1/undo", json={"entry": done["entry"]}).json()["entry"]
     assert undone["id"] == done["entry"]
     assert asked.get(f"/api/v1/items/{one}").json()["annotations"] == []
-    assert asked.get("/api/v1/labels?start=new").json()["labels"] == []
+    assert asked.get("/api/v1/labels?prefix=new").json()["labels"] == []
 
 
 def test_what_is_left_to_review(asked: TestClient) -> None:
@@ -99,11 +99,11 @@ def test_what_is_left_to_review(asked: TestClient) -> None:
     chances = [item["probability"] for item in page]
     assert chances == sorted(chances, reverse=True)
     assert asked.get("/api/v1/items?label=red&k=1").json()["items"][0]["probability"] is None
-    first = asked.get("/api/v1/items?label_state=suggested&sort=doubt&descending=true&k=1").json()["items"][0]
+    first = asked.get("/api/v1/items?label_state=suggested&sort=uncertainty&descending=true&k=1").json()["items"][0]
     waiting = asked.get(f"/api/v1/items/{first['id']}").json()["suggestions"]
     decided = [{"item": first["id"], "label": one["label"], "state": "rejected"} for one in waiting]
     asked.post("/api/v1/decisions", json={"decisions": decided})
-    left = asked.get("/api/v1/items?label_state=suggested&sort=doubt&descending=true&k=100").json()["items"]
+    left = asked.get("/api/v1/items?label_state=suggested&sort=uncertainty&descending=true&k=100").json()["items"]
     assert left
     assert first["id"] not in [item["id"] for item in left]
     whole = asked.get("/api/v1/collection").json()
@@ -113,13 +113,13 @@ def test_what_is_left_to_review(asked: TestClient) -> None:
 
 
 def test_accepting_all_above(asked: TestClient) -> None:
-    count = asked.get("/api/v1/decisions/above?probability=0.3&label=colour").json()["count"]
+    count = asked.get("/api/v1/suggestions/count?min_probability=0.3&label=colour").json()["count"]
     assert count > 0
-    done = asked.post("/api/v1/decisions/above", json={"probability": 0.3, "label": "colour"}).json()
+    done = asked.post("/api/v1/suggestions/accept", json={"min_probability": 0.3, "label": "colour"}).json()
     assert done["added"] == count
-    assert asked.get("/api/v1/decisions/above?probability=0.3&label=colour").json()["count"] == 0
+    assert asked.get("/api/v1/suggestions/count?min_probability=0.3&label=colour").json()["count"] == 0
     asked.post("/api/v1/undo", json={"entry": done["entry"]})
-    assert asked.get("/api/v1/decisions/above?probability=0.3&label=colour").json()["count"] == count
+    assert asked.get("/api/v1/suggestions/count?min_probability=0.3&label=colour").json()["count"] == count
 
 
 def test_what_is_rejected_is_not_suggested(asked: TestClient) -> None:
@@ -131,14 +131,14 @@ def test_what_is_rejected_is_not_suggested(asked: TestClient) -> None:
 
 def test_search_by_words(asked: TestClient) -> None:
     found = asked.get("/api/v1/search", params={"text": "RED", "k": 5}).json()
-    assert (found["wanted"], found["groups"][0]["why"]) == (["red"], "tagged 'red'")
+    assert (found["labels"], found["groups"][0]["reason"]) == (["red"], "tagged 'red'")
     looks = found["groups"][1]
-    assert looks["why"] == "looks like 'red'"
+    assert looks["reason"] == "looks like 'red'"
     assert [int(one["path"][7:9]) % 3 for one in looks["items"]] == [0] * 5
     assert not {one["id"] for one in looks["items"]} & {one["id"] for one in found["groups"][0]["items"]}
     none = asked.get("/api/v1/search", params={"text": "colour -red -green -blue"}).json()
-    assert none["unwanted"] == ["red", "green", "blue"]
-    assert all(group["why"] != "tagged 'colour'" for group in none["groups"])
+    assert none["excluded"] == ["red", "green", "blue"]
+    assert all(group["reason"] != "tagged 'colour'" for group in none["groups"])
     for text, status in (("mauve", 404), ("-red", 422), ("", 422), ('"', 422), ("x" * 1001, 422)):
         assert asked.get("/api/v1/search", params={"text": text}).status_code == status, text
 
@@ -148,8 +148,8 @@ def test_search_by_what_files_know(folder: Path, tmp_path: Path) -> None:
     kinds.write_text("red\twarm\nblue\tcold\n")
     with running(folder, "--knowledge", kinds) as service:
         found = service.get("/api/v1/search", params={"text": "warm", "k": 5}).json()
-        assert (found["wanted"], found["said"]) == (["red"], ["'warm' is no label, but there is one below it: red"])
-        assert [group["why"] for group in found["groups"]][:2] == ["tagged 'red'", "looks like 'red'"]
+        assert (found["labels"], found["notes"]) == (["red"], ["'warm' is no label, but there is one below it: red"])
+        assert [group["reason"] for group in found["groups"]][:2] == ["tagged 'red'", "looks like 'red'"]
 
 
 def test_an_item_is_annotated_by_its_number_or_path(asked: TestClient) -> None:
@@ -182,7 +182,7 @@ def test_labels_are_called_as_the_collection_calls_them_now(asked: TestClient) -
     assert asked.patch(f"/api/v1/labels/{numbers['red']}", json={"name": "crimson"}).is_success
     assert sorted(ranked()) == ["blue", "colour", "crimson", "green"]
     assert among("crimson") == among("red") == ["crimson"]
-    assert asked.post("/api/v1/labels/merge", json={"labels": [numbers["blue"]], "into": numbers["green"]}).is_success
+    assert asked.post("/api/v1/labels/merge", json={"labels": [numbers["blue"]], "target": numbers["green"]}).is_success
     assert sorted(ranked()) == ["colour", "crimson", "green"]
     assert len(ranked(k=2)) == 2
     assert among("green") == ["green"]
@@ -227,9 +227,9 @@ def test_items_that_no_tag_fits(asked: TestClient, folder: Path) -> None:
     """As sure as the best suggestion of each was when the model looked; what is tagged is not asked for."""
     with open_collection(folder) as collection:
         opened = load_model(collection)
-        sureness = opened.sureness
+        sureness = opened.precision_curve
         save_holdout_suggestions(
-            opened.path, HoldoutSuggestions(*(part[:0] for part in opened.judged))
+            opened.path, HoldoutSuggestions(*(part[:0] for part in opened.holdout_suggestions))
         )  # of an older version: no threshold
     waiting = asked.get("/api/v1/items?unlabelled=true&k=1000").json()["items"]
     best = {one["id"]: asked.get(f"/api/v1/items/{one['id']}").json()["suggestions"][0] for one in waiting}
@@ -250,7 +250,7 @@ def test_search_by_a_picture_and_a_region(asked: TestClient) -> None:
 
 
 def test_labels_and_counts(asked: TestClient) -> None:
-    assert [one["name"] for one in asked.get("/api/v1/labels?start=Gr").json()["labels"]] == ["green"]
+    assert [one["name"] for one in asked.get("/api/v1/labels?prefix=Gr").json()["labels"]] == ["green"]
     listed = asked.get("/api/v1/vocabulary?k=2").json()
     assert (listed["total"], listed["labels"][0]["name"]) == (4, "colour")
     counts = asked.get("/api/v1/facets").json()

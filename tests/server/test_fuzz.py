@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.server.conftest import running
 
-from wsabie.server.auth.tokens import create_token
+from wsabie.server.tokens import create_token
 
 pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 

@@ -181,7 +181,7 @@ def hurried(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) 
     """A service that gives 3 seconds to each request."""
     place = tmp_path_factory.mktemp("hurried") / "photos"
     shutil.copytree(trained_collection, place)
-    with started(place, "--seconds", "3") as (client, _):
+    with started(place, "--timeout", "3") as (client, _):
         yield client
 
 

@@ -18,10 +18,10 @@ from wsabie.collection.merge_proposals import proposal_store
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.samples import get_sample_path
 from wsabie.server.app import make_app
-from wsabie.server.auth.tokens import Token, compute_digest
 from wsabie.server.dependencies import ServiceContext
-from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
+from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.tokens import Token, compute_digest
 
 
 def write_emoji(folder: Path, n: int) -> None:
@@ -60,8 +60,8 @@ def named(asked: TestClient, *names: str) -> list[int]:
 
 
 def number_of(asked: TestClient, name: str) -> int:
-    hits = asked.get("/api/v1/labels", params={"start": name}).json()["labels"]
-    found: int = next(hit["id"] for hit in hits if name in (hit["name"], hit["other"]))
+    hits = asked.get("/api/v1/labels", params={"prefix": name}).json()["labels"]
+    found: int = next(hit["id"] for hit in hits if name in (hit["name"], hit["synonym"]))
     return found
 
 
@@ -87,23 +87,23 @@ def test_one_label_in_full(asked: TestClient) -> None:
     edited(asked, gull, language="en", wordnet="n02041246", parent="bird", add=[{"name": "Möwe", "language": "de"}])
     edited(asked, bird, parent="animal")
     edited(asked, tern, parent="bird")
-    asked.post("/api/v1/labels/apart", json={"labels": [gull, tern]})
+    asked.post("/api/v1/labels/merge-exclusions", json={"labels": [gull, tern]})
     asked.post("/api/v1/decisions", json={"decisions": [{"item": 9, "label": "gull", "state": "rejected"}]})
     found = whole(asked, gull)
     assert (found["name"], found["language"], found["wordnet"], found["parent"]) == ("gull", "en", "n02041246", "bird")
     assert found["names"] == [{"name": "Möwe", "language": "de"}]
-    assert [one["name"] for one in found["above"]] == ["bird", "animal"]
-    assert [one["name"] for one in found["apart"]] == ["tern"]
-    assert (found["items"], found["rejected"], found["waiting"], found["held_out"]) == (1, 1, 0, None)
-    assert [one["name"] for one in whole(asked, bird)["below"]] == ["gull", "tern"]
-    assert whole(asked, animal)["children"] == 1
+    assert [one["name"] for one in found["ancestors"]] == ["bird", "animal"]
+    assert [one["name"] for one in found["merge_exclusions"]] == ["tern"]
+    assert (found["items"], found["rejected"], found["open_suggestions"], found["evaluation"]) == (1, 1, 0, None)
+    assert [one["name"] for one in whole(asked, bird)["child_labels"]] == ["gull", "tern"]
+    assert whole(asked, animal)["n_children"] == 1
     assert asked.get(f"/api/v1/labels/{gull}/neighbours").json() == {"neighbours": []}
-    by_other_name = asked.get("/api/v1/labels?start=MÖW").json()["labels"]
-    assert by_other_name == [{"id": gull, "name": "gull", "other": "Möwe", "language": "de", "items": 1}]
-    tops = asked.get("/api/v1/vocabulary?below=0").json()["labels"]
-    assert [(one["name"], one["children"]) for one in tops] == [("animal", 1)]
-    assert [one["name"] for one in asked.get(f"/api/v1/vocabulary?below={bird}").json()["labels"]] == ["gull", "tern"]
-    assert [one["name"] for one in asked.get("/api/v1/vocabulary?containing=möw").json()["labels"]] == ["gull"]
+    by_other_name = asked.get("/api/v1/labels?prefix=MÖW").json()["labels"]
+    assert by_other_name == [{"id": gull, "name": "gull", "synonym": "Möwe", "language": "de", "items": 1}]
+    tops = asked.get("/api/v1/vocabulary?parent=0").json()["labels"]
+    assert [(one["name"], one["n_children"]) for one in tops] == [("animal", 1)]
+    assert [one["name"] for one in asked.get(f"/api/v1/vocabulary?parent={bird}").json()["labels"]] == ["gull", "tern"]
+    assert [one["name"] for one in asked.get("/api/v1/vocabulary?contains=möw").json()["labels"]] == ["gull"]
 
 
 def test_other_names_have_a_place_beside_many_names(asked: TestClient) -> None:
@@ -112,8 +112,8 @@ def test_other_names_have_a_place_beside_many_names(asked: TestClient) -> None:
     edited(asked, tree, add=[{"name": "Seb", "language": "sl"}])
 
     def completed(start: str, k: int) -> list[tuple[str, str | None]]:
-        found = asked.get("/api/v1/labels", params={"start": start, "k": k}).json()["labels"]
-        return [(one["name"], one["other"]) for one in found]
+        found = asked.get("/api/v1/labels", params={"prefix": start, "k": k}).json()["labels"]
+        return [(one["name"], one["synonym"]) for one in found]
 
     seas: list[tuple[str, str | None]] = [(f"sea {n:02d}", None) for n in range(25)]
     assert completed("se", 20) == [*seas[:18], ("tree", "Seb"), ("lake", "See")]
@@ -131,14 +131,14 @@ def test_a_form_is_one_entry_that_can_be_undone(asked: TestClient) -> None:
     assert (after["name"], after["synonyms"], after["parent"]) == ("gull", ["mew"], "bird")
     entry = journal_of(asked)[0]
     assert (entry["id"], entry["by"], entry["action"]) == (done["entry"], "local", "label")
-    assert "called 'gull'" in entry["told"]
+    assert "called 'gull'" in entry["summary"]
     assert edited(asked, gul, name="gull", language="en") == {"entry": None}
     assert edited(asked, gul) == {"entry": None}
     asked.post("/api/v1/undo", json={"entry": done["entry"]})
     assert whole(asked, gul) == before
     edited(asked, gul, parent="bird")
     edited(asked, gul, parent="")
-    assert whole(asked, bird)["below"] == []
+    assert whole(asked, bird)["child_labels"] == []
 
 
 @pytest.mark.parametrize(
@@ -183,22 +183,22 @@ def test_hostile_names_are_names(asked: TestClient, name: str) -> None:
     [number, other] = named(asked, name, "sea")
     edited(asked, number, add=[{"name": name + "2"}], parent="sea")
     assert whole(asked, number)["name"] == name
-    assert asked.get("/api/v1/vocabulary", params={"containing": name + "2"}).json()["total"] == 1
-    asked.post("/api/v1/labels/merge", json={"labels": [number], "into": other})
+    assert asked.get("/api/v1/vocabulary", params={"contains": name + "2"}).json()["total"] == 1
+    asked.post("/api/v1/labels/merge", json={"labels": [number], "target": other})
     assert {name, name + "2"} <= set(whole(asked, other)["synonyms"])
 
 
 def test_merging_and_taking_it_back(asked: TestClient) -> None:
     [gul, gull, tern] = named(asked, "gul", "gull", "tern")
     asked.post("/api/v1/decisions", json={"decisions": [{"item": 2, "label": "gul", "state": "accepted"}]})
-    done = asked.post("/api/v1/labels/merge", json={"labels": [gul, gul], "into": gull}).json()
-    assert (done["moved"], done["together"]) == (1, 1)
+    done = asked.post("/api/v1/labels/merge", json={"labels": [gul, gul], "target": gull}).json()
+    assert (done["moved_tags"], done["duplicates"]) == (1, 1)
     assert (whole(asked, gull)["items"], whole(asked, gull)["synonyms"]) == (2, ["gul"])
     assert asked.get(f"/api/v1/labels/{gul}").status_code == 404
     for labels, into, status in (([gul], gull, 404), ([gull], gull, 422), ([10**6], gull, 404), ([], gull, 422)):
-        refused = asked.post("/api/v1/labels/merge", json={"labels": labels, "into": into})
+        refused = asked.post("/api/v1/labels/merge", json={"labels": labels, "target": into})
         assert refused.status_code == status, refused.text
-    assert asked.post("/api/v1/labels/apart", json={"labels": [tern, tern]}).status_code == 422
+    assert asked.post("/api/v1/labels/merge-exclusions", json={"labels": [tern, tern]}).status_code == 422
     asked.post("/api/v1/undo", json={"entry": done["entry"]})
     assert (whole(asked, gull)["items"], whole(asked, gul)["items"]) == (1, 2)
 
@@ -222,31 +222,31 @@ def test_deleting_and_taking_it_back(asked: TestClient) -> None:
 
 def test_proposals_are_gone_through(asked: TestClient, collection: Collection) -> None:  # noqa: F811
     named(asked, "tuktuk", "tuk-tuk", "Tuktuk", "caffè", "caffe")
-    assert asked.get("/api/v1/labels/proposals").json()["made"] is None
+    assert asked.get("/api/v1/labels/proposals").json()["created"] is None
     job = asked.post("/api/v1/jobs", json={"kind": "tidy"}).json()
     worker.run_next_job(collection.folder)
     done = asked.get(f"/api/v1/jobs/{job['id']}").json()
     assert done["state"] == "done", done["error"]
     found = asked.get("/api/v1/labels/proposals?k=100&pictures=2").json()
     assert done["result"]["proposals"] == found["total"] == len(found["proposals"])
-    assert set(found["not_asked"]) == {"model", "knowledge"}
-    by_name = {one["into"]["name"]: one for one in found["proposals"]}
+    assert set(found["unused_sources"]) == {"model", "knowledge"}
+    by_name = {one["target"]["name"]: one for one in found["proposals"]}
     tuk = next(one for name, one in by_name.items() if name.casefold().startswith("tuk"))
     assert len(tuk["labels"]) == 2
-    assert tuk["why"][0]["evidence"][0]["told"].startswith("differ only in")
-    assert all(1 <= len(label["pictures"]) <= 2 for label in (tuk["into"], *tuk["labels"]))
+    assert tuk["reasons"][0]["evidence"][0]["message"].startswith("differ only in")
+    assert all(1 <= len(label["pictures"]) <= 2 for label in (tuk["target"], *tuk["labels"]))
     caf = next(one for name, one in by_name.items() if name.startswith("caff"))
     merged = asked.post(
-        "/api/v1/labels/merge", json={"labels": [label["id"] for label in tuk["labels"]], "into": tuk["into"]["id"]}
+        "/api/v1/labels/merge", json={"labels": [label["id"] for label in tuk["labels"]], "target": tuk["target"]["id"]}
     ).json()
-    asked.post("/api/v1/labels/apart", json={"labels": [caf["into"]["id"], caf["labels"][0]["id"]]})
+    asked.post("/api/v1/labels/merge-exclusions", json={"labels": [caf["target"]["id"], caf["labels"][0]["id"]]})
     left = asked.get("/api/v1/labels/proposals?k=100").json()
-    assert (left["total"], left["since"]) == (found["total"] - 2, 2)
+    assert (left["total"], left["changes"]) == (found["total"] - 2, 2)
     asked.post("/api/v1/undo", json={"entry": merged["entry"]})
     again = asked.get("/api/v1/labels/proposals?k=100&pictures=0").json()
     assert again["total"] == found["total"] - 1
-    assert again["proposals"][0]["into"]["pictures"] == []
-    pages = [asked.get(f"/api/v1/labels/proposals?k=1&after={i}").json()["proposals"] for i in range(again["total"])]
+    assert again["proposals"][0]["target"]["pictures"] == []
+    pages = [asked.get(f"/api/v1/labels/proposals?k=1&offset={i}").json()["proposals"] for i in range(again["total"])]
     assert [page[0]["score"] for page in pages] == sorted((page[0]["score"] for page in pages), reverse=True)
 
 
@@ -260,8 +260,8 @@ def test_proposals_are_gone_through(asked: TestClient, collection: Collection) -
         ("labels/gull", 422),
         ("labels/proposals?k=101", 422),
         ("labels/proposals?pictures=13", 422),
-        ("labels/proposals?after=-1", 422),
-        ("vocabulary?below=-1", 422),
+        ("labels/proposals?offset=-1", 422),
+        ("vocabulary?parent=-1", 422),
     ],
 )
 def test_what_cannot_be_asked(asked: TestClient, address: str, status: int) -> None:
@@ -279,7 +279,7 @@ def test_who_may_only_read_changes_nothing(collection: Collection) -> None:  # n
         assert asked.get("/api/v1/labels/proposals").status_code == 401
         assert asked.patch("/api/v1/labels/1", json={"name": "x"}, headers=read).status_code == 403
         assert asked.delete("/api/v1/labels/1?with_tags=true", headers=read).status_code == 403
-        for what, sent in (("merge", {"labels": [1], "into": 2}), ("apart", {"labels": [1, 2]})):
+        for what, sent in (("merge", {"labels": [1], "target": 2}), ("merge-exclusions", {"labels": [1, 2]})):
             assert asked.post(f"/api/v1/labels/{what}", json=sent, headers=read).status_code == 403
 
 
@@ -288,7 +288,7 @@ def test_a_model_knows_labels(tmp_path: Path, database: str | None) -> None:
     write_emoji(tmp_path / "photos", 120)
     with create_collection(tmp_path / "photos", database) as at, serving(at) as asked:
         scan_collection(at, by="eve")
-        train_model(at, by="eve", describe="colour", dim=8, epochs=10, threads=1)
+        train_model(at, by="eve", features="colour", dim=8, epochs=10, threads=1)
         most = asked.get("/api/v1/vocabulary?k=2").json()["labels"]
         number, name = most[0]["id"], most[0]["name"]
         near = asked.get(f"/api/v1/labels/{number}/neighbours?k=5").json()["neighbours"]
@@ -297,26 +297,26 @@ def test_a_model_knows_labels(tmp_path: Path, database: str | None) -> None:
         assert cosines == sorted(cosines, reverse=True)
         assert number not in [one["id"] for one in near]
         assert all(one["pictures"] for one in near)
-        held_out = whole(asked, number)["held_out"]
-        assert held_out["known"]
-        assert 0 <= held_out["right"] <= held_out["suggested"]
-        assert [limit["precision"] for limit in held_out["limits"]] == [0.8, 0.9, 0.95]
+        evaluation = whole(asked, number)["evaluation"]
+        assert evaluation["is_trained"]
+        assert 0 <= evaluation["correct"] <= evaluation["suggestions"]
+        assert [limit["precision"] for limit in evaluation["thresholds"]] == [0.8, 0.9, 0.95]
         query = {"label": name, "label_state": "suggested", "k": 4}
         open_ones = asked.get("/api/v1/items", params=query).json()["items"]
-        waiting = whole(asked, number)["waiting"]
+        waiting = whole(asked, number)["open_suggestions"]
         states = ("accepted", "accepted", "rejected", "accepted")[: len(open_ones)]
         decisions = [{"item": i["id"], "label": name, "state": s} for i, s in zip(open_ones, states, strict=True)]
         asked.post("/api/v1/decisions", json={"decisions": decisions})
         after = whole(asked, number)
-        assert (after["suggested"], after["right"]) == (len(states), states.count("accepted"))
-        assert after["waiting"] == waiting - len(states)
+        assert (after["reviewed_suggestions"], after["accepted_suggestions"]) == (len(states), states.count("accepted"))
+        assert after["open_suggestions"] == waiting - len(states)
         new = named(asked, "not learnt yet")[0]
-        assert not whole(asked, new)["held_out"]["known"]
-        asked.post("/api/v1/labels/merge", json={"labels": [number], "into": new})
-        merged = whole(asked, new)["held_out"]
-        assert (merged["known"], merged["suggested"]) == (True, held_out["suggested"])
+        assert not whole(asked, new)["evaluation"]["is_trained"]
+        asked.post("/api/v1/labels/merge", json={"labels": [number], "target": new})
+        merged = whole(asked, new)["evaluation"]
+        assert (merged["is_trained"], merged["suggestions"]) == (True, evaluation["suggestions"])
         proposal_store.refresh_proposals(at)
-        assert "model" not in asked.get("/api/v1/labels/proposals").json()["not_asked"]
+        assert "model" not in asked.get("/api/v1/labels/proposals").json()["unused_sources"]
 
 
 def test_a_job_compares_labels_beside_the_service(tmp_path: Path, database: str | None) -> None:
@@ -325,7 +325,7 @@ def test_a_job_compares_labels_beside_the_service(tmp_path: Path, database: str 
     with create_collection(folder, database) as at:
         scan_collection(at, by="eve")
     with running(folder) as asked:
-        job = asked.post("/api/v1/jobs", json={"kind": "tidy", "options": {"least": 0.5}}).json()
+        job = asked.post("/api/v1/jobs", json={"kind": "tidy", "options": {"min_score": 0.5}}).json()
         until = time.monotonic() + 100
         while (now := asked.get(f"/api/v1/jobs/{job['id']}").json())["state"] in ("waiting", "running"):
             assert time.monotonic() < until

@@ -54,10 +54,10 @@ def test_files_that_go_away_while_they_are_opened(
 IMPATIENT = """
 import sys
 from wsabie.server import launcher
-from wsabie.server.connections import open_connections
+from wsabie.server import connections
 from wsabie.server.routes import collection
 
-open_connections.WINDOW = collection._STREAM_SECONDS = 1.0
+connections.WINDOW = collection._STREAM_SECONDS = 1.0
 options = launcher.ServiceOptions(sys.argv[1], port=0)
 listener = launcher.open_socket(options)
 print(listener.getsockname()[1], flush=True)

@@ -11,10 +11,10 @@ from starlette.testclient import TestClient
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.maps import item_map
 from wsabie.server.app import make_app
-from wsabie.server.auth.tokens import Token, compute_digest
 from wsabie.server.dependencies import ServiceContext
-from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
+from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.tokens import Token, compute_digest
 
 MAP = "/api/v1/map"
 PATIENCE = 900.0
@@ -104,8 +104,8 @@ def test_colours_change_with_decisions(asked: TestClient) -> None:
 def test_labels_lie_within_the_box(asked: TestClient) -> None:
     box = asked.get(MAP).json()["box"]
     found = asked.get(f"{MAP}/labels").json()["labels"]
-    assert (found[0]["label"], found[0]["accepted"]) == ("colour", 30)
-    assert {one["label"] for one in found} == {"colour", "red", "green", "blue"}
+    assert (found[0]["name"], found[0]["accepted"]) == ("colour", 30)
+    assert {one["name"] for one in found} == {"colour", "red", "green", "blue"}
     for one in found:
         assert box["x"] <= one["x"] <= box["x"] + box["side"] + 1e-6
         assert box["y"] <= one["y"] <= box["y"] + box["side"] + 1e-6
@@ -125,11 +125,11 @@ def test_labels_lie_within_the_box(asked: TestClient) -> None:
         ("/map/label?label=", 422, "label"),
         ("/map/label?label=" + 501 * "x", 422, "label"),
         ("/map/label?label=nothing%20here", 404, "there is no label"),
-        ("/items?numbers=1,x", 422, "numbers"),
-        ("/items?numbers=0", 422, "up to 1,000 numbers from 1 on"),
-        ("/items?numbers=99999999999999999999", 422, "numbers"),
-        ("/items?numbers=9999999999999999999", 422, "up to 1,000 numbers"),
-        ("/items?numbers=" + ",".join(["1"] * 1001), 422, "up to 1,000 numbers"),
+        ("/items?ids=1,x", 422, "ids"),
+        ("/items?ids=0", 422, "up to 1,000 numbers from 1 on"),
+        ("/items?ids=99999999999999999999", 422, "ids"),
+        ("/items?ids=9999999999999999999", 422, "up to 1,000 numbers"),
+        ("/items?ids=" + ",".join(["1"] * 1001), 422, "up to 1,000 numbers"),
     ],
 )
 def test_what_is_refused(asked: TestClient, path: str, status: int, said: str) -> None:
@@ -139,7 +139,7 @@ def test_what_is_refused(asked: TestClient, path: str, status: int, said: str) -
 
 
 def test_items_by_their_numbers(asked: TestClient) -> None:
-    found = asked.get("/api/v1/items?numbers=7,3,44,1000").json()
+    found = asked.get("/api/v1/items?ids=7,3,44,1000").json()
     assert sorted(one["id"] for one in found["items"]) == [3, 7, 44]
     assert found["total"] == 3
 
@@ -175,7 +175,7 @@ def test_the_job_makes_a_umap(asked: TestClient) -> None:
     if item_map.has_umap():
         assert (job["state"], job["result"]["state"]) == ("done", "ready")
         about = asked.get(f"{MAP}?method=umap").json()
-        assert about["projections"][1]["made"] == job["result"]["made"]
+        assert about["projections"][1]["created"] == job["result"]["created"]
         numbers, _ = read_points(asked.get(f"{MAP}/points?method=umap").content)
         assert len(numbers) == 45
     else:

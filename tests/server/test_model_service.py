@@ -15,12 +15,11 @@ from tests.server.conftest import Client, emoji, make_model, running
 
 import wsabie
 from wsabie.io.records import Item
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.index_files import index_labels
-from wsabie.server.auth.tokens import Token, compute_digest
-from wsabie.server.limits.request_limits import ServiceLimits
-from wsabie.server.model_holder import FolderModelHolder
-from wsabie.server.shared_memory import FOLDER
+from wsabie.server.model_holder import FOLDER, FolderModelHolder
+from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.tokens import Token, compute_digest
 
 
 def png_chunk(kind: bytes, content: bytes) -> bytes:
@@ -42,7 +41,7 @@ def test_a_picture_is_annotated_as_by_the_library(client: Client, served_model: 
     picture = emoji(1)[0]
     answer = client().post("/api/v1/annotate/picture?k=5", files={"file": picture}).json()
     annotator = Annotator.load(served_model)
-    X = annotator.rows_of_all([Item("one", picture, ())])
+    X = annotator.rows_of_items([Item("one", picture, ())])
     expected = annotator.model.annotate(X, 5)[0]
     got = answer["results"][0]["labels"]
     assert answer["schema"] == 1
@@ -134,7 +133,7 @@ def test_what_is_no_picture_is_refused(client: Client, content: bytes, said: str
 
 def test_labels_and_their_neighbours(client: Client, served_model: Path) -> None:
     asked, names = client(), list(Annotator.load(served_model).model.vocabulary_)
-    found = asked.get("/api/v1/labels", params={"start": names[0][:1].upper(), "k": 3}).json()
+    found = asked.get("/api/v1/labels", params={"prefix": names[0][:1].upper(), "k": 3}).json()
     assert found["total"] == sum(name.casefold().startswith(names[0][:1].casefold()) for name in names)
     assert len(found["labels"]) == min(3, found["total"])
     near = asked.get(f"/api/v1/labels/{names[0]}/neighbours", params={"k": 2}).json()
@@ -275,7 +274,7 @@ def test_an_index_is_used_as_soon_as_it_is_made(tmp_path: Path, monkeypatch: pyt
     index_labels(wsabie.load(folder), kind="int8", folder=folder)
     assert model.get_version().annotator.model.facts()["index"]["kind"] == "int8"
     monkeypatch.setenv(FOLDER, str(tmp_path))  # its features are mapped by all that serve it
-    monkeypatch.setattr("wsabie.server.shared_memory.LARGE", 1)
+    monkeypatch.setattr("wsabie.server.model_holder.LARGE", 1)
     assert FolderModelHolder(folder).get_version().annotator.model.facts()["index"]["kind"] == "int8"
 
 

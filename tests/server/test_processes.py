@@ -18,7 +18,7 @@ import pytest
 from scipy.sparse import random_array
 from tests.server.conftest import running, started
 
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.wsabie.estimator import Wsabie
 
 BODY = b'{"rows": [{"columns": [1], "values": [1]}], "k": 1}'
@@ -48,7 +48,7 @@ def answer_of(there: socket.socket) -> tuple[int, str, bytes]:
 
 def test_more_requests_at_once_are_refused(served_model: Path) -> None:
     with (
-        running(served_model, "--together", "1", "--min-kilobytes", "0.001") as service,
+        running(served_model, "--max-concurrent", "1", "--min-kilobytes", "0.001") as service,
         half_asked(service) as first,
     ):
         refused = service.post("/api/v1/annotate/rows", content=BODY, headers={"content-type": "application/json"})

@@ -29,12 +29,12 @@ from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.items.item_files import find_item_file, open_item_file
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError
+from wsabie.server import tokens as tokens_module
 from wsabie.server.app import make_app
-from wsabie.server.auth import tokens as tokens_module
-from wsabie.server.auth.tokens import Token, TokenFile, compute_digest, create_token, find_caller, read_tokens
 from wsabie.server.dependencies import ServiceContext
-from wsabie.server.limits.request_limits import LOOPBACK, ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
+from wsabie.server.request_limits import LOOPBACK, ServiceLimits
+from wsabie.server.tokens import Token, TokenFile, compute_digest, create_token, find_caller, read_tokens
 
 BESIDE = "what lies beside the collection"
 READ, WRITE = {"authorization": "Bearer r"}, {"authorization": "Bearer w"}
@@ -186,15 +186,15 @@ def test_no_parameter_leads_out_or_into_the_database(asked: TestClient, tmp_path
 def test_signs_of_patterns_stand_for_themselves(asked: TestClient) -> None:
     for text in ("%", "_", "re%", "r_d", "\\", "red%' OR '1'='1", "*", "?"):
         assert asked.get("/api/v1/items", params={"words": text}).json()["items"] == [], text
-        assert asked.get("/api/v1/labels", params={"start": text}).json()["labels"] == [], text
-        assert asked.get("/api/v1/vocabulary", params={"containing": text}).json()["total"] == 0, text
+        assert asked.get("/api/v1/labels", params={"prefix": text}).json()["labels"] == [], text
+        assert asked.get("/api/v1/vocabulary", params={"contains": text}).json()["total"] == 0, text
         assert asked.get("/api/v1/items", params={"folder": text}).json()["items"] == [], text
 
 
 CURSORS = [
     ["path", "' OR 1=1 --", 1], ["path); DROP TABLE items; --", "a", 1],
     ["path", {"$gt": ""}, 1], ["path", "a", "1 OR 1=1"],
-    ["path", "a", -1], ["path", "a", 10**30], ["path", "a\0", 1], ["path", "\ud800", 1], ["added", float("nan"), 1],
+    ["path", "a", -1], ["path", "a", 10**30], ["path", "a\0", 1], ["path", "\ud800", 1], ["added_at", float("nan"), 1],
     [[]],
     {"sort": "path"}, None, "path", [["path"] * 3] * 3,
 ]  # fmt: skip
@@ -232,7 +232,7 @@ def test_names_of_labels_are_data(asked: TestClient) -> None:
 
 
 def test_jobs_take_no_texts(asked: TestClient) -> None:
-    for options in ({"tags": "../../etc/passwd"}, {"describe": "onnx:/etc/passwd"}, {"full": ["x"]}, {"x": None}):
+    for options in ({"tags": "../../etc/passwd"}, {"features": "onnx:/etc/passwd"}, {"full": ["x"]}, {"x": None}):
         assert asked.post("/api/v1/jobs", json={"kind": "train", "options": options}).status_code == 422
 
 
@@ -399,7 +399,7 @@ def test_names_of_files_cannot_leave_their_header(folder: Path) -> None:
     with open_collection(folder) as collection:
         assert scan_collection(collection, by="eve").new == len(NAMES)
     with running(folder) as client:
-        items = client.get("/api/v1/items?sort=added&descending=true").json()["items"][: len(NAMES)]
+        items = client.get("/api/v1/items?sort=added_at&descending=true").json()["items"][: len(NAMES)]
         assert {item["path"] for item in items} == set(NAMES)
         heads = [sent(client.base_url, line("GET", f"/api/v1/items/{item['id']}/file")) for item in items]
     for head in heads:
@@ -459,7 +459,7 @@ def test_web_sockets_and_other_methods(asked: TestClient) -> None:
 
 def test_figures_are_named_by_routes_and_known_methods(asked: TestClient) -> None:
     for method in ("GET", "EVIL", 'A"B', "X" * 500, "TRACE"):
-        asked.request(method, '/api/v1/labels?start="} 1%0aforged 1')
+        asked.request(method, '/api/v1/labels?prefix="} 1%0aforged 1')
         asked.request(method, '/nothing"} 1%0aforged{x="')
     page = asked.get("/metrics").text
     assert "forged" not in page
@@ -693,7 +693,7 @@ def test_other_sites_change_nothing(asked: TestClient) -> None:
 def test_what_a_form_can_send_is_no_json(asked: TestClient, kind: str | None) -> None:
     before = state_of(asked)
     body = json.dumps({"decisions": [{"item": 1, "label": "red", "state": "rejected"}]})
-    for path in ("decisions", "undo", "jobs", "decisions/above"):
+    for path in ("decisions", "undo", "jobs", "suggestions/accept"):
         headers = {} if kind is None else {"content-type": kind}
         assert asked.post(f"/api/v1/{path}", content=body, headers=headers).status_code == 422
     assert state_of(asked) == before

@@ -19,11 +19,11 @@ from tests.server.conftest import started
 from tests.server.test_processes import BODY
 
 from wsabie.core.errors import InputError
-from wsabie.server.connections import open_connections as module
-from wsabie.server.connections.open_connections import ConnectionTable, choose_connection_limit
-from wsabie.server.limits import slots as slots_module
-from wsabie.server.limits.request_stages import RequestStages
-from wsabie.server.limits.slots import WINDOW, Transfer, TransferPool
+from wsabie.server import connections as module
+from wsabie.server import slots as slots_module
+from wsabie.server.connections import ConnectionTable, choose_connection_limit
+from wsabie.server.request_stages import RequestStages
+from wsabie.server.slots import WINDOW, Transfer, TransferPool
 
 HANDLES = 256
 JSON = {"content-type": "application/json"}
@@ -49,7 +49,7 @@ def connected(service: httpx.Client, n: int, content: bytes) -> Iterator[list[so
 
 def test_slow_clients_keep_nobody_waiting(served_model: Path) -> None:
     """Neither an answer nor the end of the service, which has few handles of files."""
-    with started(served_model, "--together", "8", "--seconds", "5", handles=HANDLES) as (service, process):
+    with started(served_model, "--max-concurrent", "8", "--timeout", "5", handles=HANDLES) as (service, process):
         assert service.post("/api/v1/annotate/rows", content=BODY, headers=JSON).status_code == 200
         for begun in (b"", b"GET / HTTP/1.1\r\nHost: local"):
             with connected(service, HANDLES + 50, begun), httpx.Client(base_url=service.base_url, timeout=30) as other:
@@ -73,7 +73,7 @@ def test_slow_clients_keep_nobody_waiting(served_model: Path) -> None:
 ENDLESS = """
 import sys, time
 from wsabie.server import launcher
-from wsabie.server.limits.request_stages import RequestStages
+from wsabie.server.request_stages import RequestStages
 
 async def hold(*_):
     print("works", flush=True)

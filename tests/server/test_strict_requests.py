@@ -13,10 +13,10 @@ from tests.server.test_security import filled, operations
 from databases import copied
 from wsabie.collection.folder.collection import open_collection
 from wsabie.server.app import make_app
-from wsabie.server.connections.strict_http import StrictConnection
+from wsabie.server.connections import StrictConnection
 from wsabie.server.dependencies import ServiceContext
-from wsabie.server.limits.request_limits import LOOPBACK, ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
+from wsabie.server.request_limits import LOOPBACK, ServiceLimits
 
 PICTURE = "/api/v1/items/1/file"
 JSON = {"content-type": "application/json"}

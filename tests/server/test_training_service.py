@@ -33,13 +33,17 @@ def started(service: httpx.Client, kind: str, **options: Any) -> dict[str, Any]:
 
 def test_what_is_not_learnt_yet(asked: TestClient) -> None:
     found = asked.get("/api/v1/models").json()
-    assert (found["back"], found["removed"], found["outlook"]["decisions"]) == (None, [], 0)
-    assert found["outlook"]["how"] == "nothing"
+    assert (found["rollback"], found["removed"], found["forecast"]["decisions"]) == (None, [], 0)
+    assert found["forecast"]["method"] == "nothing"
     one, other, *_ = untagged(asked)
     decisions = [{"item": item, "label": "red", "state": "accepted"} for item in (one, other)]
     asked.post("/api/v1/decisions", json={"decisions": decisions})
-    found = asked.get("/api/v1/models").json()["outlook"]
-    assert found == {"decisions": 2, "how": "corrections", "why": "2 items were decided about since model 1 learnt"}
+    found = asked.get("/api/v1/models").json()["forecast"]
+    assert found == {
+        "decisions": 2,
+        "method": "corrections",
+        "reason": "2 items were decided about since model 1 learnt",
+    }
 
 
 def test_the_curve_of_a_model(asked: TestClient) -> None:
@@ -92,10 +96,10 @@ def test_a_look_tells_which_items_no_tag_fits(folder: Path) -> None:
         alone = {one["id"] for one in service.get("/api/v1/items?unlabelled=true").json()["items"]}
         looked = ended(service, started(service, "apply", min_precision=1))
         assert looked["state"] == "done", looked
-        fitting = looked["result"]["fitting"]  # nothing is right for sure
-        assert (fitting["probability"], fitting["items"], fitting["none"]) == (None, 0, 15)
-        assert set(fitting["none_listed"]) == alone
-        assert ended(service, started(service, "apply"))["result"]["fitting"] is None
+        fitting = looked["result"]["coverage"]  # nothing is right for sure
+        assert (fitting["probability"], fitting["items"], fitting["uncovered"]) == (None, 0, 15)
+        assert set(fitting["uncovered_items"]) == alone
+        assert ended(service, started(service, "apply"))["result"]["coverage"] is None
         failed = ended(service, started(service, "apply", min_precision=2))
         assert (failed["state"], failed["error"][:26]) == ("failed", "a precision of 2 cannot be")
 
@@ -118,9 +122,9 @@ def test_training_comparing_and_going_back(folder: Path) -> None:
         assert (one["model"], two["model"], one["difference"], two["verdict"]) == (1, 2, None, "alike")
         assert compared["result"]["items"] >= 5
         assert two["figures"] == service.get("/api/v1/models/2").json()["figures"]["now"]
-        back = service.get("/api/v1/models").json()["back"]
+        back = service.get("/api/v1/models").json()["rollback"]
         assert back["model"] == 1
         assert service.post("/api/v1/undo", json={"entry": back["entry"]}).status_code == 200
         found = service.get("/api/v1/models").json()
-        assert ([one["in_use"] for one in found["models"]], found["back"]) == ([False, True], None)
-        assert service.post("/api/v1/models/2/use").json()["back"]["model"] == 1
+        assert ([one["in_use"] for one in found["models"]], found["rollback"]) == ([False, True], None)
+        assert service.post("/api/v1/models/2/use").json()["rollback"]["model"] == 1

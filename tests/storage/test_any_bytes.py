@@ -104,7 +104,7 @@ def test_any_bytes_as_tensor(model: Path, content: bytes) -> None:
     del pointer["sha256"]
     pointer["tensors"]["W"] |= {"file": f"tensors/{file.name}", "sha256": digest}
     try:
-        model_folder._write_config(model / "config.json", pointer)
+        model_folder.write_sealed_json(model / "config.json", pointer)
         assert refused(model)
     finally:
         (model / "config.json").write_bytes(before)

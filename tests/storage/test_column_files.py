@@ -84,10 +84,10 @@ def test_chunks_of_shards_cost_their_own_bytes(tmp_path: Path) -> None:
         FeatureTable(X, sp.csr_matrix(np.ones((40_000, 1), np.int8)), ["a"], [str(i) for i in range(40_000)]),
         tmp_path / "shards",
     )
-    rows.read([(0, 1)])  # the shard is open
+    rows.read_spans([(0, 1)])  # the shard is open
     cold(tmp_path / "shards" / format_shard_name(0, 1))
     before = read_so_far()
-    found = rows.read([(5_000, 5_256), (15_000, 15_256), (35_000, 35_256)])[0]
+    found = rows.read_spans([(5_000, 5_256), (15_000, 15_256), (35_000, 35_256)])[0]
     assert found.indices.nbytes // 2 <= read_so_far() - before < 2 * found.indices.nbytes
 
 

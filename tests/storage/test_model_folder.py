@@ -53,7 +53,7 @@ def rewrite_config(path: Path, change: Any) -> None:
     pointer = json.loads((path / "config.json").read_text())
     del pointer["sha256"]
     change(pointer)
-    model_folder._write_config(path / "config.json", pointer)
+    model_folder.write_sealed_json(path / "config.json", pointer)
 
 
 # ---- round trip
@@ -181,7 +181,7 @@ def test_nested_parts(tmp_path: Path) -> None:
     outer = ModelState("outer", {"inner": parts().config}, {**parts().nested("inner"), "own": np.zeros(2)})
     save_model_folder(tmp_path, outer)
     found = open_model_folder(tmp_path)
-    assert_equal(found.under("inner", "test", found.config["inner"]), parts())
+    assert_equal(found.extract("inner", "test", found.config["inner"]), parts())
 
 
 # ---- damage
@@ -475,7 +475,7 @@ def test_a_save_that_fails_at_any_file_leaves_the_old_model(saved: Path, monkeyp
 
 def test_a_first_save_that_fails_can_be_repeated(tmp_path: Path, monkeypatch: Any) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(model_folder, "_write_config", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(model_folder, "write_sealed_json", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             save_model_folder(tmp_path / "m", parts())
     assert not is_model_folder(tmp_path / "m")

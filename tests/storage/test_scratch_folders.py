@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from wsabie.core.errors import InputError
-from wsabie.storage.scratch_folders import refuse_unknown_files
+from wsabie.storage.output_checks import refuse_unknown_files
 
 
 def test_own_names_and_drafts_pass(tmp_path: Path) -> None:

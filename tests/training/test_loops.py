@@ -21,9 +21,9 @@ from wsabie.kernels.training import deterministic_loop
 from wsabie.kernels.training.warp import VISITED
 from wsabie.training import loops
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.loops import _SAMPLED, StepCounters, _BlockPlan, run_blocks, run_hogwild
+from wsabie.training.loops import _SAMPLED, BlockVisits, StepCounters, _BlockPlan, run_blocks, run_hogwild
 from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler
-from wsabie.training.targets import RowBlock, build_targets
+from wsabie.training.training_data import RowBlock, build_targets
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -108,13 +108,15 @@ def test_threads_whose_first_fails_do_not_wait_for_it(monkeypatch: pytest.Monkey
     with KernelThreads(4) as threads, pytest.raises(ZeroDivisionError):
         list(
             run_blocks(
-                make_space(),
-                block,
-                problem.rule,
-                NegativeSampler([problem.sampler] * 4),
-                np.arange(n),
-                threads,
-                StepCounters.new(4),
+                BlockVisits(
+                    make_space(),
+                    block,
+                    problem.rule,
+                    NegativeSampler([problem.sampler] * 4),
+                    np.arange(n),
+                    threads,
+                    StepCounters.new(4),
+                )
             )
         )
     assert sorted(left) == [1, 2, 3]
@@ -135,7 +137,8 @@ def after_blocks(problem: Problem, n_threads: int) -> JointSpace:
     space, block = problem.space.copy(), RowBlock(problem.inputs, problem.targets)
     with KernelThreads(n_threads) as threads:
         sampling = NegativeSampler([problem.sampler] * n_threads)
-        list(run_blocks(space, block, problem.rule, sampling, problem.order, threads, StepCounters.new(n_threads)))
+        tally = StepCounters.new(n_threads)
+        list(run_blocks(BlockVisits(space, block, problem.rule, sampling, problem.order, threads, tally)))
     return space
 
 
@@ -176,7 +179,8 @@ def test_a_pass_is_planned_once_however_often_the_sampler_looks(
     sampling, tally = Looks(problem, n_threads, 300), StepCounters.new(n_threads)
     block = RowBlock(problem.inputs, problem.targets)
     with KernelThreads(n_threads) as threads:
-        for visits in run(problem.space, block, problem.rule, sampling, problem.order, threads, tally):
+        given = BlockVisits(problem.space, block, problem.rule, sampling, problem.order, threads, tally)
+        for visits in run(given):
             sampling.visited.append(visits)
     assert sampling.looks == [0, 300, 600]
     assert tally.counters[:, VISITED].sum() == sum(sampling.visited) == 700
@@ -195,7 +199,8 @@ def test_looks_change_the_cuts_and_nothing_else() -> None:
         ):
             for order in orders:
                 sampling = Looks(problem, 1, period)
-                list(run_blocks(space, block, problem.rule, sampling, order, threads, StepCounters.new(1)))
+                tally = StepCounters.new(1)
+                list(run_blocks(BlockVisits(space, block, problem.rule, sampling, order, threads, tally)))
     assert np.array_equal(whole.features, parts.features)
     assert np.array_equal(whole.labels, parts.labels)
 

@@ -27,7 +27,7 @@ def collection(seed: int, rate: float = 0.3) -> tuple[sp.csr_matrix, np.ndarray]
 
 def visits_of(Y: Any, relations: Any, **changes: Any) -> QuadrupletVisits:
     rows = check_features(np.arange(N * 2, dtype=np.float32).reshape(N, 2))
-    given = {"weights": None, "positives": "pairs", "seed": 5, **changes}
+    given = {"weights": None, "pair_weighting": "pairs", "seed": 5, **changes}
     return QuadrupletVisits(rows, Y, relations, **given)
 
 
@@ -47,7 +47,7 @@ def pairs_of(block: Any) -> list[tuple[int, int, int]]:
 def test_every_pair_comes_once_with_a_relation_of_its_label(seed: int, epoch: int) -> None:
     Y, relations = collection(seed)
     visits = visits_of(Y, relations)
-    (block,) = visits(epoch)
+    (block,) = visits.read_epoch(epoch)
     found, known = pairs_of(block), {tuple(pair) for pair in relations.tolist()}
     true = [(i, y) for i, y in zip(*np.nonzero((Y > 0).toarray()), strict=True)]
     assert sorted((i, y) for i, y, _ in found) == sorted(true)
@@ -64,7 +64,7 @@ def test_every_pair_comes_once_with_a_relation_of_its_label(seed: int, epoch: in
 def test_labels_that_are_true_too_are_not_drawn_against(seed: int) -> None:
     """Those of the picture that have the relation to the other label; all of them for a picture by itself."""
     Y, relations = collection(seed)
-    (block,) = visits_of(Y, relations)(0)
+    (block,) = visits_of(Y, relations).read_epoch(0)
     sides, targets, known = block.inputs, block.targets, {tuple(pair) for pair in relations.tolist()}
     for e in range(len(sides.item_ids)):
         i, other = int(sides.item_ids[e]), int(sides.label_ids[e])
@@ -85,7 +85,9 @@ def test_relations_of_a_label_are_equally_likely() -> None:
     """A label that is the object of two and the part of one, over 3,000 epochs; chi-square."""
     Y = sp.csr_matrix(np.kron(np.eye(4), np.ones((3, 1))).astype(np.int8))
     visits = visits_of(Y, np.array([[0, 1], [0, 2], [3, 0]]))
-    drawn = [other for epoch in range(3000) for i, y, other in pairs_of(visits(epoch)[0]) if y == 0 and i == 0]
+    drawn = [
+        other for epoch in range(3000) for i, y, other in pairs_of(visits.read_epoch(epoch)[0]) if y == 0 and i == 0
+    ]
     counts = np.bincount(drawn, minlength=4)
     assert counts[0] == 0
     assert ((counts[1:] - 1000) ** 2 / 1000).sum() < 20  # of chi-square with 2 degrees: one in 20,000
@@ -94,7 +96,7 @@ def test_relations_of_a_label_are_equally_likely() -> None:
 def test_epochs_differ_and_come_again() -> None:
     Y, relations = collection(3)
     visits = visits_of(Y, relations)
-    first, again, next_one = (pairs_of(visits(epoch)[0]) for epoch in (0, 0, 1))
+    first, again, next_one = (pairs_of(visits.read_epoch(epoch)[0]) for epoch in (0, 0, 1))
     assert first == again
     assert sorted(first) != sorted(next_one)
 
@@ -103,7 +105,7 @@ def test_epochs_differ_and_come_again() -> None:
 def test_pairs_weigh_what_the_picture_weighs(positives: str) -> None:
     Y, relations = collection(4, rate=0.5)
     weights = np.arange(N, dtype=np.float32)
-    (block,) = visits_of(Y, relations, weights=weights, positives=positives)(0)
+    (block,) = visits_of(Y, relations, weights=weights, pair_weighting=positives).read_epoch(0)
     counts = np.asarray((Y > 0).sum(1)).ravel()
     expected = [weights[i] / (counts[i] if positives == "mean" else 1) for i, _, _ in pairs_of(block)]
     np.testing.assert_allclose(block.targets.weights, expected, rtol=1e-6)
@@ -114,9 +116,9 @@ def test_a_picture_is_not_its_own_part() -> None:
     Y = sp.csr_matrix(np.array([[1, 1], [1, 0], [1, 0]], np.int8))
     rows = check_features(np.eye(3, dtype=np.float32))
     strict = QuadrupletVisits(rows, Y, np.array([[0, 1]]), None, "pairs", 0)
-    assert sorted(pairs_of(strict(0)[0])) == [(0, 0, -1), (0, 1, 0), (1, 0, 1), (2, 0, 1)]
+    assert sorted(pairs_of(strict.read_epoch(0)[0])) == [(0, 0, -1), (0, 1, 0), (1, 0, 1), (2, 0, 1)]
     going_on = QuadrupletVisits(rows, Y, np.array([[0, 1]]), None, "pairs", 0, strict=False)
-    assert (0, 0, 1) in pairs_of(going_on(0)[0])
+    assert (0, 0, 1) in pairs_of(going_on.read_epoch(0)[0])
 
 
 # ---- pictures that are ranked
@@ -133,8 +135,8 @@ def asked_of(block: Any) -> list[tuple[int, int, int, set[int]]]:
 @given(seeds, st.integers(0, 3))
 def test_the_other_picture_of_every_drawn_quadruplet_is_ranked(seed: int, epoch: int) -> None:
     Y, relations = collection(seed)
-    labels, pictures = visits_of(Y, relations, picture_weight=0.5)(epoch)
-    (alone,) = visits_of(Y, relations)(epoch)
+    labels, pictures = visits_of(Y, relations, picture_weight=0.5).read_epoch(epoch)
+    (alone,) = visits_of(Y, relations).read_epoch(epoch)
     assert pairs_of(labels) == pairs_of(alone)
     asked = asked_of(pictures)
     assert [(i, other) for i, other, _, _ in asked] == [(i, other) for i, _, other in pairs_of(labels) if other >= 0]
@@ -142,8 +144,8 @@ def test_the_other_picture_of_every_drawn_quadruplet_is_ranked(seed: int, epoch:
         shown = {j for j in range(N) if Y[j, other] > 0}
         assert drawn in shown - {i}
         assert known == shown | {i}
-    np.testing.assert_array_equal(pictures.inputs.things, 0.5 * labels.inputs.things)
-    np.testing.assert_array_equal(pictures.ends.candidates, labels.inputs.things)
+    np.testing.assert_array_equal(pictures.inputs.items, 0.5 * labels.inputs.items)
+    np.testing.assert_array_equal(pictures.ends.candidates, labels.inputs.items)
     assert (
         len(labels.targets.labels) + len(pictures.targets.labels) <= visits_of(Y, relations, picture_weight=1).n_pairs
     )
@@ -164,9 +166,9 @@ def test_pictures_of_a_label_are_equally_likely() -> None:
 
 def test_what_is_known_of_an_epoch_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     Y, relations = collection(3)
-    whole = visits_of(Y, relations, picture_weight=1.0)(0)[1].targets
+    whole = visits_of(Y, relations, picture_weight=1.0).read_epoch(0)[1].targets
     monkeypatch.setattr(quadruplet_visits, "MAX_HIDDEN", 20)
-    some = visits_of(Y, relations, picture_weight=1.0)(0)[1].targets
+    some = visits_of(Y, relations, picture_weight=1.0).read_epoch(0)[1].targets
     assert 0 < len(some.indices) <= 20 < len(whole.indices)
 
 
@@ -175,5 +177,5 @@ def test_a_label_without_another_picture_is_not_asked_for() -> None:
     Y = sp.csr_matrix(np.array([[1, 0], [1, 0]], np.int8))
     rows = check_features(np.eye(2, dtype=np.float32))
     visits = QuadrupletVisits(rows, Y, np.array([[0, 1]]), None, "pairs", 0, strict=False, picture_weight=1.0)
-    labels, pictures = visits(0)
+    labels, pictures = visits.read_epoch(0)
     assert (len(labels.targets.labels), len(pictures.targets.labels)) == (2, 0)

@@ -15,7 +15,8 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.linear_space import LinearSpace
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
 from wsabie.kernels.embedding.label_sketches import SketchedLabels
-from wsabie.training import samplers, trainer
+from wsabie.training import epoch_runner, samplers
+from wsabie.training.epoch_runner import EpochRunner
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.loops import StepCounters
 from wsabie.training.samplers import (
@@ -27,12 +28,13 @@ from wsabie.training.samplers import (
     create_sampler,
 )
 from wsabie.training.trainer import Trainer
+from wsabie.training.training_data import TrainingData
 
 
 def test_a_name_or_a_mapping_makes_a_sampler() -> None:
-    assert SamplerConfig.given("uniform") == SamplerConfig()
-    assert SamplerConfig.given({"name": "frequency", "power": 0.75}) == SamplerConfig("frequency", power=0.75)
-    assert SamplerConfig.given(SamplerConfig("adaptive")) == SamplerConfig("adaptive")
+    assert SamplerConfig.from_value("uniform") == SamplerConfig()
+    assert SamplerConfig.from_value({"name": "frequency", "power": 0.75}) == SamplerConfig("frequency", power=0.75)
+    assert SamplerConfig.from_value(SamplerConfig("adaptive")) == SamplerConfig("adaptive")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_a_name_or_a_mapping_makes_a_sampler() -> None:
 )
 def test_what_is_no_sampler_is_refused_in_a_sentence(value: Any, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        SamplerConfig.given(value)
+        SamplerConfig.from_value(value)
 
 
 def test_exponential_chances_by_hand() -> None:
@@ -114,9 +116,9 @@ def test_a_run_counts_the_rows_of_each_label_in_all_blocks(monkeypatch: pytest.M
         counted.append(counts)
         return create_sampler(sampler, space, counts, *rest)
 
-    monkeypatch.setattr(trainer, "create_sampler", spied)
+    monkeypatch.setattr(epoch_runner, "create_sampler", spied)
     settings = make_settings(sampler=SamplerConfig("frequency"), rank_sample=10, epochs=1)
-    Trainer(settings).train(make_space(), lambda epoch: blocks, sum(len(b.targets.labels) for b in blocks))
+    Trainer(settings).train(make_space(), TrainingData(blocks))
     assert counted[-1].tolist() == sum(np.bincount(b.targets.labels, minlength=40) for b in blocks).tolist()
     assert counted[-1].max() > counted[-1].min() > 0
 
@@ -126,7 +128,7 @@ def test_a_run_counts_the_rows_of_each_label_in_all_blocks(monkeypatch: pytest.M
 def test_a_run_is_the_same_for_any_number_of_threads_and_learns(name: Any, loss: Any) -> None:
     block = make_block(300)
     changes = {"sampler": SamplerConfig(name), "loss": loss, "rank_sample": 10 if loss == "warp" else 0}
-    settings = make_settings(epochs=3, max_trials=40 if loss == "warp" else 1, **changes)
+    settings = make_settings(epochs=3, max_sampled=40 if loss == "warp" else 1, **changes)
     (history, one), (_, two) = (
         train(block, make_space(), make_settings(**{**vars(settings), "threads": n})) for n in (1, 2)
     )
@@ -157,7 +159,7 @@ def test_a_run_with_sketches_is_the_same_to_the_bit(
     deterministic: bool, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     block, asked, labels = make_block(600), [], SketchedNegativeSampler.labels
-    settings = make_settings(epochs=3, max_norm=0.9, deterministic=deterministic, threads=threads, max_trials=40)
+    settings = make_settings(epochs=3, max_norm=0.9, deterministic=deterministic, threads=threads, max_sampled=40)
     _, plain = train(block, make_space(), settings)
     monkeypatch.setattr(samplers, "SKETCHED_FROM", 1)
     monkeypatch.setattr(SketchedNegativeSampler, "labels", lambda *given: asked.append(labels(*given)) or asked[-1])
@@ -173,11 +175,11 @@ def test_labels_that_were_moved_between_passes_are_sketched_anew() -> None:
     block, spaces = make_block(300), []
     for sketched in (False, True):
         space, rng = make_space(), np.random.default_rng(4)
-        made = Trainer(make_settings(max_trials=40))
-        sampling = create_sampler(SamplerConfig(), space, np.ones(40, np.int64), 1, sketched)
+        made = EpochRunner(make_settings(max_sampled=40), space, TrainingData([block]))
+        made._samplers[None] = create_sampler(SamplerConfig(), space, np.ones(40, np.int64), 1, sketched)
         with KernelThreads(1) as threads:
             for epoch in range(3):
-                _, visits = made.prepare_visits(space, block, epoch, 0, sampling, threads, StepCounters.new(1))
+                _, visits = made.prepare_visits(block, epoch, 0, threads, StepCounters.new(1))
                 list(visits)
                 space.labels[:, :20] = rng.standard_normal((40, 20))
         spaces.append(space)

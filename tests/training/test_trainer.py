@@ -16,10 +16,12 @@ from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds
 from wsabie.kernels.training import deterministic_loop, sequential_loop
-from wsabie.training import loops, samplers, trainer
+from wsabie.training import epoch_runner, loops, samplers
+from wsabie.training.epoch_runner import EpochRunner
+from wsabie.training.loops import BlockVisits
 from wsabie.training.samplers import PAIRS_PER_BLOCK
-from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.trainer import Trainer
+from wsabie.training.training_data import RowBlock, TrainingData, build_targets
 
 BLOCK = make_block()
 
@@ -91,7 +93,7 @@ def test_rows_that_no_step_touches_are_held_to_the_limit_too(deterministic: bool
     targets = build_targets(csr_matrix((np.ones(1, np.int8), [3], [0, 1]), (1, 40)), None, "mean")
     space = make_space()
     assert min(np.linalg.norm(space.features[7]), np.linalg.norm(space.labels, axis=1).min()) > 0.1
-    settings = make_settings(max_norm=0.1, epochs=1, max_trials=1, deterministic=deterministic)
+    settings = make_settings(max_norm=0.1, epochs=1, max_sampled=1, deterministic=deterministic)
     train(one._replace(targets=targets), space, settings)
     assert np.linalg.norm(space.features[7]) <= 0.1 * (1 + 1e-6)
     assert np.linalg.norm(space.labels, axis=1).max() <= 0.1 * (1 + 1e-6)
@@ -100,18 +102,18 @@ def test_rows_that_no_step_touches_are_held_to_the_limit_too(deterministic: bool
 def record_orders(monkeypatch: pytest.MonkeyPatch, orders: list[Any]) -> None:
     """Every order that the loop would visit; the rehearsal, of one visit, is none."""
 
-    def run(space: Any, block: Any, rule: Any, samplers: Any, order: Any, *rest: Any) -> Iterator[int]:
-        if len(order) > 1:
-            orders.append(order.tolist())
+    def run(visits: BlockVisits) -> Iterator[int]:
+        if len(visits.order) > 1:
+            orders.append(visits.order.tolist())
         return iter(())
 
-    monkeypatch.setattr(trainer, "run_blocks", run)
+    monkeypatch.setattr(epoch_runner, "run_blocks", run)
 
 
 def test_every_block_of_an_epoch_has_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     orders: list[Any] = []
     record_orders(monkeypatch, orders)
-    Trainer(make_settings(epochs=2)).train(make_space(), lambda epoch: [BLOCK, BLOCK], 2 * len(BLOCK.targets.labels))
+    Trainer(make_settings(epochs=2)).train(make_space(), TrainingData([BLOCK, BLOCK]))
     assert len(orders) == len({tuple(order) for order in orders}) == 4
     assert {tuple(sorted(order)) for order in orders} == {tuple(range(len(BLOCK.targets.rows)))}
 
@@ -143,7 +145,7 @@ def test_every_rate_follows_the_schedule_and_decay_is_the_share_of_its_own_rate(
     rates = {"feature_rate": 0.1, "learning_rate": 0.04, "weight_rate": 0.2, "bias_rate": 0.02}
     settings = make_settings(epochs=10, l2_rows=0.5, l2_labels=0.25, l2_weights=2.0, **rates)
     for epoch, left in ((0, 1.0), (5, 0.5), (5.5, 0.45)):
-        rule = Trainer(settings)._build_step_config(make_space(), epoch)
+        rule = EpochRunner(settings, make_space(), TrainingData([])).build_step_config(make_space(), epoch)
         steps = rule.step_rows, rule.step_labels, rule.step_weights, rule.step_bias
         assert steps == pytest.approx([left * rate for rate in rates.values()])
         keeps = rule.keep_rows, rule.keep_labels, rule.keep_weights
@@ -246,7 +248,7 @@ def test_compiling_is_announced_once_and_is_of_the_types_that_training_has(
 
     for module, name in ((sequential_loop, "run_visits"), (deterministic_loop, "run_blocks")):
         monkeypatch.setattr(module, name, recorded(name, getattr(module, name)))
-    monkeypatch.setattr(trainer, "_compiled_types", set())
+    monkeypatch.setattr(epoch_runner, "_compiled_types", set())
     for threads in (2, 1):
         train(block, make_space(), replace(settings, threads=threads), progress=recorder)
     assert [name for name, _, _ in recorder.stages] == ["compiling (once)", "training", "training"]
@@ -270,11 +272,9 @@ def test_keyboard_interrupt_leaves_at_once() -> None:
 
 def test_several_blocks_of_rows_make_one_epoch() -> None:
     """The trainer eats an iterator of blocks: all pairs of all blocks are visited."""
-    from wsabie.training.trainer import Trainer
-
     blocks = [make_block(50), make_block(90)]
     n_pairs = sum(len(b.targets.labels) for b in blocks)
-    history = Trainer(make_settings(epochs=2)).train(make_space(), lambda epoch: blocks, n_pairs)
+    history = Trainer(make_settings(epochs=2)).train(make_space(), TrainingData(blocks))
     assert [s.pairs for s in history] == [n_pairs] * 2
     assert [s.unlabelled for s in history] == [2] * 2
 
@@ -283,7 +283,7 @@ def test_several_blocks_of_rows_make_one_epoch() -> None:
 
 
 def relations(n: int = 200, **second: Any) -> tuple[Any, list[RowBlock]]:
-    """A space of two tables; things of the one with features are related to things of the other, and to their like."""
+    """A space of two tables; items of the one with features are related to items of the other, and to their like."""
     rng = np.random.default_rng(0)
     inputs = check_features(csr_matrix(rng.random((n, 30), np.float32) * (rng.random((n, 30)) < 0.2)))
     space = MultiRelationSpace.random({"thing": 30, "name": 40}, 20, "dot", np.random.default_rng(9))
@@ -301,8 +301,7 @@ def relations(n: int = 200, **second: Any) -> tuple[Any, list[RowBlock]]:
 
 def train_relations(space: Any, blocks: list[RowBlock], **changes: Any) -> Any:
     """(history, space) after a run; a space of relations has no biases."""
-    n_pairs = sum(round(len(block.targets.labels) * block.weight) for block in blocks)
-    return Trainer(make_settings(bias_rate=0.0, **changes)).train(space, lambda epoch: blocks, n_pairs), space
+    return Trainer(make_settings(bias_rate=0.0, **changes)).train(space, TrainingData(blocks)), space
 
 
 @pytest.mark.parametrize("weight", [0.25, 0.4, 1, 2.5])
@@ -312,12 +311,13 @@ def test_every_pair_of_a_relation_is_visited_as_often_as_its_weight_says(
     """In each of four epochs, and no pair twice in a round, which has its own key for draws."""
     visits: dict[int, list[tuple[float, int, Any]]] = {}
 
-    def run(space: Any, block: Any, rule: Any, samplers: Any, order: Any, *rest: Any) -> Iterator[int]:
-        visits.setdefault(len(block.targets.rows), []).append((float(rule.step_rows), rule.epoch, order))
-        yield len(order)
+    def run(one: BlockVisits) -> Iterator[int]:
+        rule = one.step_config
+        visits.setdefault(len(one.block.targets.rows), []).append((float(rule.step_rows), rule.epoch, one.order))
+        yield len(one.order)
 
-    monkeypatch.setattr(trainer, "run_blocks", run)
-    monkeypatch.setattr(trainer, "warm_up_loops", lambda *given: None)
+    monkeypatch.setattr(epoch_runner, "run_blocks", run)
+    monkeypatch.setattr(epoch_runner, "warm_up_loops", lambda *given: None)
     space, (names, like) = relations(weight=weight)
     train_relations(space, [names, like], epochs=4)
     for block in (names, like):
@@ -346,15 +346,15 @@ def test_every_round_of_an_epoch_draws_anew() -> None:
 
 def test_relations_end_together_however_long_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, int]] = []
-    run_blocks = trainer.run_blocks
+    run_blocks = epoch_runner.run_blocks
 
-    def run(space: Any, block: Any, *rest: Any) -> Iterator[int]:
-        for visits in run_blocks(space, block, *rest):
-            made.append((block.ends.name, visits))
+    def run(one: BlockVisits) -> Iterator[int]:
+        for visits in run_blocks(one):
+            made.append((one.block.ends.name, visits))
             yield visits
 
-    monkeypatch.setattr(trainer, "run_blocks", run)
-    monkeypatch.setattr(trainer, "warm_up_loops", lambda *given: None)
+    monkeypatch.setattr(epoch_runner, "run_blocks", run)
+    monkeypatch.setattr(epoch_runner, "warm_up_loops", lambda *given: None)
     space, blocks = relations(600)
     history, _ = train_relations(space, blocks, epochs=1)
     assert history[0].pairs == sum(len(block.targets.labels) for block in blocks)

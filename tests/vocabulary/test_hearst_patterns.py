@@ -10,7 +10,7 @@ from wsabie.vocabulary.hearst_patterns import HearstPatternCounter, split_senten
 def pairs(text, known=None):
     said = HearstPatternCounter(known)
     for sentence in split_sentences(text.splitlines()):
-        said.read(sentence)
+        said.count_pairs(sentence)
     return [(child, parent) for child, parent, _ in said.pairs()]
 
 
@@ -61,7 +61,7 @@ def test_other_sentences_give_nothing(text):
 def test_counts_and_their_order():
     said = HearstPatternCounter()
     for text in ["A toad is an amphibian.", "The toad is an amphibian.", "A frog is an amphibian."]:
-        said.read(text)
+        said.count_pairs(text)
     assert said.pairs() == [("toad", "amphibian", 2), ("frog", "amphibian", 1)]
     assert said.pairs(min_count=2) == [("toad", "amphibian", 2)]
 
@@ -74,12 +74,12 @@ def test_known_labels_choose_the_names():
 def test_rare_pairs_are_forgotten_when_there_are_too_many_and_the_bound_holds():
     said = HearstPatternCounter(most=20)
     for i in range(300):
-        said.read(f"Word{i:03d} x{chr(97 + i % 26)}{chr(97 + i // 26)} is a thingy.")
-        said.read("A toad is an amphibian.")
+        said.count_pairs(f"Word{i:03d} x{chr(97 + i % 26)}{chr(97 + i // 26)} is a thingy.")
+        said.count_pairs("A toad is an amphibian.")
     (first, *rest) = said.pairs()
     assert first[:2] == ("toad", "amphibian")
-    assert 300 - said.forgotten <= first[2] <= 300
-    assert said.forgotten > 0
+    assert 300 - said.max_undercount <= first[2] <= 300
+    assert said.max_undercount > 0
     assert len(rest) <= 20
 
 
@@ -87,7 +87,7 @@ def test_rare_pairs_are_forgotten_when_there_are_too_many_and_the_bound_holds():
 def test_any_text_gives_names_and_nothing_else(lines):
     said = HearstPatternCounter()
     for sentence in split_sentences(lines):
-        said.read(sentence)
+        said.count_pairs(sentence)
     for child, parent, n in said.pairs():
         assert child.strip()
         assert parent.strip()

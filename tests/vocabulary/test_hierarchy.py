@@ -46,7 +46,7 @@ def test_a_name_stands_for_all_its_concepts():
 def test_unknown_labels_have_no_siblings():
     similar = Hierarchy([("toad", "amphibian"), ("frog", "amphibian")]).similar(["ship", "toad", "boat", "frog"])
     assert similar.siblings().tolist() == [0, 1, 0, 1]
-    assert similar.known().tolist() == [False, True, False, True]
+    assert similar.is_known().tolist() == [False, True, False, True]
 
 
 def test_cycles_and_concepts_that_are_their_own_parents():

@@ -25,7 +25,7 @@ def predicted(point, k, *, names=NAMES, candidate=None, exclude=None, rng=None, 
     scores = known.table[terms] @ np.asarray(point, np.float32)
     order = np.argsort(-scores, kind="stable")[: n * k]
     hidden = None if exclude is None else build_exclusion_lists(exclude, 1, len(names))
-    found, values = known.expanded(terms[order][None], scores[order][None], k, candidate, hidden, rng)
+    found, values = known.expand_terms(terms[order][None], scores[order][None], k, candidate, hidden, rng)
     return found[0].tolist(), values[0].tolist()
 
 
@@ -115,9 +115,9 @@ def test_equals_the_appendix_written_out(meanings, k, n, random):
     known = TermTable.empty(len(meanings)).with_labels(names, words)
     scores = np.array([values[int(name[1:])] for name in known.names], np.float32)
     order = np.argsort(-scores)[: n * k]
-    found, _ = known.expanded(order[None], scores[order][None], k, np.ones(6, bool))
+    found, _ = known.expand_terms(order[None], scores[order][None], k, np.ones(6, bool))
     assert [label for label in found[0].tolist() if label >= 0] == twin(values, meanings, k, n)
     best = known.best(scores[None])[0]  # with terms enough the order is that of each label's best term
-    everything, _ = known.expanded(np.argsort(-scores)[None], np.sort(scores)[::-1][None], 6, np.ones(6, bool))
+    everything, _ = known.expand_terms(np.argsort(-scores)[None], np.sort(scores)[::-1][None], 6, np.ones(6, bool))
     ranked = everything[0][everything[0] >= 0]
     assert ranked.tolist() == sorted(np.flatnonzero(best > -np.inf), key=lambda y: -best[y])

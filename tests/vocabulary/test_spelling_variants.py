@@ -28,7 +28,7 @@ def distance(one: str, other: str) -> int:
 @given(st.lists(st.text("abq", min_size=4, max_size=12), unique=True, max_size=30))
 def test_slips_are_all_pairs_within_the_bound(names: list[str]) -> None:
     """None of these names is the plural of another: they hold no s."""
-    found = {(names[pair.one], names[pair.other]): pair.distance for pair in find_spelling_matches(names)}
+    found = {(names[pair.first], names[pair.second]): pair.distance for pair in find_spelling_matches(names)}
     wanted = {}
     for one, other in combinations(names, 2):
         shorter = min(len(one), len(other))
@@ -59,7 +59,7 @@ def test_slips_are_all_pairs_within_the_bound(names: list[str]) -> None:
     ],
 )
 def test_what_names_differ_in(one: str, other: str, how: str | None) -> None:
-    assert [pair.how for pair in find_spelling_matches([one, other])] == ([] if how is None else [how])
+    assert [pair.difference for pair in find_spelling_matches([one, other])] == ([] if how is None else [how])
 
 
 def test_names_in_every_way_at_once_are_each_joined_once() -> None:
@@ -92,8 +92,8 @@ def test_planted_slips_and_plurals_of_real_labels_are_found() -> None:
     planted = {new: name for new, name in (slips | plurals).items() if new not in english}
     everything = names + sorted(planted)
     found = find_spelling_matches(everything)
-    stands = {everything[pair.other]: everything[pair.one] for pair in found if pair.how == "plural"}
-    joined = {frozenset((everything[pair.one], everything[pair.other])) for pair in found}
+    stands = {everything[pair.second]: everything[pair.first] for pair in found if pair.difference == "plural"}
+    joined = {frozenset((everything[pair.first], everything[pair.second])) for pair in found}
     for kind, bound in ((slips, 0.95), (plurals, 0.9)):
         wanted = [(new, name) for new, name in kind.items() if planted.get(new) == name]
         hits = [new for new, name in wanted if {new, name} in joined or {new, stands.get(name, name)} in joined]

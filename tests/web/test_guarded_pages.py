@@ -15,7 +15,7 @@ from databases import copied
 from wsabie.collection.folder.collection import create_collection
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.scan.scanner import scan_collection
-from wsabie.server.auth.tokens import create_token
+from wsabie.server.tokens import create_token
 
 SCRIPTS = [
     '<img src=x onerror="window.hacked=1">',
@@ -70,7 +70,7 @@ def hostile(tmp_path: Path) -> Path:
     (place / "metadata.csv").write_text("\n".join(lines))
     with create_collection(place) as collection:
         scan_collection(collection, by=SCRIPTS[0])
-        train_model(collection, by=SCRIPTS[0], describe="colour", dim=8, epochs=20, threads=1)
+        train_model(collection, by=SCRIPTS[0], features="colour", dim=8, epochs=20, threads=1)
     return place
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
+from wsabie.models.neighbours import NearestNeighbours
 from wsabie.models.popularity import Popularity
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.workflows.compare.comparison import Comparison
@@ -27,8 +27,7 @@ def comparison() -> Comparison:
             "WARP embedding",
             partial(Wsabie, dim=20, epochs=4, threads=1),
             baseline=False,
-            validated=True,
-            compiles=True,
+            trained=True,
         ),
         Entrant("nearest", "k nearest neighbours", NearestNeighbours, ({"k": 1}, {"k": 5})),
     ]

@@ -7,7 +7,7 @@ from wsabie import Devise, WordVectors, Wsabie
 from wsabie.core.errors import InputError
 from wsabie.models.embedding_set import EmbeddingSet
 from wsabie.search.query_labels import QueryMatcher
-from wsabie.workflows.search.augmented_search import AugmentedSearch
+from wsabie.workflows.augmented_search import AugmentedSearch
 
 NAMES = [f"label {y}" for y in range(6)]
 
@@ -26,7 +26,7 @@ class Links:
 def model(request):
     rng = np.random.default_rng(0)
     X, y = rng.random((60, 8)).astype(np.float32), rng.integers(0, 6, 60)
-    return Wsabie(dim=5, epochs=5, threads=1, similarity=request.param, label_bias=True, rows=None).fit(
+    return Wsabie(dim=5, epochs=5, threads=1, similarity=request.param, label_bias=True, scaling=None).fit(
         X, [[NAMES[i]] for i in y], label_names=NAMES
     )
 
@@ -40,8 +40,8 @@ def things(model):
 class Both(QueryMatcher):
     """A query that means two labels."""
 
-    def understand(self, query):
-        return super().understand(NAMES[0])._replace(labels=[NAMES[0], NAMES[1]])
+    def match(self, query):
+        return super().match(NAMES[0])._replace(labels=[NAMES[0], NAMES[1]])
 
 
 def test_the_best_things_are_those_of_all_scores(model, things) -> None:
@@ -49,27 +49,27 @@ def test_the_best_things_are_those_of_all_scores(model, things) -> None:
     scores = model.scores(X)
     one = AugmentedSearch(model, items).find(NAMES[2], k=7).groups[0]
     order = np.argsort(-scores[:, 2], kind="stable")[:7]
-    assert [int(found.id) for found in one.found] == order.tolist()
-    assert np.allclose([found.score for found in one.found], scores[order, 2], atol=1e-5)
+    assert [int(found.id) for found in one.matches] == order.tolist()
+    assert np.allclose([found.score for found in one.matches], scores[order, 2], atol=1e-5)
     two = AugmentedSearch(model, items, queries=Both(NAMES)).find("?", k=40).groups[0]
     best = scores[:, :2].max(1)
-    assert [int(found.id) for found in two.found] == np.argsort(-best, kind="stable").tolist()
-    assert [found.label for found in two.found] == [NAMES[scores[int(f.id), :2].argmax()] for f in two.found]
+    assert [int(found.id) for found in two.matches] == np.argsort(-best, kind="stable").tolist()
+    assert [found.label for found in two.matches] == [NAMES[scores[int(f.id), :2].argmax()] for f in two.matches]
 
 
 def test_a_thing_is_shown_once(model, things) -> None:
     search = AugmentedSearch(model, things[1], related=[Links(**{"0": NAMES[1:]})])
     groups = search.find(NAMES[0], k=9).groups
-    ids = [found.id for group in groups for found in group.found]
+    ids = [found.id for group in groups for found in group.matches]
     assert len(ids) == len(set(ids)) == 40
-    assert [len(group.found) for group in groups] == [9, 9, 9, 9, 4]
+    assert [len(group.matches) for group in groups] == [9, 9, 9, 9, 4]
     assert groups[1][:3] == ([NAMES[1]], "because of label 0", 1.0)
 
 
 def test_of_a_group_only_the_best_is_shown(model, things) -> None:
     X, items = things
     kin = ["same"] * 30 + items.ids[30:]
-    found = AugmentedSearch(model, items, groups=kin).find(NAMES[3], k=40).groups[0].found
+    found = AugmentedSearch(model, items, groups=kin).find(NAMES[3], k=40).groups[0].matches
     assert len(found) == 11
     first = next(one for one in np.argsort(-model.scores(X)[:, 3], kind="stable") if one < 30)
     assert [one.id for one in found if int(one.id) < 30] == [str(first)]
@@ -80,7 +80,7 @@ def test_kin_that_come_first_leave_room_for_others(model, things) -> None:
     order = np.argsort(-model.scores(X)[:, 3], kind="stable")
     kin = np.array(items.ids)
     kin[order[:30]] = "same"
-    found = AugmentedSearch(model, items, groups=kin.tolist()).find(NAMES[3], k=3).groups[0].found
+    found = AugmentedSearch(model, items, groups=kin.tolist()).find(NAMES[3], k=3).groups[0].matches
     assert [int(one.id) for one in found] == order[[0, 30, 31]].tolist()
 
 
@@ -95,8 +95,8 @@ def test_those_who_know_have_their_turns(model, things) -> None:
 
 def test_a_concept_is_asked_for_before_its_labels(model, things) -> None:
     class Concept(Both):
-        def understand(self, query):
-            return super().understand(query)._replace(concept="9")
+        def match(self, query):
+            return super().match(query)._replace(concept="9")
 
     links = [Links(**{"9": [NAMES[5]], "0": [NAMES[4]]}), Links(**{"1": [NAMES[3]]})]
     search = AugmentedSearch(model, things[1], related=links, queries=Concept(NAMES))
@@ -113,17 +113,17 @@ def test_nothing_to_search_in_is_refused(model) -> None:
 def test_labels_without_a_word_vector_are_left_out_or_refused() -> None:
     words = WordVectors(["sea", "sky"], np.eye(2, dtype=np.float32))
     X = np.repeat(np.eye(2, dtype=np.float32), 10, axis=0)
-    model = Devise(words, labels=["qux"], epochs=5, threads=1, rows=None).fit(X, ["sea"] * 10 + ["sky"] * 10)
+    model = Devise(words, labels=["qux"], epochs=5, threads=1, scaling=None).fit(X, ["sea"] * 10 + ["sky"] * 10)
     items = EmbeddingSet(["a", "b"], model.transform(np.eye(2, dtype=np.float32)))
 
     class Waters(QueryMatcher):
-        def understand(self, query):
-            return super().understand("sea")._replace(labels=["sea", "qux"][query == "x" :], sentence="two")
+        def match(self, query):
+            return super().match("sea")._replace(labels=["sea", "qux"][query == "x" :], sentence="two")
 
     links = Links(a=["qux", "sky"])
     answer = AugmentedSearch(model, items, queries=Waters(["sea"]), related=[links]).find("water", k=1)
     assert [group.labels for group in answer.groups] == [["sea"], ["sky"]]
-    assert answer.understood.sentence == "two (1 of them without a word vector left out)"
+    assert answer.query_labels.sentence == "two (1 of them without a word vector left out)"
     with pytest.raises(InputError, match="no word vector for qux; ask for another label"):
         AugmentedSearch(model, items, queries=Waters(["sea"])).find("x")
     with pytest.raises(InputError, match="no word vector for qux"):

@@ -7,8 +7,7 @@ import numpy as np
 from PIL import Image
 
 from wsabie.workflows.charts.chart_files import COLOURS, ChartSpec, build_log_axis, render_png, render_svg
-from wsabie.workflows.charts.chart_types import ChartSeries
-from wsabie.workflows.charts.svg_elements import ChartAxis
+from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries
 
 RISING = ChartSpec("Rising <fast>", [ChartSeries("up", [0, 1, 2], [0.0, 0.5, 1.0])], ChartAxis("x"), ChartAxis("y"))
 BAND = ChartSpec(
@@ -39,7 +38,7 @@ def test_the_svg_is_xml_that_needs_nothing_else() -> None:
 
 
 def test_the_png_shows_the_line_from_bottom_left_to_top_right() -> None:
-    image = pixels(render_png(render_svg([RISING]), zoom=2))
+    image = pixels(render_png([RISING], zoom=2))
     points = coloured(image[: 2 * 240], COLOURS[0])
     assert len(points) > 200
     left, right = points[points[:, 1].argmin()], points[points[:, 1].argmax()]
@@ -48,7 +47,7 @@ def test_the_png_shows_the_line_from_bottom_left_to_top_right() -> None:
 
 
 def test_bands_and_limits_are_drawn() -> None:
-    image = pixels(render_png(render_svg([BAND])))
+    image = pixels(render_png([BAND]))
     assert len(coloured(image, COLOURS[1])) > 100
     assert len(coloured(image, "#5c5952")) > 100  # dashes, ticks
 
@@ -60,7 +59,7 @@ def test_a_series_without_values_is_no_failure() -> None:
         ChartAxis("x"),
         ChartAxis("y"),
     )
-    assert render_png(render_svg([chart])).startswith(b"\x89PNG")
+    assert render_png([chart]).startswith(b"\x89PNG")
 
 
 def test_log_axis_spans_whole_powers() -> None:

@@ -2,7 +2,7 @@
 
 import json
 
-from wsabie.workflows.compare.comparison import Comparison, ModelOmission, TextTable, format_text_table
+from wsabie.workflows.compare.comparison import Comparison, ModelOmission
 
 
 def test_json_holds_everything_a_script_needs(comparison: Comparison) -> None:
@@ -16,8 +16,8 @@ def test_json_holds_everything_a_script_needs(comparison: Comparison) -> None:
     assert model["parameters"]["dim"] == 20
     low, high = model["intervals"]["p@1"]
     assert low <= model["metrics"]["p@1"] <= high
-    assert set(model["against"]["MAP"]) == {"baseline", "mean", "low", "high", "ahead"}
-    assert found["models"][2]["tried"][0]["parameters"] == {"k": 1}
+    assert set(model["differences"]["MAP"]) == {"baseline", "mean", "low", "high", "ahead"}
+    assert found["models"][2]["option_figures"][0]["parameters"] == {"k": 1}
     assert "python" in found["versions"]
 
 
@@ -51,8 +51,3 @@ def test_the_best_is_the_one_with_the_highest_mean(comparison: Comparison) -> No
     assert means[best.name] == max(means.values())
     assert baseline is not None
     assert means[baseline.name] == max(means["popularity"], means["nearest"])
-
-
-def test_text_tables_are_aligned() -> None:
-    lines = format_text_table(TextTable(["model", "p@1"], [["a long name", "0.5"], ["b", "0.25"]])).splitlines()
-    assert lines == ["model         p@1", "a long name   0.5", "b            0.25"]

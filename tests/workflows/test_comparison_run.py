@@ -17,8 +17,8 @@ from wsabie.evaluation.bootstrap import bootstrap, paired_bootstrap
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.io.records import FeatureTable, count_labels
 from wsabie.models.base import feature_matrix
-from wsabie.models.linear.one_vs_rest import OneVsRest
-from wsabie.models.neighbours.exact_neighbours import NearestNeighbours
+from wsabie.models.neighbours import NearestNeighbours
+from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.popularity import Popularity
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.vocabulary.hierarchy import Hierarchy
@@ -32,7 +32,7 @@ TRAIN, VALID, TEST = toy_rows(60, "a", 0), toy_rows(24, "b", 1), toy_rows(24, "c
 
 
 def test_figures_are_those_of_the_model_fitted_by_hand(comparison: Comparison) -> None:
-    for entry, model in (("popularity", Popularity()), ("nearest", NearestNeighbours(**comparison["nearest"].chosen))):
+    for entry, model in (("popularity", Popularity()), ("nearest", NearestNeighbours(**comparison["nearest"].option))):
         model.fit(TRAIN.X, TRAIN.Y, label_names=TRAIN.label_names)
         n = len(TRAIN.label_names)
         expected = evaluate_scores([(0, model.scores(TEST.X))], TEST.Y, ks=[k for k in module.KS if k < n])
@@ -42,7 +42,7 @@ def test_figures_are_those_of_the_model_fitted_by_hand(comparison: Comparison) -
 def test_blocks_do_not_change_the_figures(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feature_matrix, "BLOCK_BYTES", 100)
     again = compare_models(
-        TRAIN, None, TEST, [Entrant("nearest", "k-NN", partial(NearestNeighbours, **comparison["nearest"].chosen))]
+        TRAIN, None, TEST, [Entrant("nearest", "k-NN", partial(NearestNeighbours, **comparison["nearest"].option))]
     )
     assert again.entries[0].evaluation.means == comparison["nearest"].evaluation.means
 
@@ -54,9 +54,9 @@ def test_the_option_that_is_best_on_the_validation_rows_is_taken(comparison: Com
         model = NearestNeighbours(k).fit(TRAIN.X, TRAIN.Y)
         by_hand[k] = evaluate_scores([(0, model.scores(VALID.X))], VALID.Y, ks=(10,)).means["MAP"]
     assert comparison.tuned_on == "MAP"  # among a dozen labels p@10 tells nothing
-    assert {option["k"]: value for option, value in entry.tried} == pytest.approx(by_hand)
-    assert by_hand[entry.chosen["k"]] == max(by_hand.values())
-    assert entry.model.k == entry.parameters["k"] == entry.chosen["k"]
+    assert {option["k"]: value for option, value in entry.option_figures} == pytest.approx(by_hand)
+    assert by_hand[entry.option["k"]] == max(by_hand.values())
+    assert entry.model.k == entry.parameters["k"] == entry.option["k"]
     assert entry.tuning_seconds > entry.fit_seconds > 0
 
 
@@ -64,23 +64,23 @@ def test_without_validation_rows_the_first_option_is_taken() -> None:
     found = compare_models(
         TRAIN, None, TEST, [Entrant("nearest", "k-NN", NearestNeighbours, ({"k": 3}, {"k": 5}))], resamples=5
     )
-    assert found.entries[0].chosen == {"k": 3}
-    assert found.entries[0].tried == []
+    assert found.entries[0].option == {"k": 3}
+    assert found.entries[0].option_figures == []
 
 
 def test_the_main_model_stops_by_validation_and_is_compared_with_the_best_baseline(comparison: Comparison) -> None:
     entry = comparison["wsabie"]
     assert entry.model.history_[0].validation is not None
     assert entry.compile_seconds > 0
-    assert set(entry.against) == set(comparison.metrics)
-    for metric, (name, difference) in entry.against.items():
+    assert set(entry.differences) == set(comparison.metrics)
+    for metric, (name, difference) in entry.differences.items():
         best = max(("popularity", "nearest"), key=lambda n: comparison[n].evaluation.means[metric])
         assert name == best
         groups = [TEST.groups[i] for i in entry.evaluation.rows] if TEST.groups else None
         ours, theirs = entry.evaluation.per_row[metric], comparison[best].evaluation.per_row[metric]
         assert difference == paired_bootstrap(ours, theirs, groups=groups, resamples=50)
         assert entry.intervals[metric] == bootstrap(ours, groups=groups, resamples=50)
-    assert comparison["nearest"].against == {}
+    assert comparison["nearest"].differences == {}
 
 
 def test_groups_make_intervals_wider_than_rows_that_are_thought_independent() -> None:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from wsabie.core.errors import InputError
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.records import FeatureTable
-from wsabie.workflows.compare.comparison_task import build_comparison_task
+from wsabie.workflows.compare.comparison import build_comparison_task
 
 NAMES = ["twice", "once", "never", "refused"]
 
@@ -34,7 +34,7 @@ def test_labels_without_a_training_row_are_dropped_and_counted() -> None:
     assert task.counts.tolist() == [2, 1]
     facts = task.facts
     assert (facts.labels, facts.labels_dropped, facts.train_pairs) == (2, 2, 3)
-    assert (facts.test_pairs, facts.test_pairs_known, facts.test_rows_without) == (6, 3, 1)
+    assert (facts.test_pairs, facts.test_pairs_known, facts.test_rows_unlabelled) == (6, 3, 1)
     assert facts.coverage == 3 / 6
     assert facts.as_dict()["coverage"] == 0.5
 
@@ -43,7 +43,7 @@ def test_a_higher_limit_keeps_fewer() -> None:
     task = build_comparison_task(TRAIN, TEST.take([2]), TEST.take([0, 1]), min_rows=2)
     assert task.train.label_names == ["twice"]
     assert (task.valid, task.facts.valid_rows) == (None, 0)  # its label was the other one
-    assert task.facts.test_rows_without == 1
+    assert task.facts.test_rows_unlabelled == 1
     task = build_comparison_task(TRAIN, TEST.take([0]), TEST.take([1]), min_rows=2)
     assert task.valid is not None
     assert task.valid.Y.shape == (1, 1)

@@ -20,7 +20,7 @@ def with_difference(comparison: Comparison, low: float, high: float) -> Comparis
     entry = comparison["wsabie"]
     against = {m: ("nearest", PairedDifference((low + high) / 2, low, high, 0.5)) for m in comparison.metrics}
     others = [e for e in comparison.entries if e.name != "wsabie"]
-    return replace(comparison, entries=[replace(entry, against=against), *others])
+    return replace(comparison, entries=[replace(entry, differences=against), *others])
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_it_says_what_the_interval_says(comparison: Comparison, low: float, high
 
 
 def test_without_a_baseline_it_compares_with_nothing(comparison: Comparison) -> None:
-    alone = replace(comparison, entries=[replace(comparison["wsabie"], against={})])
+    alone = replace(comparison, entries=[replace(comparison["wsabie"], differences={})])
     assert "against" not in format_headline(alone, "wsabie")
     assert judge_main_model(alone, "wsabie", "p@10") is None
 
@@ -65,7 +65,7 @@ def test_short_lists(comparison: Comparison) -> None:
         metrics = [*comparison.metrics, "p@10"]
         assert choose_list_length(replace(comparison, entries=[fewer], metrics=metrics)) == expected
     only_first = replace(
-        comparison, entries=[replace(entry, evaluation=replace(entry.evaluation, ks=(1,)), against={})]
+        comparison, entries=[replace(entry, evaluation=replace(entry.evaluation, ks=(1,)), differences={})]
     )
     first = f"{entry.evaluation.means['p@1']:.1%}"
     expected_sentence = f"With WARP embedding, the first label suggested is right for {first} of 24 unseen rows."

@@ -16,7 +16,7 @@ from PIL import Image as Pillow
 from wsabie.core.errors import InputError
 from wsabie.workflows.compare.comparison import Comparison, ModelOmission
 from wsabie.workflows.report import html_report
-from wsabie.workflows.report.example_selection import build_examples, build_neighbourhoods
+from wsabie.workflows.report.examples import build_examples, build_neighbourhoods
 from wsabie.workflows.report.headline import choose_list_length
 from wsabie.workflows.report.html_report import render_report, shrink_report_image, write_report
 from wsabie.workflows.report.report_input import DataFacts, EncodedImage, HeatMap, ReportInput
@@ -68,7 +68,7 @@ def full(comparison: Comparison) -> ReportInput:
     return ReportInput(
         HOSTILE,
         replace(comparison, skipped=[ModelOmission("x", HOSTILE, HOSTILE)]),
-        things="pictures",
+        modality="pictures",
         data=DataFacts(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE),
         history=entry.model.history_,
         examples=shown,
@@ -188,7 +188,7 @@ def test_what_is_not_given_has_no_section(comparison: Comparison) -> None:
 
 
 def test_a_comparison_without_baselines(comparison: Comparison) -> None:
-    alone = replace(comparison, entries=[replace(comparison["wsabie"], against={})])
+    alone = replace(comparison, entries=[replace(comparison["wsabie"], differences={})])
     assert Page(render_report(ReportInput("A title", alone))).open == []
 
 
@@ -248,3 +248,24 @@ def test_what_cannot_be_shown_is_refused_in_one_sentence(full: ReportInput, comp
         render_report(ReportInput("t", replace(comparison, entries=[])))
     with pytest.raises(InputError, match="cannot write"):
         write_report("/proc/no/report.html", full)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentences"),
+    [
+        ({}, ["6 that have a training picture", "(100%)"]),
+        ({"labels_dropped": 1234}, ["6 that have a training picture; 1,234 without one were left out"]),
+        (
+            {"min_rows": 2, "labels_dropped": 3, "test_rows_unlabelled": 1},
+            ["6 with at least 2 training pictures; 3 rarer ones were left out", "1 test picture has none and does not"],
+        ),
+        ({"test_rows_unlabelled": 2000}, ["; 2,000 test pictures have none and do not count"]),
+    ],
+)
+def test_labels_and_rows_that_do_not_count_are_said(
+    comparison: Comparison, changes: dict[str, int], sentences: list[str]
+) -> None:
+    task = replace(comparison.task, facts=replace(comparison.task.facts, **changes))
+    html = render_report(ReportInput("t", replace(comparison, task=task), modality="pictures"))
+    for sentence in sentences:
+        assert sentence in html

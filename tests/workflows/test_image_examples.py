@@ -12,7 +12,7 @@ from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSubset
 from wsabie.samples import get_sample_path
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.report.image_examples import extract_split, render_thumbnail
+from wsabie.workflows.report.examples import extract_split, render_thumbnail
 
 SIDES = Split(np.arange(24), np.arange(24, 27), np.arange(27, 30))
 
@@ -25,7 +25,7 @@ def emoji() -> ItemList:
 
 
 def terms() -> VisualWords:
-    return VisualWords(n_terms=40, size=64)
+    return VisualWords(n_words=40, size=64)
 
 
 def test_only_the_training_side_teaches_the_dictionary(emoji: ItemList) -> None:

@@ -14,10 +14,10 @@ from wsabie.io.space_declaration import read_declaration
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.compare.entrants import build_entrants
-from wsabie.workflows.spaces.entity_features import EntityFeatureExtractor
+from wsabie.workflows.spaces.declared_data import EntityFeatureExtractor
 from wsabie.workflows.spaces.method_comparison import ComparisonOptions, compare_relations
+from wsabie.workflows.spaces.relation_holdout import ThreeWayRelations, plan_three_way_split, split_three_ways
 from wsabie.workflows.spaces.relation_results import RelationFigures
-from wsabie.workflows.spaces.three_way_split import ThreeWayRelations, plan_three_way_split, split_three_ways
 
 
 def part(lo: int, hi: int) -> tuple[EntityKind, list[tuple[str, str]]]:
@@ -79,13 +79,13 @@ def test_held_out_documents_do_not_teach_words(tmp_path: Path) -> None:
     planned = plan_three_way_split(declared, 0.2, 0.2, 0, rejects)
     side = planned.sides["text"]
     assert [len(side.train), len(side.valid), len(side.test)] == [24, 8, 8]
-    rows = EntityFeatureExtractor(0, SerialExecutor(), SILENT, rejects, taught_by=planned.sides).rows(
+    rows = EntityFeatureExtractor(0, SerialExecutor(), SILENT, rejects, fitting_sides=planned.sides).extract_kind(
         declared.kinds["text"], planned.sources["text"]
     )
     assert isinstance(rows, FeatureTable)
     assert rows.X.shape == (40, 24 + 2), "a word of each training document, sea and shore"
     dealt = split_three_ways(declared, planned)
-    asked = [set(one.query.ids) for one in (dealt.learnt[0], dealt.valid[0], dealt.test[0])]
+    asked = [set(one.query.ids) for one in (dealt.training[0], dealt.valid[0], dealt.test[0])]
     assert [len(names) for names in asked] == [24, 8, 8]
     assert len(set.union(*asked)) == 40
     assert len(dealt.test[1].target.ids) == 32, "test documents look among those of training and validation"

@@ -18,13 +18,12 @@ from wsabie.io.records import FeatureTable
 from wsabie.models.loader import load
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.train.model_training import TrainingRecipe
-from wsabie.workflows.tune import search_spaces, trials
+from wsabie.workflows.model_training import TrainingRecipe
+from wsabie.workflows.tune import model_tuning, search_spaces
 from wsabie.workflows.tune.model_tuning import tune_model
 from wsabie.workflows.tune.search_spaces import KINDS, build_search_space
-from wsabie.workflows.tune.trial_journal import Trial
-from wsabie.workflows.tune.trials import is_behind
-from wsabie.workflows.tune.tuning_page import build_coordinates, build_trial_table, render_tuning_page
+from wsabie.workflows.tune.trial_study import Trial
+from wsabie.workflows.tune.tuning_page import build_trial_table, draw_coordinates, render_tuning_page
 from wsabie.workflows.tune.tuning_results import TuningPlan, TuningResult
 
 pytest.importorskip("optuna")
@@ -79,8 +78,8 @@ def test_a_search_ends_in_a_model_with_the_figures_of_its_trial(tmp_path: Path) 
     annotator = load(tmp_path / "model")
     assert [stats.validation for stats in annotator.model.history_] == found.best.figures
     assert annotator.facts["tuning"]["trial"] == found.best.number
-    assert found.tested is not None
-    assert set(found.tested.tuned) == {"MAP", "p@1", "p@10"}
+    assert found.test_figures is not None
+    assert set(found.test_figures.tuned) == {"MAP", "p@1", "p@10"}
     assert (tmp_path / "trials.csv").read_text().count("\n") == 4
     assert found.as_dict()["test"]["rows"] == 60
 
@@ -99,7 +98,7 @@ def test_trials_that_are_proposed_together_know_those_before_them(tmp_path: Path
     three = tuned(tmp_path / "b", n=13, halving=False, together=3)
     assert told(three)[:8] == told(alone)[:8]  # drawn at random, without a look at others
     assert told(three) != told(alone)
-    assert len({str(trial.drawn) for trial in three.trials[10:]}) == 3
+    assert len({str(trial.place) for trial in three.trials[10:]}) == 3
     for n in (5, 13):  # stopped amid three, it goes on with the others of them
         pieces = tuned(tmp_path / "c", n=n, halving=False, together=3)
     assert told(pieces) == told(three)
@@ -154,20 +153,10 @@ def test_what_falls_behind_is_stopped_and_never_chosen(tmp_path: Path) -> None:
     assert halved.best.state == "done"
 
 
-def test_rungs_compare_shares_of_the_epochs() -> None:
-    rivals = [Trial(i, {}, {}, 8, [0.1 * i] * 8, "done", "", 1.0) for i in range(1, 5)]
-    assert [is_behind([0.0] * n, 40, rivals) for n in (9, 10, 11, 20, 40)] == [False, True, False, True, False]
-    assert not is_behind([0.35] * 10, 40, rivals)
-    assert is_behind([0.25] * 10, 40, rivals)
-    assert not is_behind([0.0] * 10, 40, [])
-    short = [replace(rival, figures=rival.figures[:1]) for rival in rivals]
-    assert not is_behind([0.0] * 10, 40, short)
-
-
 def test_time_ends_a_search_in_the_midst_of_a_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock jumps a minute at every look: the defaults come to their end, the next trial does not."""
     now = iter(range(0, 10**9, 60))
-    monkeypatch.setattr(trials.time, "monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(model_tuning.time, "monotonic", lambda: float(next(now)))
     recipe = TrainingRecipe("rows", tmp_path / "model", Wsabie(threads=1), {}, hold_out=0.3, resume=True)
     plan = TuningPlan(build_search_space({**SMALL, "epochs": 2}), trials=None, minutes=8.0)
     found = tune_model(
@@ -190,7 +179,7 @@ def test_a_trial_that_diverges_is_told_and_passed_over(tmp_path: Path, monkeypat
     assert failed
     assert all(trial.reason == "training diverged in epoch 1" and trial.figure is None for trial in failed)
     assert "failed" in {row[1] for row in build_trial_table(found, found.trials).rows}
-    assert f"{len(failed)} failed" in render_tuning_page(found, "rows", build_coordinates(found))
+    assert f"{len(failed)} failed" in render_tuning_page(found, "rows", draw_coordinates(found))
     monkeypatch.setattr(Wsabie, "fit", lambda self, *given, **options: failing(self.set_params(dim=8)))
     with pytest.raises(InputError, match="no trial came to its end: training diverged"):
         tuned(tmp_path / "none", n=2)
@@ -241,16 +230,16 @@ def test_the_verdict_says_it_honestly(tmp_path: Path, gap: float) -> None:
     found = tuned(tmp_path, n=2)
     figures = {"MAP": Interval(0.5, 0.4, 0.6)}
     difference = {"MAP": PairedDifference(gap, gap - 0.05, gap + 0.05, 0.5)}
-    judged = replace(found, best=found.trials[1], tested=TestFigures(figures, figures, difference, 10))
+    judged = replace(found, best=found.trials[1], test_figures=TestFigures(figures, figures, difference, 10))
     said = {0.1: "tuning was worth it", 0.0: "the test rows show no difference", -0.1: "tuning did harm"}
     assert judged.verdict().startswith(said[gap])
-    assert "only test rows tell" in replace(judged, tested=None).verdict()
+    assert "only test rows tell" in replace(judged, test_figures=None).verdict()
     assert "the defaults were the best of 2 trials" in replace(judged, best=found.trials[0]).verdict()
 
 
 def test_the_page_shows_every_trial(tmp_path: Path) -> None:
     found = tuned(tmp_path, n=4)
-    html = render_tuning_page(found, "a <b>", build_coordinates(found))
+    html = render_tuning_page(found, "a <b>", draw_coordinates(found))
     assert html.count("<polyline") >= 4
     assert "a &lt;b&gt;" in html
     assert all(f"trial {trial.number}: MAP" in html for trial in found.trials)

@@ -14,13 +14,8 @@ from wsabie.features.base.table_builder import build_label_table
 from wsabie.io.space_declaration import read_declaration
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.spaces.relation_holdout import (
-    MOST_ALIKE,
-    DeclaredData,
-    RelationHoldout,
-    collect_declared_data,
-    split_relations,
-)
+from wsabie.workflows.spaces.declared_data import DeclaredData, collect_declared_data
+from wsabie.workflows.spaces.relation_holdout import MOST_ALIKE, RelationHoldout, split_relations
 
 DECLARATION = """
 [kinds.song]
@@ -142,8 +137,8 @@ def ends(relation: Relation) -> Iterator[EntityKind]:
 
 def sides_of(dealt: RelationHoldout, kind: str) -> tuple[set[str], set[str]]:
     """The things of training, and those that were set aside."""
-    learnt = {thing for one in dealt.learnt for end in ends(one) if end.name == kind for thing in end.ids or ()}
-    return learnt, {thing for one in dealt.aside if one.name == kind for thing in one.ids or ()}
+    learnt = {thing for one in dealt.training for end in ends(one) if end.name == kind for thing in end.ids or ()}
+    return learnt, {thing for one in dealt.held_out_kinds if one.name == kind for thing in one.ids or ()}
 
 
 def named(relations: list[Relation], name: str) -> Relation:
@@ -152,7 +147,7 @@ def named(relations: list[Relation], name: str) -> Relation:
 
 def known(dealt: RelationHoldout, kind: str) -> set[str]:
     """The things without data that training pairs name."""
-    lists = [one for one in dealt.learnt if isinstance(one.pairs, list)]
+    lists = [one for one in dealt.training if isinstance(one.pairs, list)]
     return {a for one in lists if one.query_kind == kind for a, _ in one.pairs} | {
         b for one in lists if one.target_kind == kind for _, b in one.pairs
     }
@@ -172,10 +167,10 @@ def test_a_thing_that_was_set_aside_takes_all_its_pairs_along(dealt: RelationHol
     """Whichever end it is, and those with a name that training does not know judge nothing."""
     songs, aside = sides_of(dealt, "song")
     artists = known(dealt, "artist")
-    assert named(dealt.learnt, "artists").pairs == [(s, ARTIST[s]) for s in SONGS if s in songs]
+    assert named(dealt.training, "artists").pairs == [(s, ARTIST[s]) for s in SONGS if s in songs]
     held = [(s, ARTIST[s]) for s in SONGS if s in aside and ARTIST[s] in artists]
     assert named(dealt.held_out, "artists").pairs == held
-    for relations in (dealt.learnt, dealt.held_out):
+    for relations in (dealt.training, dealt.held_out):
         turned = [(song, artist) for artist, song in named(relations, "songs").pairs]
         assert turned == named(relations, "artists").pairs
     assert 0 < len(held) < len(aside), "some of them have an artist of their own"
@@ -192,7 +187,7 @@ def test_things_ask_and_are_found_among_their_like(dealt: RelationHoldout) -> No
 
 def test_of_two_kinds_with_data_both_are_on_one_side(dealt: RelationHoldout) -> None:
     (songs, other_songs), (notes, other_notes) = sides_of(dealt, "song"), sides_of(dealt, "note")
-    learnt, held = (set(named(relations, "about").pairs) for relations in (dealt.learnt, dealt.held_out))
+    learnt, held = (set(named(relations, "about").pairs) for relations in (dealt.training, dealt.held_out))
     assert learnt == {(n, s) for n, s in ABOUT if n in notes and s in songs}
     assert held == {(n, s) for n, s in ABOUT if n in other_notes and s in other_songs}
     assert held
@@ -202,8 +197,8 @@ def test_of_two_kinds_with_data_both_are_on_one_side(dealt: RelationHoldout) -> 
 def test_within_a_kind_what_was_set_aside_looks_for_what_was_not(dealt: RelationHoldout) -> None:
     """Whichever of the two a list says first."""
     songs, aside = sides_of(dealt, "song")
-    learnt, held = named(dealt.learnt, "like"), named(dealt.held_out, "like")
-    assert held.query is next(kind for kind in dealt.aside if kind.name == "song")
+    learnt, held = named(dealt.training, "like"), named(dealt.held_out, "like")
+    assert held.query is next(kind for kind in dealt.held_out_kinds if kind.name == "song")
     assert held.target is learnt.query is learnt.target
     assert learnt.pairs == [(a, b) for a, b in LIKE if a in songs and b in songs]
     first = {(a, b) for a, b in LIKE if a in aside and b in songs}
@@ -217,7 +212,7 @@ def test_a_pair_without_data_is_on_one_side_also_of_the_inverse(dealt: RelationH
     """Who asks from the other end must not find it among what was learnt."""
     learnt, held = (
         {name: {frozenset(pair) for pair in named(relations, name).pairs} for name in FREE}
-        for relations in (dealt.learnt, dealt.held_out)
+        for relations in (dealt.training, dealt.held_out)
     )
     assert not set().union(*learnt.values()) & set().union(*held.values())
     assert learnt["genres"] == learnt["players"]
@@ -233,13 +228,13 @@ def test_pairs_with_what_training_does_not_know_judge_nothing(dealt: RelationHol
     unknown = {b for _, b in NEAR} - artists
     assert unknown, "the only pair of some was held out"
     assert {a for pair in held for a in pair} <= artists
-    learnt = set(named(dealt.learnt, "near").pairs)
+    learnt = set(named(dealt.training, "near").pairs)
     assert set(held) == {pair for pair in NEAR if pair not in learnt and not unknown & set(pair)}
 
 
 @pytest.mark.parametrize(("name", "of"), [("voices", ARTIST), ("moods", MOOD)])
 def test_things_that_share_a_name_belong_together(dealt: RelationHoldout, name: str, of: dict[str, str]) -> None:
-    learnt, held = named(dealt.learnt, name), named(dealt.held_out, name)
+    learnt, held = named(dealt.training, name), named(dealt.held_out, name)
     for one in (learnt, held):
         together = [[of[a] == of[b] for b in one.target.ids] for a in one.query.ids]
         assert (one.pairs.toarray() > 0).tolist() == together
@@ -249,18 +244,18 @@ def test_things_that_share_a_name_belong_together(dealt: RelationHoldout, name: 
 
 def test_an_epoch_visits_few_of_many_that_share_a_name(dealt: RelationHoldout) -> None:
     """Of an artist there are fewer songs than are visited, of a mood twice as many."""
-    per_thing = {name: named(dealt.learnt, name).n_pairs / 60 for name in ("voices", "moods")}
+    per_thing = {name: named(dealt.training, name).n_pairs / 60 for name in ("voices", "moods")}
     assert per_thing["voices"] < MOST_ALIKE < per_thing["moods"]
-    assert named(dealt.learnt, "voices").weight == 2
-    assert named(dealt.learnt, "moods").weight == pytest.approx(2 * MOST_ALIKE / per_thing["moods"])
+    assert named(dealt.training, "voices").weight == 2
+    assert named(dealt.training, "moods").weight == pytest.approx(2 * MOST_ALIKE / per_thing["moods"])
 
 
 def test_without_a_share_everything_is_learnt(world: World) -> None:
     dealt = world.dealt(share=0)
-    assert (dealt.held_out, dealt.aside) == ([], [])
+    assert (dealt.held_out, dealt.held_out_kinds) == ([], [])
     assert sides_of(dealt, "song")[0] == set(SONGS)
     for name, pairs in (("like", LIKE), ("about", ABOUT), ("near", NEAR), ("genres", GENRES), ("players", PLAYERS)):
-        assert named(dealt.learnt, name).pairs == pairs
+        assert named(dealt.training, name).pairs == pairs
 
 
 def test_sides_that_are_settled_are_kept(world: World) -> None:
@@ -295,7 +290,7 @@ def test_a_pair_in_another_spelling_is_the_same_pair(tmp_path: Path) -> None:
     write_pairs(tmp_path / "genres.tsv", [(f"Beyonc\u00e9  {i}", f"genre {j}") for i, j in numbers])
     write_pairs(tmp_path / "players.tsv", [(f"genre {j}", f"Beyonce\u0301 {i}") for i, j in numbers])
     dealt = world_of(tmp_path, "[relations.genres]" + DECLARATION.split("[relations.genres]")[1]).dealt()
-    for relations in (dealt.learnt, dealt.held_out):
+    for relations in (dealt.training, dealt.held_out):
         genres, players = (set(named(relations, name).pairs) for name in ("genres", "players"))
         assert genres == {(artist, genre) for genre, artist in players}
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from wsabie.core.errors import InputError
-from wsabie.models.base.auto_defaults import TrainingShape, default_learning_rate
+from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate
 from wsabie.models.estimator_specs import build_estimator, list_parameters
 from wsabie.workflows.tune.search_spaces import KINDS, ChoiceParameter, RangeParameter, build_search_space
 
@@ -26,18 +26,18 @@ def test_every_parameter_of_a_space_is_one_of_the_estimator() -> None:
 
 def test_the_defaults_have_a_place_in_the_space() -> None:
     found = build_search_space()
-    start = found.start(SHAPE)
+    start = found.find_start(SHAPE)
     assert start is not None
     assert start["learning_rate"] == start["epochs"] == start["init_scale"] == 1.0
-    assert (start["dim"], start["max_trials"], start["rows"], start["max_norm"]) == (100, "auto", "auto", 1.5)
-    given = found.parameters(start, SHAPE)
+    assert (start["dim"], start["max_sampled"], start["scaling"], start["max_norm"]) == (100, "auto", "auto", 1.5)
+    given = found.resolve_place(start, SHAPE)
     assert given["learning_rate"] == pytest.approx(default_learning_rate(SHAPE), rel=1e-3)
-    before, after = found.resolved({}, SHAPE), found.resolved(given, SHAPE)
+    before, after = found.resolve({}, SHAPE), found.resolve(given, SHAPE)
     assert {name: value for name, value in after.items() if not alike(value, before[name])} == {}
 
 
 @pytest.mark.parametrize("shape", [SHAPE, TrainingShape(10_000, 10_000, 500), TrainingShape(200_000, 400_000, 1000)])
-@pytest.mark.parametrize("given", [{}, {"positives": "pairs"}, {"loss": "auc"}])
+@pytest.mark.parametrize("given", [{}, {"pair_weighting": "pairs"}, {"loss": "auc"}])
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "one-vs-rest"])
 def test_auto_is_what_the_model_makes_of_it(name: str, given: dict[str, Any], shape: TrainingShape) -> None:
     """Or multiples would be of other numbers than those that the first trial is trained with."""
@@ -47,12 +47,12 @@ def test_auto_is_what_the_model_makes_of_it(name: str, given: dict[str, Any], sh
         part, _, last = parameter.rpartition("__")
         owner = getattr(model, part or "embedding", model)
         if getattr(owner, last) == "auto":
-            assert auto[parameter] == pytest.approx(getattr(owner._resolved(shape), last)), parameter
+            assert auto[parameter] == pytest.approx(getattr(owner._resolve_settings(shape), last)), parameter
 
 
 def test_defaults_outside_have_none() -> None:
-    assert build_search_space({"dim": [10, 20]}).start(SHAPE) is None
-    assert build_search_space({"max_norm": {"low": 2, "high": 3}}).start(SHAPE) is None
+    assert build_search_space({"dim": [10, 20]}).find_start(SHAPE) is None
+    assert build_search_space({"max_norm": {"low": 2, "high": 3}}).find_start(SHAPE) is None
 
 
 def test_multiples_follow_the_other_parameters() -> None:
@@ -60,7 +60,7 @@ def test_multiples_follow_the_other_parameters() -> None:
     found = build_search_space()
     drawn = {"learning_rate": 2.0, "init_scale": 0.5, "dim": 100, "epochs": 0.5}
     for positives in ("mean", "pairs"):
-        given = found.parameters({**drawn, "positives": positives}, SHAPE)
+        given = found.resolve_place({**drawn, "pair_weighting": positives}, SHAPE)
         assert given["learning_rate"] == pytest.approx(2 * default_learning_rate(SHAPE, positives), rel=1e-3)
         assert given["init_scale"] == 0.05
         assert isinstance(given["epochs"], int)
@@ -75,7 +75,7 @@ def test_changes_fix_choose_and_stretch() -> None:
     assert found.space["learning_rate"] == RangeParameter(0.01, 0.1, log=True)
     assert found.space["patience"] == ChoiceParameter((3, None))
     assert list(found.space)[:3] == ["learning_rate", "epochs", "dim"]
-    assert found.parameters({"learning_rate": 0.05}, SHAPE) == {"loss": "auc", "learning_rate": 0.05}
+    assert found.resolve_place({"learning_rate": 0.05}, SHAPE) == {"loss": "auc", "learning_rate": 0.05}
     per_table = build_search_space({"learning_rate": {"V": 0.1, "W": 0.2}})
     assert per_table.fixed == {"learning_rate": {"V": 0.1, "W": 0.2}}
 

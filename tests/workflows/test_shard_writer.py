@@ -26,27 +26,27 @@ from sharded import by_id, content, in_shards, same, shuffled, signed, toy_rows
 from wsabie.core.errors import InputError
 from wsabie.core.executors import SerialExecutor
 from wsabie.io.alignment import align_table
-from wsabie.io.formats.parquet.feature_rows import write_parquet_rows
+from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import InMemoryStream, StreamPart
-from wsabie.io.shards.shard_folder import format_shard_name, select_nonzero_values
+from wsabie.io.shards.shard_folder import count_values, format_shard_name
 from wsabie.io.shards.sharded_table import open_shards
 from wsabie.io.stream_recognition import open_row_stream
 from wsabie.storage.column_files import ColumnTable, ListColumn, map_columns, write_columns
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name
-from wsabie.workflows.shards import shard_assembly, shard_writer, sorted_runs, value_types
-from wsabie.workflows.shards.sorted_runs import ShardOptions, SortedRuns
+from wsabie.workflows import shard_runs, shard_writer
+from wsabie.workflows.shard_runs import ShardOptions, SortedRuns
 
 
 @pytest.fixture
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of a hundred rows and parts of fifty, so that few rows have many; keys are looked at as few at a time."""
-    monkeypatch.setattr(sorted_runs, "ROWS_PER_RUN", 100)
-    monkeypatch.setattr(shard_assembly, "_KEYS_AT_ONCE", 100)
+    monkeypatch.setattr(shard_runs, "ROWS_PER_RUN", 100)
+    monkeypatch.setattr(shard_writer, "_KEYS_AT_ONCE", 100)
     monkeypatch.setattr("wsabie.io.row_streams._ROWS_AT_ONCE", 50)
-    monkeypatch.setattr("wsabie.io.formats.parquet.stream._BATCH", 50)
+    monkeypatch.setattr("wsabie.io.formats.parquet_rows._BATCH", 50)
 
 
 words = st.text(st.characters(exclude_categories=["Cs", "Z", "C"]), min_size=1, max_size=4)
@@ -77,7 +77,7 @@ def collections(draw: Any) -> FeatureTable:
 @given(collections(), st.integers(1, 8))
 def test_whatever_rows_are_they_come_back(tmp_path_factory: Any, rows: FeatureTable, size: int) -> None:
     folder = tmp_path_factory.mktemp("any") / "shards"
-    assert same(in_shards(rows, folder, rows=size).whole(), rows)
+    assert same(in_shards(rows, folder, rows=size).load(), rows)
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -89,13 +89,13 @@ def test_the_order_is_that_of_no_source(tmp_path: Path, dense: bool) -> None:
     assert len(files) == 6
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
     assert ordered.shards.fingerprint == other.shards.fingerprint
-    first = ordered.whole().Y.indices[::2]  # of a row's two labels the first
+    first = ordered.load().Y.indices[::2]  # of a row's two labels the first
     assert abs(np.corrcoef(first, np.arange(len(first)))[0, 1]) < 3 / len(first) ** 0.5
     assert len(set(first[:60].tolist())) == 6  # every group in a tenth of the rows
 
 
 def test_another_seed_is_another_order(tmp_path: Path) -> None:
-    one, other = (in_shards(toy_rows(), tmp_path / str(seed), seed=seed).whole() for seed in (0, 1))
+    one, other = (in_shards(toy_rows(), tmp_path / str(seed), seed=seed).load() for seed in (0, 1))
     assert one.ids != other.ids
     assert same(one, other)
 
@@ -103,9 +103,9 @@ def test_another_seed_is_another_order(tmp_path: Path) -> None:
 def test_rows_have_the_same_numbers_in_shards_of_any_size(tmp_path: Path) -> None:
     one, other = (in_shards(signed(toy_rows()), tmp_path / str(size), rows=size) for size in (600, 70))
     assert (len(one.shards.files), len(other.shards.files)) == (1, 9)
-    assert one.whole().ids == other.whole().ids
+    assert one.load().ids == other.load().ids
     for span in ((0, 600), (65, 75), (599, 600)):
-        (X, Y), (Z, W) = one.read([span]), other.read([span])
+        (X, Y), (Z, W) = one.read_spans([span]), other.read_spans([span])
         assert all(np.array_equal(a, b) for a, b in zip(X, Z, strict=True))
         assert (Y != W).nnz == 0
 
@@ -113,14 +113,14 @@ def test_rows_have_the_same_numbers_in_shards_of_any_size(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("small_runs")
 def test_long_rows_make_short_runs_and_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, lengths = toy_rows(), list[int]()
-    monkeypatch.setattr(sorted_runs, "NONZEROS_PER_RUN", rows.X.nnz // 9)
+    monkeypatch.setattr(shard_runs, "NONZEROS_PER_RUN", rows.X.nnz // 9)
     monkeypatch.setattr(shard_writer, "NONZEROS_PER_SHARD", rows.X.nnz // 4)
 
     def noted(file: Path, columns: ColumnTable, note: Any) -> None:
-        lengths.append(select_nonzero_values(columns))
+        lengths.append(count_values(columns))
         write_columns(file, columns, note)
 
-    monkeypatch.setattr(sorted_runs, "write_columns", noted)
+    monkeypatch.setattr(shard_runs, "write_columns", noted)
     found = in_shards(rows, tmp_path / "out")
     assert max(lengths) <= rows.X.nnz // 9
     assert sum(lengths) == rows.X.nnz
@@ -136,7 +136,7 @@ def test_parquet_is_read_as_it_is_in_memory(tmp_path: Path, dense: bool) -> None
     groups = [f"g{i // 3}" for i in range(600)]
     rows = replace(signed(toy_rows(dense=dense)), groups=groups, times=["2020-01-01"] * 600, feature_names=None)
     write_parquet_rows(rows, tmp_path / "rows.parquet")
-    assert same(in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=90).whole(), rows)
+    assert same(in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=90).load(), rows)
 
 
 @pytest.mark.usefixtures("small_runs")
@@ -147,7 +147,7 @@ def test_foreign_parquet_numbers_labels_as_in_memory(tmp_path: Path) -> None:
     labels = [["zebra"], ["ant", "zebra"], ["ant"], ["mouse"]] * 60
     rows = {"indices": [[i % 7, 9] for i in range(240)], "values": [[1.5, 2.0]] * 240, "labels": labels}
     write_table(pa.table(rows), tmp_path / "rows.parquet", row_group_size=70)
-    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards").whole()
+    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards").load()
     wanted = open_source(tmp_path / "rows.parquet")
     assert found.label_names == ["ant", "mouse", "zebra"]
     assert same(found, wanted)
@@ -158,7 +158,7 @@ def test_text_is_read_as_it_is_in_memory(tmp_path: Path, head: str, monkeypatch:
     monkeypatch.setattr("wsabie.io.parsers.text_files.iterate_line_blocks.__defaults__", (200,))
     lines = [f"{(7 * i) % 23},{i % 5 + 11} {i % 4}:{i}.5 8:3" for i in range(120)]
     (tmp_path / "rows.txt").write_text(head + "\n".join(lines) + "\n")
-    found = in_shards(tmp_path / "rows.txt", tmp_path / "shards", rows=50).whole()
+    found = in_shards(tmp_path / "rows.txt", tmp_path / "shards", rows=50).load()
     assert same(found, open_source(tmp_path / "rows.txt"))
 
 
@@ -170,7 +170,7 @@ def test_text_that_is_cut_off_is_refused(tmp_path: Path) -> None:
 
 def test_other_forms_are_read_whole(tmp_path: Path) -> None:
     (tmp_path / "tags.tsv").write_text("".join(f"item{i}\ttag{i % 3}\n" for i in range(9)))
-    assert same(in_shards(tmp_path / "tags.tsv", tmp_path / "shards").whole(), open_source(tmp_path / "tags.tsv"))
+    assert same(in_shards(tmp_path / "tags.tsv", tmp_path / "shards").load(), open_source(tmp_path / "tags.tsv"))
 
 
 @pytest.mark.data
@@ -178,7 +178,7 @@ def test_real_rows_come_back(tmp_path: Path, data_dir: Path) -> None:
     file = data_dir / "corel5k_mulan" / "Corel5k-train-sparse.arff"
     shards = in_shards(file, tmp_path / "shards", rows=1000)
     assert shards.shards.facts["values"] == "uint8"
-    assert same(shards.whole(), open_source(file))
+    assert same(shards.load(), open_source(file))
     assert same(open_source(tmp_path / "shards"), open_source(file))
 
 
@@ -191,7 +191,7 @@ def test_ids_that_come_again_are_rejected_wherever_they_are(tmp_path: Path) -> N
     rows = {"id": ids, "indices": [[i % 7] for i in range(240)], "values": [[float(i)] for i in range(240)]}
     write_table(pa.table(rows | {"labels": [["a"], ["b"]] * 120}), tmp_path / "rows.parquet")
     rejects, wanted = Rejects(), Rejects()
-    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rejects, rows=40).whole()
+    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rejects, rows=40).load()
     assert same(found, open_source(tmp_path / "rows.parquet", rejects=wanted))
     assert rejects.counts == wanted.counts == {"duplicate id": 90}
     assert rejects.listed == wanted.listed  # in the order of the source
@@ -231,7 +231,7 @@ def test_what_only_a_repeated_row_has_is_not_there(tmp_path: Path, near: bool) -
     labels[200], indices[201] = ["here too"], [12]
     rows = {"id": ids, "indices": indices, "values": [[float(i % 5)] for i in range(240)], "labels": labels}
     pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
-    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=40).whole()
+    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=40).load()
     wanted = open_source(tmp_path / "rows.parquet")
     assert (found.label_names, found.X.shape[1]) == (["here too", "x", "y", "z"], 13)
     assert same(found, wanted)
@@ -240,12 +240,12 @@ def test_what_only_a_repeated_row_has_is_not_there(tmp_path: Path, near: bool) -
 @pytest.mark.usefixtures("small_runs")
 def test_ids_of_one_key_are_not_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        sorted_runs, "_hash_words", lambda words, _: np.array([len(word) for word in words], np.uint64) << 60
+        shard_runs, "_hash_words", lambda words, _: np.array([len(word) for word in words], np.uint64) << 60
     )
     ids = ["a", *(f"row-{i}" for i in range(120)), "b", "cc", "cc"]
     rows = {"id": ids, "features": [[float(i)] for i in range(124)], "labels": [["x"], ["y"]] * 62}
     pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
-    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=40).whole()
+    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=40).load()
     assert same(found, open_source(tmp_path / "rows.parquet"))
     assert len(found) == 123
 
@@ -284,7 +284,7 @@ def test_values_are_exact_in_the_smallest_type(tmp_path: Path, values: list[floa
     X = sp.csr_matrix(np.array(values, np.float32)[:, None])
     shards = in_shards(replace(rows, X=X), tmp_path / "shards")
     assert shards.shards.facts["values"] == stored
-    assert np.array_equal(by_id(shards.whole()).X.toarray().ravel(), np.array(values, np.float32))
+    assert np.array_equal(by_id(shards.load()).X.toarray().ravel(), np.array(values, np.float32))
 
 
 def test_half_values_are_within_one_part_in_2048(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_half_values_are_within_one_part_in_2048(tmp_path: Path) -> None:
     X = rows.X.copy()
     X.data = np.random.default_rng(0).lognormal(0, 2, X.nnz).astype(np.float32)
     shards = in_shards(replace(rows, X=X), tmp_path / "shards", values="half")
-    found = by_id(shards.whole()).X
+    found = by_id(shards.load()).X
     given_ = by_id(replace(rows, X=X)).X
     assert shards.shards.facts["values"] == "float16"
     assert (abs(found.data - given_.data) <= given_.data / 2048).all()
@@ -305,7 +305,7 @@ def test_half_values_are_within_one_part_in_2048(tmp_path: Path) -> None:
 @settings(max_examples=200)
 def test_small_types_lose_nothing(values: list[float]) -> None:
     given_ = np.array(values, np.float32)
-    for small in value_types.list_types(given_, "exact"):
+    for small in shard_runs.list_types(given_, "exact"):
         assert np.array_equal(given_.astype(small).astype(np.float32), given_)
 
 
@@ -338,7 +338,7 @@ def test_the_type_of_values_is_the_same_however_rows_were_cut(
     rows = replace(rows, X=rows.X.toarray()) if dense else rows
     written = []
     for order, size in ((rows, 20), (rows, 40), (rows, 1000), (shuffled(rows), 20), (shuffled(rows), 1000)):
-        monkeypatch.setattr(sorted_runs, "ROWS_PER_RUN", size)
+        monkeypatch.setattr(shard_runs, "ROWS_PER_RUN", size)
         folder = tmp_path / str(len(written))
         shards = in_shards(order, folder, rows=10, values=how)
         assert shards.shards.facts["values"] == stored
@@ -352,7 +352,7 @@ def test_values_that_float16_cannot_hold_together_are_refused(
 ) -> None:
     """Whole numbers by themselves are held by another type."""
     monkeypatch.setattr("wsabie.io.row_streams._ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(sorted_runs, "ROWS_PER_RUN", size)
+    monkeypatch.setattr(shard_runs, "ROWS_PER_RUN", size)
     whole = of_values([[65535.0], [65530.0]])
     assert in_shards(whole, tmp_path / "whole", values="half").shards.facts["values"] == "uint16"
     with pytest.raises(InputError, match=r"values above 65,504 beside others that are negative or no whole numbers"):
@@ -366,9 +366,9 @@ def test_groups_stay_together_whatever_ids_are(tmp_path: Path) -> None:
     table = pq.read_table(tmp_path / "with.parquet")
     pq.write_table(table.drop_columns(["id"]), tmp_path / "without.parquet")
     for name in ("with", "without"):
-        learnt, test = in_shards(tmp_path / f"{name}.parquet", tmp_path / name).held_out(0.3)
-        sides = [*learnt.held_out(0.4), test]
-        groups = [set(side.whole().groups or ()) for side in sides]
+        learnt, test = in_shards(tmp_path / f"{name}.parquet", tmp_path / name).split_holdout(0.3)
+        sides = [*learnt.split_holdout(0.4), test]
+        groups = [set(side.load().groups or ()) for side in sides]
         assert all(groups)
         assert sum(map(len, groups)) == len(set.union(*groups)) == 60
 
@@ -380,8 +380,8 @@ def test_rows_without_a_group_are_each_by_themselves(tmp_path: Path, named: bool
         write_parquet_rows(rows, tmp_path / "rows.parquet")
         table = pq.read_table(tmp_path / "rows.parquet").drop_columns(["id"])
         pq.write_table(table, tmp_path / "rows.parquet")
-    _, judged = in_shards(rows if named else tmp_path / "rows.parquet", tmp_path / "out").held_out(0.3)
-    assert 130 < len(judged.whole()) < 230
+    _, judged = in_shards(rows if named else tmp_path / "rows.parquet", tmp_path / "out").split_holdout(0.3)
+    assert 130 < len(judged.load()) < 230
 
 
 @pytest.mark.parametrize("form", ["rows", "parquet"])
@@ -389,8 +389,10 @@ def test_views_of_one_picture_are_on_one_side(tmp_path: Path, form: str) -> None
     ids = [f"{i // 4}.png" + (f"#{i % 4}" if i % 4 else "") for i in range(600)]
     rows = replace(toy_rows(), ids=ids, augment=3)
     write_parquet_rows(rows, tmp_path / "rows.parquet")
-    learnt, judged = in_shards(rows if form == "rows" else tmp_path / "rows.parquet", tmp_path / "out").held_out(0.4)
-    sides = [{name.partition("#")[0] for name in side.whole().ids} for side in (learnt, judged)]
+    learnt, judged = in_shards(rows if form == "rows" else tmp_path / "rows.parquet", tmp_path / "out").split_holdout(
+        0.4
+    )
+    sides = [{name.partition("#")[0] for name in side.load().ids} for side in (learnt, judged)]
     assert not sides[0] & sides[1]
     assert len(sides[0]) + len(sides[1]) == 150
     assert 0.25 < len(sides[1]) / 150 < 0.55
@@ -398,11 +400,11 @@ def test_views_of_one_picture_are_on_one_side(tmp_path: Path, form: str) -> None
 
 def test_rows_that_do_not_tell_their_width_do_not_in_shards(tmp_path: Path) -> None:
     (tmp_path / "rows.txt").write_text("".join(f"{i % 3} {i % 7}:1\n" for i in range(60)))
-    found = in_shards(tmp_path / "rows.txt", tmp_path / "out").whole()
+    found = in_shards(tmp_path / "rows.txt", tmp_path / "out").load()
     for width in (5, 9):
         aligned = align_table(found, n_features=width)
         assert (aligned.rows.X.shape[1], aligned.unknown_features) == (width, 16 if width == 5 else 0)
-    headed = in_shards(toy_rows(60), tmp_path / "headed").whole()
+    headed = in_shards(toy_rows(60), tmp_path / "headed").load()
     with pytest.raises(InputError, match="features but the model takes 99"):
         align_table(headed, n_features=99)
 
@@ -417,10 +419,10 @@ def test_a_dense_row_of_another_width_is_rejected_wherever_it_is(tmp_path: Path)
         pq.write_table(pa.table(columns, schema=schema), tmp_path / f"{place}.parquet")
         rejects = Rejects()
         if place:
-            assert len(in_shards(tmp_path / f"{place}.parquet", tmp_path / str(place), rejects).whole()) == 119
+            assert len(in_shards(tmp_path / f"{place}.parquet", tmp_path / str(place), rejects).load()) == 119
             assert [row for row, *_ in rejects.listed] == [f"{tmp_path / f'{place}.parquet'} row {place + 1}"]
         else:  # the first row tells the width
-            assert len(in_shards(tmp_path / "0.parquet", tmp_path / "0", rejects).whole()) == 1
+            assert len(in_shards(tmp_path / "0.parquet", tmp_path / "0", rejects).load()) == 1
 
 
 def test_what_cuts_shards_travels_when_it_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,9 +446,9 @@ KILLED = """
     import sys
     from pathlib import Path
     sys.path.insert(0, {tests!r})
-    from wsabie.workflows.shards import sorted_runs
-    from wsabie.io.formats.parquet import stream
-    sorted_runs.ROWS_PER_RUN, stream._BATCH = 100, 50
+    from wsabie.workflows import shard_runs
+    from wsabie.io.formats import parquet_rows
+    shard_runs.ROWS_PER_RUN, parquet_rows._STREAM_BATCH = 100, 50
     before, left = Path.replace, {writes}
     def replace(self, target):
         global left
@@ -592,7 +594,7 @@ def test_unfinished_work_of_others_is_not_thrown_away(tmp_path: Path, monkeypatc
         in_shards(toy_rows(60), tmp_path / "out", rows=50)
     with pytest.raises(InputError, match=r"made-up has changed since the unfinished .* begun; delete .*/out to begin"):
         in_shards(toy_rows(), tmp_path / "out", rows=100)
-    assert same(in_shards(toy_rows(60), tmp_path / "out", rows=100).whole(), toy_rows(60))
+    assert same(in_shards(toy_rows(60), tmp_path / "out", rows=100).load(), toy_rows(60))
 
 
 def test_a_source_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -622,7 +624,7 @@ def test_a_source_that_was_corrected_is_begun_anew_where_nothing_was_finished(
     with pytest.raises(InputError, match=r"holds unfinished shards of .*, of other data or with other options"):
         in_shards(file, tmp_path / "out", rows=2)
     monkeypatch.chdir(tmp_path)
-    assert same(in_shards(Path("rows.txt"), tmp_path / "out").whole(), open_source(file))
+    assert same(in_shards(Path("rows.txt"), tmp_path / "out").load(), open_source(file))
 
 
 @pytest.mark.usefixtures("small_runs")
@@ -667,7 +669,7 @@ def test_files_that_nothing_tells_of_are_not_thrown_away(tmp_path: Path, left: s
 def test_a_conversion_that_was_stopped_before_it_began_is_in_nobodys_way(tmp_path: Path) -> None:
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "run-00000.safetensors").write_text("of what?")
-    assert same(in_shards(toy_rows(), tmp_path).whole(), toy_rows())
+    assert same(in_shards(toy_rows(), tmp_path).load(), toy_rows())
 
 
 @pytest.mark.parametrize("content_", ["0123", "{", "{}", "[]", "\0", '{"source": "x"}'])
@@ -680,20 +682,20 @@ def test_unfinished_work_that_cannot_be_told_is_refused(tmp_path: Path, content_
 
 @pytest.mark.usefixtures("small_runs")
 def test_more_runs_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorted_runs, "MOST_OPEN", 4)
+    monkeypatch.setattr(shard_runs, "MOST_OPEN", 4)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 20, before[1]))
     try:
         found = in_shards(toy_rows(4000), tmp_path / "out", rows=2000)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert same(found.whole(), toy_rows(4000))
+    assert same(found.load(), toy_rows(4000))
 
 
 @pytest.mark.usefixtures("small_runs")
 def test_a_run_that_is_opened_again_is_not_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more runs than stay open each is opened for every shard."""
-    monkeypatch.setattr(sorted_runs, "MOST_OPEN", 4)
+    monkeypatch.setattr(shard_runs, "MOST_OPEN", 4)
     opened: list[bool] = []
 
     def mapped(path: Path, *, check: bool = True, **more: Any) -> Any:
@@ -703,7 +705,7 @@ def test_a_run_that_is_opened_again_is_not_looked_at_again(tmp_path: Path, monke
             opened.append(check)
         return found
 
-    monkeypatch.setattr(sorted_runs, "map_columns", mapped)
+    monkeypatch.setattr(shard_runs, "map_columns", mapped)
     with monkeypatch.context() as patched:
         patched.setattr(shard_writer, "_write_missing_shards", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -712,7 +714,7 @@ def test_a_run_that_is_opened_again_is_not_looked_at_again(tmp_path: Path, monke
     found = in_shards(toy_rows(4000), tmp_path / "out", rows=400)
     assert sum(opened) == 40  # those of the stopped run, once
     assert len(opened) > 40 * 10
-    assert same(found.whole(), toy_rows(4000))
+    assert same(found.load(), toy_rows(4000))
 
 
 @pytest.mark.parametrize("note", [None, "{"])
@@ -844,7 +846,7 @@ def test_no_byte_of_a_shard_takes_a_kernel_out_of_its_arrays(tmp_path_factory: A
         bytes_[data.draw(st.integers(0, len(bytes_) - 1))] = data.draw(st.integers(0, 255))
     file.write_bytes(bytes_)
     try:
-        X, Y = open_shards(folder).read([(0, 40)])
+        X, Y = open_shards(folder).read_spans([(0, 40)])
     except InputError as error:
         assert "\n" not in str(error)  # noqa: PT017
     else:
@@ -860,14 +862,14 @@ def test_rows_are_written_with_their_features_in_order(tmp_path: Path) -> None:
     turned = sp.csr_matrix((rows.X.data[::-1], rows.X.indices[::-1], rows.X.indptr[-1] - rows.X.indptr[::-1]))
     rows = replace(rows, X=sp.csr_matrix(turned, shape=rows.X.shape))
     assert not rows.X.has_sorted_indices
-    assert same(in_shards(rows, tmp_path / "out").whole(), rows)
+    assert same(in_shards(rows, tmp_path / "out").load(), rows)
 
 
 def test_rows_whose_features_do_not_ascend_are_refused(shards: Path) -> None:
     """The owner of a range of features finds its own in a row by bisection."""
     turned(shards / format_shard_name(0, 6))
     with pytest.raises(InputError, match="damaged"):
-        open_shards(shards).read([(0, 1)])
+        open_shards(shards).read_spans([(0, 1)])
 
 
 def turned(file: Path) -> None:
@@ -880,12 +882,12 @@ def turned(file: Path) -> None:
 def test_labels_are_looked_at_without_features(shards: Path) -> None:
     turned(shards / format_shard_name(2, 6))
     rows = open_shards(shards)
-    assert rows.truth().pairs == 1200
+    assert rows.compute_label_statistics().pairs == 1200
     starts = rows.shards.starts.tolist()
-    assert len(rows.read([(0, starts[2]), (starts[3], 600)])[1].indptr) == 601 - (starts[3] - starts[2])
+    assert len(rows.read_spans([(0, starts[2]), (starts[3], 600)])[1].indptr) == 601 - (starts[3] - starts[2])
     for spans in ([(0, 600)], [(starts[2], starts[3])], [(590, 600), (starts[2] + 5, starts[2] + 9)]):
         with pytest.raises(InputError, match=rf"{format_shard_name(2, 6)} is damaged"):
-            rows.read(spans)
+            rows.read_spans(spans)
 
 
 @pytest.mark.parametrize("feature", [30, 31, 65535])
@@ -899,24 +901,24 @@ def test_a_feature_out_of_range_is_refused_where_it_is(shards: Path, feature: in
     file.write_bytes(whole.replace(before, indices.tobytes()))
     rows = open_shards(shards)
     first = int(rows.shards.starts[4])
-    rows.read([(0, first + 7), (first + 8, 600)])
+    rows.read_spans([(0, first + 7), (first + 8, 600)])
     with pytest.raises(InputError, match=rf"{format_shard_name(4, 6)} is damaged"):
-        rows.read([(first + 7, first + 8)])
+        rows.read_spans([(first + 7, first + 8)])
 
 
 def test_what_was_looked_at_is_not_looked_at_again_elsewhere(shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in other processes, nor from another folder than the one where a relative path was opened."""
     monkeypatch.chdir(shards.parent)
     rows = open_shards("out")
-    rows.truth()
+    rows.compute_label_statistics()
     sent = pickle.dumps(rows)
     monkeypatch.chdir("/")
     looked: list[int] = []
     monkeypatch.setattr(type(rows.shards), "_check", lambda *_: looked.append(1))
     there = pickle.loads(sent)  # noqa: S301 - of our own making
-    assert there.read([(0, 600)])[1].nnz == 1200
+    assert there.read_spans([(0, 600)])[1].nnz == 1200
     assert not looked
-    open_shards(shards).read([(0, 600)])
+    open_shards(shards).read_spans([(0, 600)])
     assert len(looked) == 6
 
 
@@ -944,7 +946,7 @@ def test_a_manifest_that_was_changed_is_refused(shards: Path) -> None:
             open_shards(shards)
 
 
-@pytest.mark.parametrize("which", ["shards", "beside"])
+@pytest.mark.parametrize("which", ["shards", "other_files"])
 def test_a_manifest_does_not_lead_to_other_folders(shards: Path, which: str) -> None:
     """Although the file is there, of the right size, and the manifest's checksum is right."""
     name = format_shard_name(5, 6) if which == "shards" else "names.json"
@@ -966,7 +968,7 @@ def test_dense_rows_of_another_width_than_the_manifest_tells_are_refused(tmp_pat
     in_shards(toy_rows(60, dense=True), tmp_path / "out")
     change_manifest(tmp_path / "out", '"features": 30', '"features": 31')
     with pytest.raises(InputError, match=r"rows-00000-of-00001\.safetensors is damaged"):
-        open_shards(tmp_path / "out").read([(0, 1)])
+        open_shards(tmp_path / "out").read_spans([(0, 1)])
 
 
 def test_nothing_to_write_is_refused(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from wsabie.io.recognition import open_source
 from wsabie.io.stream_recognition import open_row_stream
 from wsabie.storage.column_files import write_columns
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.shards import shard_assembly, sorted_runs
-from wsabie.workflows.shards.shard_writer import write_shards
-from wsabie.workflows.shards.sorted_runs import ShardOptions
+from wsabie.workflows import shard_runs, shard_writer
+from wsabie.workflows.shard_runs import ShardOptions
+from wsabie.workflows.shard_writer import write_shards
 
 PARTS = {"wsabie.io.formats.fasttext._WORDS_AT_ONCE": 60, "wsabie.io.formats.mulan._VALUES_AT_ONCE": 60}
 """So that the rows of `tagged` and `measured` come in many parts."""
@@ -55,7 +55,7 @@ def in_lines(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     """Text of lines that comes in many parts, in many runs."""
     for name, size in PARTS.items():
         monkeypatch.setattr(name, size)
-    monkeypatch.setattr(sorted_runs, "ROWS_PER_RUN", 40)
+    monkeypatch.setattr(shard_runs, "ROWS_PER_RUN", 40)
     if request.param == "fasttext":
         (tmp_path / "rows.txt").write_text(tagged())
         return tmp_path / "rows.txt"
@@ -66,7 +66,7 @@ def in_lines(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
 
 def test_lines_are_read_as_they_are_in_memory(tmp_path: Path, in_lines: Path) -> None:
     told, wanted = Rejects(), Rejects()
-    found = in_shards(in_lines, tmp_path / "shards", told, rows=30).whole()
+    found = in_shards(in_lines, tmp_path / "shards", told, rows=30).load()
     assert same(found, open_source(in_lines, rejects=wanted))
     assert sorted(told.listed) == sorted(wanted.listed) != []
 
@@ -83,7 +83,7 @@ def test_a_stopped_conversion_of_lines_goes_on(tmp_path: Path, in_lines: Path, m
 
     in_shards(in_lines, tmp_path / "whole", told, rows=30)
     with monkeypatch.context() as patch:
-        patch.setattr(sorted_runs, "write_columns", stopping)
+        patch.setattr(shard_runs, "write_columns", stopping)
         with pytest.raises(KeyboardInterrupt):
             in_shards(in_lines, tmp_path / "out", rows=30)
     assert len([name for name in content(tmp_path / "out") if name.startswith("run-") and "json" not in name]) == 2
@@ -97,7 +97,7 @@ def test_a_conversion_that_stopped_behind_its_last_line_reads_none_again(
 ) -> None:
     told, again = Rejects(), Rejects()
     with monkeypatch.context() as patch:
-        patch.setattr(shard_assembly, "write_shard", lambda *_: 1 / 0)
+        patch.setattr(shard_writer, "write_shard", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             in_shards(in_lines, tmp_path / "out", told, rows=30)
     in_shards(in_lines, tmp_path / "out", again, rows=30)
@@ -149,4 +149,4 @@ def test_words_that_come_while_words_are_counted_are_refused(tmp_path: Path) -> 
 def test_whatever_lines_hold_they_are_rows_or_refused_alike(tmp_path_factory: Any, lines: list[str]) -> None:
     file = tmp_path_factory.mktemp("lines") / "rows.txt"
     file.write_text("\n".join(["__label__a b", *lines]), encoding="utf-8")
-    assert same(in_shards(file, file.with_name("shards"), rows=2).whole(), open_source(file))
+    assert same(in_shards(file, file.with_name("shards"), rows=2).load(), open_source(file))

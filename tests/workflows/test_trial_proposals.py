@@ -1,4 +1,4 @@
-"""Proposals: in the space, the same for the same past, better than chance, and friendly without Optuna."""
+"""Proposals and early stops: in the space, the same for the same past, better than chance, friendly without Optuna."""
 
 import sys
 from typing import Any
@@ -8,7 +8,13 @@ import pytest
 
 from wsabie.core.errors import InputError
 from wsabie.workflows.tune.search_spaces import ChoiceParameter, RangeParameter, SearchSpace
-from wsabie.workflows.tune.trial_proposals import STARTED, TrialOutcome, propose_trial
+from wsabie.workflows.tune.trial_study import (
+    N_RANDOM_TRIALS,
+    LiveTrial,
+    _decode_value,
+    _encode_value,
+    _make_distribution,
+)
 
 SPACE: SearchSpace = {
     "rate": RangeParameter(0.01, 1.0, log=True),
@@ -17,69 +23,111 @@ SPACE: SearchSpace = {
 }
 
 
-def quality(drawn: Any) -> float:
+def quality(place: Any) -> float:
     """Best at rate .1, dim 40 and None."""
-    return -abs(np.log10(drawn["rate"]) + 1) + drawn["dim"] / 100 + 0.2 * (drawn["weights"] is None)
+    return -abs(np.log10(place["rate"]) + 1) + place["dim"] / 100 + 0.2 * (place["weights"] is None)
 
 
-def searched(n: int, seed: int = 0) -> list[TrialOutcome]:
-    tried: list[TrialOutcome] = []
-    for number in range(n):
-        drawn = propose_trial(SPACE, tried, seed, number)
-        tried.append(TrialOutcome(drawn, quality(drawn), 1.0))
+def propose(tried: list[Any], seed: int, number: int) -> dict[str, Any]:
+    place = LiveTrial(SPACE, tried, seed, number).place
+    assert place is not None
+    return place
+
+
+def stored(place: dict[str, Any], figure: float | None, *, epochs: int = 1, state: str = "COMPLETE") -> Any:
+    optuna = pytest.importorskip("optuna")
+    return optuna.create_trial(
+        params={name: _encode_value(SPACE[name], value) for name, value in place.items()},
+        distributions={name: _make_distribution(optuna, dimension) for name, dimension in SPACE.items()},
+        state=optuna.trial.TrialState[state],
+        value=figure if state == "COMPLETE" else None,
+        intermediate_values={} if figure is None else {1: figure},
+        user_attrs={"epochs": epochs},
+    )
+
+
+def searched(n: int, seed: int = 0) -> list[Any]:
+    tried: list[Any] = []
+    for number in range(1, n + 1):
+        place = propose(tried, seed, number)
+        tried.append(stored(place, quality(place)))
     return tried
 
 
-def by_chance(n: int) -> list[TrialOutcome]:
+def by_chance(n: int) -> list[Any]:
     """Places drawn evenly."""
     rng = np.random.default_rng(0)
     found = []
     for _ in range(n):
         weights = SPACE["weights"].values[rng.integers(3)]  # type: ignore[union-attr]
-        drawn = {"rate": float(10 ** rng.uniform(-2, 0)), "dim": int(rng.choice([10, 20, 40])), "weights": weights}
-        found.append(TrialOutcome(drawn, quality(drawn), 1.0))
+        place = {"rate": float(10 ** rng.uniform(-2, 0)), "dim": int(rng.choice([10, 20, 40])), "weights": weights}
+        found.append(stored(place, quality(place)))
     return found
 
 
 def test_what_is_proposed_lies_in_the_space_and_is_better_than_chance() -> None:
-    pytest.importorskip("optuna")
     past = by_chance(40)
-    proposed = [propose_trial(SPACE, past, 0, number) for number in range(40, 56)]
-    assert all(SPACE[name].holds(value) for drawn in proposed for name, value in drawn.items())
-    assert np.mean([quality(drawn) for drawn in proposed]) > np.mean([one.figure or 0.0 for one in past]) + 0.2
-    first = [propose_trial(SPACE, past[: STARTED - 1], 0, number) for number in range(40, 56)]
-    assert abs(np.mean([np.log10(drawn["rate"]) for drawn in first]) + 1) < 0.4
+    proposed = [propose(past, 0, number) for number in range(40, 56)]
+    assert all(SPACE[name].holds(value) for place in proposed for name, value in place.items())
+    assert np.mean([quality(place) for place in proposed]) > np.mean([one.value for one in past]) + 0.2
+    first = [propose(past[: N_RANDOM_TRIALS - 1], 0, number) for number in range(40, 56)]
+    assert abs(np.mean([np.log10(place["rate"]) for place in first]) + 1) < 0.4
 
 
 def test_the_same_past_gives_the_same_place() -> None:
-    pytest.importorskip("optuna")
     one, two = searched(12), searched(12)
-    assert one == two
-    assert searched(3, seed=1) != one[:3]
-    stopped = [*one[:11], one[11]._replace(share=0.5)]
-    assert propose_trial(SPACE, one, 0, 12) == propose_trial(SPACE, two, 0, 12)
-    assert propose_trial(SPACE, stopped, 0, 12) != propose_trial(SPACE, one, 0, 12)
+    assert [trial.params for trial in one] == [trial.params for trial in two]
+    assert [trial.params for trial in searched(3, seed=1)] != [trial.params for trial in one[:3]]
+    assert propose(one, 0, 13) == propose(two, 0, 13)
+    best = max(one, key=lambda trial: trial.value)
+    place = {name: _decode_value(SPACE[name], value) for name, value in best.params.items()}
+    half = stored(place, best.value, epochs=2, state="PRUNED")
+    stopped = [half if trial is best else trial for trial in one]
+    assert propose(stopped, 0, 13) != propose(one, 0, 13)
 
 
 def test_trials_that_failed_or_were_stopped_are_taken(capfd: pytest.CaptureFixture[str]) -> None:
     optuna = pytest.importorskip("optuna")
     before = optuna.logging.get_verbosity()
-    tried = [*searched(10), TrialOutcome({"rate": 0.5, "dim": 10, "weights": "a"}, None, 0.1)]
-    tried.append(TrialOutcome({"rate": 0.5, "dim": 20, "weights": [1.0, 0.5]}, 0.1, 0.25))
-    assert set(propose_trial(SPACE, tried, 0, 12)) == set(SPACE)
+    tried = [*searched(10), stored({"rate": 0.5, "dim": 10, "weights": "a"}, None, state="FAIL")]
+    tried.append(stored({"rate": 0.5, "dim": 20, "weights": [1.0, 0.5]}, 0.1, epochs=4, state="PRUNED"))
+    assert set(propose(tried, 0, 12)) == set(SPACE)
     assert capfd.readouterr() == ("", "")
     assert optuna.logging.get_verbosity() == before
 
 
-@pytest.mark.parametrize("drawn", [{}, {"rate": -1.0}, {"dim": 11}, {"dim": "20"}, {"weights": [[]]}])
-def test_a_trial_outside_of_the_space_is_refused(drawn: dict[str, Any]) -> None:
-    pytest.importorskip("optuna")
-    whole = {"rate": 0.5, "dim": 20, "weights": "a"} | drawn if drawn else drawn
-    with pytest.raises(InputError, match="outside of the search; name another folder"):
-        propose_trial(SPACE, [TrialOutcome(whole, 0.5, 1.0)], 0, 12)
+@pytest.mark.parametrize("place", [{}, {"rate": -1.0}, {"dim": 11}, {"dim": "20"}, {"weights": "[[]]"}])
+def test_a_trial_outside_of_the_space_is_refused(place: dict[str, Any]) -> None:
+    trial = stored({"rate": 0.5, "dim": 20, "weights": "a"}, 0.5)
+    trial.params = trial.params | place if place else {"rate": 0.5}
+    with pytest.raises(InputError, match=r"outside of the search \(.*; name another folder"):
+        propose([trial], 0, 12)
+
+
+def test_rungs_compare_shares_of_the_epochs() -> None:
+    """The better half goes on, after a quarter and after a half, whatever the number of epochs."""
+
+    def run(figure: float, epochs: int, rivals: list[Any], state: str = "done") -> tuple[Any, list[int]]:
+        """The trial, and the epochs after which it was behind."""
+        live = LiveTrial({}, rivals, 0, len(rivals) + 1)
+        figures = [figure] * epochs
+        behind = [n for n in range(1, epochs + 1) if live.is_behind(figures[:n], epochs)]
+        return live.finish(state, figures, parameters={}, epochs=epochs, reason="", seconds=0.0), behind
+
+    rivals: list[Any] = []
+    for i in range(4, 0, -1):
+        rivals.append(run(0.1 * i, 8, rivals)[0])
+    assert run(0.0, 40, rivals)[1][0] == 10
+    assert not run(0.35, 40, rivals)[1]
+    assert run(0.25, 40, rivals)[1][0] == 10
+    assert not run(0.0, 40, [])[1]
+    live = LiveTrial({}, rivals, 0, 5)
+    assert [live.is_behind([0.0] * n, 40) for n in (9, 10, 11)] == [False, True, False]
+    free = LiveTrial({}, rivals, 0, 5, halving=False)
+    assert not any(free.is_behind([0.0] * n, 40) for n in range(1, 41))
 
 
 def test_without_optuna_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InputError, match=r"tuning needs Optuna.*pip install 'wsabie\[tune\]'"):
-        propose_trial(SPACE, [], 0, 0)
+        LiveTrial(SPACE, [], 0, 0)

@@ -1,6 +1,7 @@
 /** Pictures of nothing with labels at random, always the same. */
 
-import type { Annotation, Decision, Entry, Item, ItemDetail, Job, Suggestion, Verdict } from "../src/api/types";
+import type { Annotation, DecisionRequest, JournalEntry, ItemSummary, ItemDetails, JobStatus, Suggestion } from "../src/api/types";
+import type { Verdict } from "../src/api/client";
 
 const WORDS =
   "harbour boat person dog cat bicycle street night tree snow mountain beach bread coffee flower bird bridge train window old_town market rain child guitar".split(
@@ -9,8 +10,8 @@ const WORDS =
 const LABELS = WORDS.map((name, i) => ({ id: i + 1, name: name.replace("_", " ") }));
 const MOST = Number(process.env["FAKE_ITEMS"] ?? 100_000);
 const decided = new Map<string, Verdict | null>();
-const entries: (Entry & { back: [string, Verdict | null | undefined][] })[] = [];
-const jobs: Job[] = [];
+const entries: (JournalEntry & { back: [string, Verdict | null | undefined][] })[] = [];
+const jobs: JobStatus[] = [];
 
 interface Answer {
   status: number;
@@ -24,7 +25,7 @@ const chance = (seed: number): number => {
   return ((x ^ (x >>> 16)) >>> 0) / 4294967296;
 };
 
-function item(id: number): Item {
+function item(id: number): ItemSummary {
   const folder = ["", "2021/lisbon", "2022/alps", "2023"][id % 4]!;
   const shape = ([[1200, 800], [800, 1200], [1000, 1000]] as const)[id % 3]!;
   return {
@@ -33,23 +34,24 @@ function item(id: number): Item {
     folder,
     width: shape[0],
     height: shape[1],
-    taken: `202${id % 4}-0${1 + (id % 9)}-1${id % 9}T12:00:00`,
+    taken_at: `202${id % 4}-0${1 + (id % 9)}-1${id % 9}T12:00:00`,
     state: "present",
-    best: chance(id),
-    doubt: chance(id) / 2,
+    best_probability: chance(id),
+    uncertainty: chance(id) / 2,
     probability: null,
     hash: `fake${id}`,
+    labels: [],
   };
 }
 
 function suggestionsOf(id: number): Suggestion[] {
   return Array.from({ length: 6 }, (_, i) => {
     const label = LABELS[Math.floor(chance(id * 7 + i) * LABELS.length)]!;
-    return { label_id: label.id, label: label.name, score: 3 - i, probability: Math.max(0.02, 0.97 - i * 0.17) };
+    return { label_id: label.id, label: label.name, score: 3 - i, probability: Math.max(0.02, 0.97 - i * 0.17), at: null };
   }).filter((s, i, all) => all.findIndex((o) => o.label === s.label) === i);
 }
 
-function detail(id: number): ItemDetail {
+function detail(id: number): ItemDetails {
   const annotations: Annotation[] = [];
   const base = { origin: "person", by: "ann", at: "2026-11-20T10:00:00Z", model: 1, score: 2, probability: 0.8 } as const;
   for (const [key, state] of decided) {
@@ -62,7 +64,7 @@ function detail(id: number): ItemDetail {
     score: null, probability: null, region: "",
   });
   const open = suggestionsOf(id).filter((s) => !annotations.some((a) => a.label === s.label));
-  return { ...item(id), size: 2_345_678, added: "2026-11-01T00:00:00Z", annotations, suggestions: open };
+  return { ...item(id), size: 2_345_678, added_at: "2026-11-01T00:00:00Z", annotations, suggestions: open };
 }
 
 function picture(id: number, hot: boolean): string {
@@ -80,10 +82,10 @@ function listing(url: URL): unknown {
   const total = label ? Math.round(MOST * (1 - Number(get("min_probability") ?? 0)) * 0.1) : get("words") ? 0 : MOST;
   const ids = Array.from({ length: Math.max(0, Math.min(k, total - start)) }, (_, i) => start + i + 1);
   const items = ids.map((id) => ({ ...item(id), probability: label ? Math.max(0, 1 - id / 400) : null }));
-  return { items, next: start + k < total ? String(start + k) : null, total: start === 0 ? total : null };
+  return { items, next_cursor: start + k < total ? String(start + k) : null, total: start === 0 ? total : null };
 }
 
-function decide(decisions: Decision[]): unknown {
+function decide(decisions: DecisionRequest[]): unknown {
   const back = decisions.map((d): [string, Verdict | null | undefined] => {
     const key = `${d.item} ${d.label}`;
     const before = decided.get(key);
@@ -91,18 +93,18 @@ function decide(decisions: Decision[]): unknown {
     return [key, before];
   });
   const id = entries.length + 1;
-  const told = `${decisions[0]?.label ?? ""} ${decisions[0]?.state ?? "undecided"} for ${decisions.length}`;
+  const summary = `${decisions[0]?.label ?? ""} ${decisions[0]?.state ?? "undecided"} for ${decisions.length}`;
   const at = new Date().toISOString();
-  entries.push({ id, at, by: "local", action: "decide", told, undoes: null, undone_by: null, changes: decisions.length, back });
+  entries.push({ id, at, by: "local", action: "decide", summary, undoes: null, undone_by: null, changes: decisions.length, back });
   return { entry: id, added: decisions.length, changed: 0, removed: 0 };
 }
 
 function undo(entry: number | null): unknown {
   const found = entries.find((e) => e.id === entry) ?? entries.at(-1);
-  if (!found) return { undone: null };
+  if (!found) return { entry: null };
   found.back.forEach(([key, state]) => (state === undefined ? decided.delete(key) : decided.set(key, state)));
   found.undone_by = entries.length + 1;
-  return { undone: found };
+  return { entry: found };
 }
 
 function facts(): unknown {
@@ -114,8 +116,7 @@ function facts(): unknown {
     accepted: 41_233 + decided.size,
     rejected: 512,
     suggestions: 188_020,
-    reviewed: 9_120,
-    model: { id: 3, made: "2026-11-20T10:00:00Z", how: "corrections", facts: {}, figures: { now: { MAP: 0.412, "p@1": 0.58 }, before: { MAP: 0.39, "p@1": 0.55 } } },
+    model: { id: 3, created_at: "2026-11-20T10:00:00Z", method: "corrections", facts: {}, figures: { now: { MAP: 0.412, "p@1": 0.58 }, before: { MAP: 0.39, "p@1": 0.55 } } },
     thresholds: [
       { precision: 0.99, probability: null },
       { precision: 0.95, probability: 0.91 },
@@ -136,39 +137,39 @@ function asked(path: string, url: URL, given: unknown): unknown {
   if (path.endsWith("/similar")) return { items: scored(id + 1, 12) };
   if (path.endsWith("/annotate")) return { results: [{ labels: suggestionsOf(id) }] };
   if (id) return detail(id);
-  if (path === "/decisions") return decide((given as { decisions: Decision[] }).decisions);
-  if (path === "/decisions/above" && !given) return { count: Math.round(4000 * (1 - Number(url.searchParams.get("probability")))) };
-  if (path === "/decisions/above") return { entry: entries.length, added: 120, changed: 0, removed: 0 };
+  if (path === "/decisions") return decide((given as { decisions: DecisionRequest[] }).decisions);
+  if (path === "/suggestions/count") return { count: Math.round(4000 * (1 - Number(url.searchParams.get("min_probability")))) };
+  if (path === "/suggestions/accept") return { entry: entries.length, added: 120, changed: 0, removed: 0 };
   if (path === "/undo") return undo((given as { entry: number | null }).entry);
   if (path === "/journal") return { entries: entries.toReversed() };
   if (path === "/labels") {
-    const start = (url.searchParams.get("start") ?? "").toLowerCase();
+    const start = (url.searchParams.get("prefix") ?? "").toLowerCase();
     const found = LABELS.filter((l) => l.name.startsWith(start));
-    const named = found.map((l) => ({ ...l, other: l.id % 5 ? null : "port", language: "en", items: 3000 - 90 * l.id }));
+    const named = found.map((l) => ({ ...l, synonym: l.id % 5 ? null : "port", language: "en", items: 3000 - 90 * l.id }));
     return { labels: named.slice(0, 8) };
   }
   if (path === "/facets") {
     return {
       folders: ["", "2021/lisbon", "2022/alps", "2023"].map((folder) => ({ folder, items: MOST / 4 })),
-      labels: LABELS.map((l) => ({ id: l.id, label: l.name, accepted: 3000 - 90 * l.id, rejected: 2, suggested: 9 * l.id })),
+      labels: LABELS.map((l) => ({ id: l.id, name: l.name, accepted: 3000 - 90 * l.id, rejected: 2, open_suggestions: 9 * l.id })),
     };
   }
   if (path === "/search") {
     return {
-      wanted: ["harbour", "boat"],
-      unwanted: ["person"],
-      said: ["“port” is another name of harbour"],
+      labels: ["harbour", "boat"],
+      unlabels: ["person"],
+      notes: ["“port” is another name of harbour"],
       groups: [
-        { labels: ["harbour", "boat"], why: "both are accepted or likely", score: 1, items: scored(5, 12) },
-        { labels: ["pier"], why: "a part of a harbour", score: 0.7, items: scored(300, 7, "pier") },
-        { labels: ["ship"], why: "a kind of boat", score: 0.5, items: scored(900, 5, "ship") },
+        { labels: ["harbour", "boat"], reason: "both are accepted or likely", score: 1, items: scored(5, 12) },
+        { labels: ["pier"], reason: "a part of a harbour", score: 0.7, items: scored(300, 7, "pier") },
+        { labels: ["ship"], reason: "a kind of boat", score: 0.5, items: scored(900, 5, "ship") },
       ],
     };
   }
   if (path === "/search/picture") return { labels: suggestionsOf(8), items: scored(40, 48) };
   if (path === "/models" || path.endsWith("/use")) return models();
   if (path.startsWith("/models/")) return { ...models().models.find((m) => m.id === Number(path.split("/")[2])), curve: CURVE };
-  if (path === "/jobs" && given) return started((given as { kind: Job["kind"] }).kind);
+  if (path === "/jobs" && given) return started((given as { kind: JobStatus["kind"] }).kind);
   if (path === "/jobs") return { jobs };
   return null;
 }
@@ -177,18 +178,18 @@ const CURVE = Array.from({ length: 20 }, (_, i) => ({ epoch: i + 1, loss: 2.5 / 
 
 function models(): { models: { id: number }[] } & Record<string, unknown> {
   const model = (id: number, parent: number | null): { id: number } & Record<string, unknown> => ({
-    id, parent, made: `2026-11-${10 + id}T10:00:00Z`, how: parent ? "corrections" : "full", in_use: id === 3, there: true,
-    facts: { items: 40_000, labels: 24, describe: "colour,hog", best_epoch: 18 },
+    id, parent, created_at: `2026-11-${10 + id}T10:00:00Z`, method: parent ? "corrections" : "full", in_use: id === 3, is_available: true,
+    facts: { items: 40_000, labels: 24, features: "colour,hog", best_epoch: 18 },
     figures: { items: 7_000, now: { MAP: 0.37 + id / 100, "p@1": 0.55, "p@5": 0.31 }, before: null },
   });
-  const outlook = { decisions: 33, how: "corrections", why: "31 items were decided about since model 3 learnt" };
-  return { models: [model(3, 2), model(2, null)], removed: [1], back: { entry: 1, model: 2 }, outlook };
+  const outlook = { decisions: 33, method: "corrections", reason: "31 items were decided about since model 3 learnt" };
+  return { models: [model(3, 2), model(2, null)], removed: [1], rollback: { entry: 1, model: 2 }, forecast: outlook };
 }
 
-function started(kind: Job["kind"]): Job {
+function started(kind: JobStatus["kind"]): JobStatus {
   const at = new Date().toISOString();
   const progress = { stage: "pictures", done: 320, total: 1000, unit: "pictures" };
-  const job: Job = { id: jobs.length + 1, kind, state: "running", by: "local", options: {}, progress, result: null, error: null, asked: at, started: at, ended: null };
+  const job: JobStatus = { id: jobs.length + 1, kind, state: "running", by: "local", options: {}, progress, result: null, error: null, requested_at: at, started_at: at, ended_at: null };
   jobs.unshift(job);
   return job;
 }

@@ -20,7 +20,7 @@ async function addresses(base) {
   const decisions = items.map((item) => ({ item: item.id, label: LONG, state: "accepted" }));
   await fetch(`${base}/api/v1/decisions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ decisions }) });
   const [item, often] = [items[0].id, (await get("/facets")).labels];
-  const [label, other] = [0, 1].map((at) => encodeURIComponent(often[at].label));
+  const [label, other] = [0, 1].map((at) => encodeURIComponent(often[at].name));
   const pages = ["/", `/?item=${item}`, "/review", "/review?view=grid", `/review?view=grid&label=${other}`, "/search", `/search?text=${label}`, "/training", "/training?compare=1,2", "/training?compare=1,9", "/status", "/?unfit=90", "/docs"];
   return [...pages, `/map?label=${label}`, "/labels", "/labels?label=1", "/labels?view=tree", "/labels?view=proposals"];
 }

@@ -6,7 +6,7 @@ const NAMES = ["sea gull", "sea-gull", "Möwenvogel", "bird of the sea"];
 export function labelsOf(base, { get, eventually, shoot }) {
   const post = async (path, body) =>
     (await fetch(`${base}/api/v1${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })).json();
-  const found = async (start) => (await get(`/labels?start=${encodeURIComponent(start)}`)).labels[0];
+  const found = async (start) => (await get(`/labels?prefix=${encodeURIComponent(start)}`)).labels[0];
 
   /** A label that is deleted with its tags, after a question, and put back. */
   async function deletes(page, label) {
@@ -120,7 +120,7 @@ export function labelsOf(base, { get, eventually, shoot }) {
     await page.locator(".proposal h2").waitFor({ timeout: 60_000 });
     const left = async () => (await get("/labels/proposals?k=1")).total;
     const before = await left();
-    const at = (await get("/labels/proposals?k=100")).proposals.findIndex((one) => one.into.name === "sea gull");
+    const at = (await get("/labels/proposals?k=100")).proposals.findIndex((one) => one.target.name === "sea gull");
     assert.ok(at >= 0, "the two gulls are proposed");
     for (let i = 0; i < at; i += 1) await page.keyboard.press("j");
     await page.getByRole("radio", { name: /^sea-gull/ }).click();
@@ -134,7 +134,7 @@ export function labelsOf(base, { get, eventually, shoot }) {
     await page.getByRole("radio", { name: /^sea gull/ }).waitFor();
     await page.keyboard.press("x");
     await eventually(async () => await left() === before - 1, "kept apart");
-    assert.equal((await get(`/labels/${gull.id}`)).apart[0].name, "sea-gull");
+    assert.equal((await get(`/labels/${gull.id}`)).merge_exclusions[0].name, "sea-gull");
     await deletes(page, await found("Möwenvogel"));
   };
 }

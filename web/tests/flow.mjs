@@ -48,7 +48,7 @@ async function learns(page) {
 async function training(page) {
   await page.goto("/training");
   await page.getByText(/^(\d+ decisions are|1 decision is) not learnt yet/).waitFor();
-  assert.ok((await get("/models")).outlook.decisions > 0);
+  assert.ok((await get("/models")).forecast.decisions > 0);
   await page.getByRole("spinbutton", { name: "Epochs" }).fill("0");
   assert.ok(await page.getByRole("button", { name: "Learn", exact: true }).isDisabled());
   await page.getByRole("spinbutton", { name: "Epochs" }).fill("3");
@@ -101,13 +101,13 @@ async function gallery(page) {
 
   await page.keyboard.press("f");
   const { labels } = await get("/facets");
-  await page.getByRole("combobox", { name: "Filter by label" }).fill(labels[0].label.slice(0, 3));
-  await page.getByRole("option", { name: labels[0].label, exact: true }).first().click();
+  await page.getByRole("combobox", { name: "Filter by label" }).fill(labels[0].name.slice(0, 3));
+  await page.getByRole("option", { name: labels[0].name, exact: true }).first().click();
   await page.getByRole("heading", { name: new RegExp(`^${labels[0].accepted} picture`) }).waitFor();
   assert.match(page.url(), /label=/);
   await shoot(page, "filters");
   await page.locator('[data-at="0"]').click();
-  await page.getByRole("dialog").getByText(labels[0].label, { exact: true }).first().waitFor();
+  await page.getByRole("dialog").getByText(labels[0].name, { exact: true }).first().waitFor();
   await shoot(page, "item");
   await page.goBack();
   await page.getByRole("dialog").waitFor({ state: "hidden" });
@@ -169,7 +169,7 @@ async function region(page) {
 
 /** A label that is typed fast is the one that is meant, and not the first of those that were proposed before. */
 async function typedFast(page) {
-  const { label } = (await get("/facets")).labels.find((one) => one.suggested > 0);
+  const { name: label } = (await get("/facets")).labels.find((one) => one.open_suggestions > 0);
   await page.goto("/review");
   const field = page.getByRole("combobox", { name: "Label", exact: true });
   await field.click();
@@ -219,7 +219,7 @@ async function review(page, context) {
   await page.goto("/review");
   const rows = page.locator(".one-side .row");
   await rows.first().waitFor();
-  const first = (await get("/items?sort=doubt&descending=true&k=1")).items[0].id;
+  const first = (await get("/items?sort=uncertainty&descending=true&k=1")).items[0].id;
   const names = await rows.locator(".row-name").allTextContents();
   await page.keyboard.press("1");
   await page.keyboard.press("Shift+Digit2");
@@ -243,9 +243,9 @@ async function review(page, context) {
   await page.keyboard.press("?");
   await page.getByText("Reject that label").waitFor();
   await page.keyboard.press("Escape");
-  const label = (await get("/facets")).labels.reduce((a, b) => (b.suggested > a.suggested ? b : a)).label;
+  const label = (await get("/facets")).labels.reduce((a, b) => (b.open_suggestions > a.open_suggestions ? b : a)).name;
   const named = encodeURIComponent(label);
-  await page.goto(`/review?view=grid&label=${named}&order=best`);
+  await page.goto(`/review?view=grid&label=${named}&order=best_probability`);
   await page.locator('[data-at="0"]').focus();
   const [one, two] = (await get(`/items?label=${named}&label_state=suggested&sort=probability&descending=true&k=2`)).items;
   await page.keyboard.press("a");
@@ -257,21 +257,21 @@ async function review(page, context) {
   await page.getByRole("button", { name: /Accept all above/ }).click();
   await page.getByRole("button", { name: "90 % right: from 37 %", pressed: true }).waitFor();
   await page.getByRole("slider").fill("20");
-  const { count } = await get(`/decisions/above?label=${named}&probability=0.2`);
+  const { count } = await get(`/suggestions/count?label=${named}&min_probability=0.2`);
   await page.getByRole("button", { name: new RegExp(`^Accept ${count} suggestion`) }).waitFor();
   await shoot(page, "above");
   await page.getByRole("button", { name: /^Accept \d+ suggestion/ }).click();
-  await eventually(async () => (await get(`/decisions/above?label=${named}&probability=0.2`)).count === 0, "all accepted");
+  await eventually(async () => (await get(`/suggestions/count?label=${named}&min_probability=0.2`)).count === 0, "all accepted");
 }
 
 /** From now on the service says of a label that it has a threshold of its own. */
 async function ownLimits(page, label) {
-  const { id } = (await get("/facets")).labels.find((one) => one.label === label);
+  const { id } = (await get("/facets")).labels.find((one) => one.name === label);
   await page.route(`**/api/v1/labels/${id}`, async (route) => {
     const response = await route.fetch();
     const told = await response.json();
-    const limits = [{ precision: 0.9, probability: 0.365, own: true }];
-    await route.fulfill({ response, json: { ...told, held_out: { ...told.held_out, limits } } });
+    const thresholds = [{ precision: 0.9, probability: 0.365, is_label_specific: true }];
+    await route.fulfill({ response, json: { ...told, evaluation: { ...told.evaluation, thresholds } } });
   });
 }
 
@@ -290,8 +290,8 @@ async function drop(page, file) {
 async function search(page) {
   await page.goto("/search");
   const { labels } = await get("/facets");
-  await page.getByRole("combobox", { name: "Search" }).fill(`${labels[0].label.slice(0, 3)}`);
-  await page.getByRole("option", { name: labels[0].label, exact: true }).first().click();
+  await page.getByRole("combobox", { name: "Search" }).fill(`${labels[0].name.slice(0, 3)}`);
+  await page.getByRole("option", { name: labels[0].name, exact: true }).first().click();
   await page.keyboard.press("Enter");
   await page.locator(".found-items .tile").first().waitFor();
   assert.match(page.url(), /text=/);

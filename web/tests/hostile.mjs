@@ -30,11 +30,11 @@ await withBrowser(async (browser) => {
     return page;
   };
   const { labels } = await get("/facets");
-  const hostile = labels.filter(({ label }) => label.includes("hacked"));
+  const hostile = labels.filter(({ name }) => name.includes("hacked"));
   assert.ok(hostile.length >= 4, "the collection has hostile labels");
   const [item] = (await get("/items?k=1")).items;
   assert.match(item.path, /hacked/);
-  const names = [...hostile.map(({ label }) => label), '"><img src=x onerror=window.hacked=1>', "javascript:window.hacked=1", "%3Cscript%3Ewindow.hacked=1%3C/script%3E"];
+  const names = [...hostile.map(({ name }) => name), '"><img src=x onerror=window.hacked=1>', "javascript:window.hacked=1", "%3Cscript%3Ewindow.hacked=1%3C/script%3E"];
   const pages = ["/", `/?item=${item.id}`, "/review", "/status", "/search", "/nothing/<img src=x onerror=window.hacked=1>", "/#<img src=x onerror=window.hacked=1>"];
   for (const name of names) {
     const text = encodeURIComponent(name);

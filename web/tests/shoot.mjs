@@ -21,7 +21,7 @@ const pages = {
   item: ["/", async (page) => page.locator('[data-at="2"]').click({ position: { x: 20, y: 60 } })],
   review: ["/review", async (page) => page.keyboard.press("1")],
   grid: [
-    `/review?view=grid&label=${encodeURIComponent(label)}&order=best`,
+    `/review?view=grid&label=${encodeURIComponent(label)}&order=best_probability`,
     async (page) => {
       await page.locator('[data-at="0"] .verdict.accept').click();
       await page.locator('[data-at="1"] .verdict.reject').click();

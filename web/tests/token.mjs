@@ -67,7 +67,7 @@ async function askedFor(page, context) {
 async function expires(page) {
   await page.goto("/review");
   const label = await page.locator(".one-side .row .row-name").first().textContent();
-  const item = (await get("/items?sort=doubt&descending=true&label_state=suggested&k=1", WRITE)).items[0].id;
+  const item = (await get("/items?sort=uncertainty&descending=true&label_state=suggested&k=1", WRITE)).items[0].id;
   await page.waitForLoadState("networkidle");
   await expire("first");
   await page.keyboard.press("1");
@@ -114,7 +114,7 @@ async function reads(page) {
   for (const key of ["1", "a", "e", "z"]) await page.keyboard.press(key);
   await page.getByText("You may only look at this collection.").waitFor();
   await shoot(page, "reader-review");
-  const label = encodeURIComponent((await get("/facets", READ)).labels.reduce((a, b) => (b.suggested > a.suggested ? b : a)).label);
+  const label = encodeURIComponent((await get("/facets", READ)).labels.reduce((a, b) => (b.open_suggestions > a.open_suggestions ? b : a)).name);
   await page.goto(`/review?view=grid&label=${label}`);
   await page.locator('[data-at="0"]').focus();
   assert.equal(await page.locator(".verdict").count(), 0);

@@ -25,7 +25,7 @@ from wsabie.io.records import Item, ItemList
 from wsabie.io.regions import Box, Region, RegionCrop
 from wsabie.models.object_parts.object_parts import ObjectParts
 from wsabie.samples import get_sample_path, get_table_path
-from wsabie.workflows.charts.fonts import load_font
+from wsabie.workflows.charts.chart_files import load_font
 
 SIDE = 96
 SMALLEST = 0.7

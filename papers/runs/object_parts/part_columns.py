@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.io.records import FeatureTable
-from wsabie.models.object_parts.ranking_tasks import (
+from wsabie.models.object_parts.pair_ranker import (
     QuadrupletTest,
     Values,
     draw_test,

@@ -12,8 +12,8 @@ from wsabie.core.errors import InputError
 from wsabie.io.records import ItemSource
 from wsabie.io.regions import RegionCrop
 from wsabie.vocabulary.label_quadruplets import Quadruplets
-from wsabie.workflows.charts.fonts import load_font
-from wsabie.workflows.search.result_sheet import SheetLine, list_sheet_lines, load_thumbnails, render_sheet
+from wsabie.workflows.charts.chart_files import load_font
+from wsabie.workflows.result_sheet import SheetLine, list_sheet_lines, load_thumbnails, render_sheet
 
 QUERIES = ("wheeled vehicle", "musical instrument")
 _RELATIONS, _EACH = 8, 4
@@ -101,7 +101,7 @@ def draw_search_result(record: PaperRecord, setting: RunSettings) -> RunFindings
     from wsabie.models.embedding_set import EmbeddingSet
     from wsabie.models.label_relations import ObjectPartRelations
     from wsabie.search.query_labels import QueryMatcher
-    from wsabie.workflows.search.augmented_search import AugmentedSearch
+    from wsabie.workflows.augmented_search import AugmentedSearch
 
     data = setting.required_data
     if data.meaning is None:
@@ -116,7 +116,7 @@ def draw_search_result(record: PaperRecord, setting: RunSettings) -> RunFindings
         answer = search.find(query, _BEST, _RELATED)
         lines += list_sheet_lines(answer)
         for group in answer.groups:
-            ids = ", ".join(match.id for match in group.found)
+            ids = ", ".join(match.id for match in group.matches)
             findings.append(
                 FindingRow(f"{query}: {', '.join(group.labels)}", group.why, {"why": group.why, "pictures": ids})
             )

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from wsabie.embedding.parts_space import PartsSpace
 from wsabie.io.records import FeatureTable, count_labels
-from wsabie.models.object_parts.object_parts import ObjectParts
-from wsabie.models.object_parts.pair_monitor import PAIRS, PairMonitor
+from wsabie.models.object_parts.object_parts import PAIRS, ObjectParts, PairMonitor
 from wsabie.models.paper_presets import make_objects_and_parts
 
 PARTS, PAPER_SETTINGS = "parts", "objects-and-parts"
@@ -177,7 +176,7 @@ class _MonitoredParts(ObjectParts):
         n_other_pairs, best_models = len(self.vocabulary_) ** 2 - 1, {}
         for scoring, best in self.watch.best.items():
             model = self._scoring(scoring)
-            model.space_, model.words_ = best.space.things, best.space.words
+            model.space_, model.words_ = best.space.items, best.space.words
             best_models[scoring] = BestPartModel(model, best.epoch, 1 + (1 - best.figure) * n_other_pairs)
         return best_models
 
@@ -186,8 +185,8 @@ class _MonitoredParts(ObjectParts):
         model.label_scores, model.score_weight, model.same = scoring  # type: ignore[assignment]
         return model
 
-    def _monitor(self, X: Any, Y: Any, threads: int, *given: Any, **named: Any) -> Any:
-        shared: Any = super()._monitor(X, Y, threads, N_VALIDATION_QUADRUPLETS, metric=PAIRS)
+    def _build_monitor(self, X: Any, Y: Any, *given: Any, **named: Any) -> Any:
+        shared: Any = super()._build_monitor(X, Y, N_VALIDATION_QUADRUPLETS, metric=PAIRS)
         monitors: dict[PairScoring, PairMonitor] = {}
         for scoring in self.scorings:
             monitors[scoring] = copy(shared)
@@ -195,5 +194,5 @@ class _MonitoredParts(ObjectParts):
         self.watch = _ScoringMonitors(monitors)
         return self.watch
 
-    def _calibrated(self, monitor: Any) -> None:
+    def _fit_calibration(self, monitor: Any) -> None:
         return None

@@ -32,7 +32,7 @@ from papers.runs.object_parts.part_models import (
 )
 from papers.tuning_budget import limit_training_time
 from wsabie.core.errors import InputError
-from wsabie.models.object_parts.ranking_tasks import QuadrupletTest, Values, evaluate_labels, evaluate_pairs
+from wsabie.models.object_parts.pair_ranker import QuadrupletTest, Values, evaluate_labels, evaluate_pairs
 from wsabie.vocabulary.label_quadruplets import QuadrupletBatch
 from wsabie.workflows.compare.entrants import build_entrants
 

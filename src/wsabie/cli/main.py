@@ -11,11 +11,31 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from wsabie import __version__
-from wsabie.cli.commands import model_commands
-from wsabie.cli.terminal.error_messages import WRITING_FAILED, explain_error
+from wsabie.cli import serve
+from wsabie.cli.collection import backups, history, interchange, learning, scans, tags
+from wsabie.cli.collection import labels as collection_labels
+from wsabie.cli.collection import map as collection_map
+from wsabie.cli.collection import search as collection_search
+from wsabie.cli.command import CommandEntry, GroupedCommands
+from wsabie.cli.data import features, hierarchy, labels, pairs, shards, split, vectors
+from wsabie.cli.errors import WRITING_FAILED, explain_error
+from wsabie.cli.models import (
+    annotate,
+    compare,
+    demo,
+    evaluate,
+    export,
+    index,
+    info,
+    neighbours,
+    parts,
+    search,
+    train,
+    tune,
+    update,
+)
 from wsabie.core.errors import WsabieError
 
 _STARTS_AGAIN = "unfinished work of this command is not kept, so that it begins anew next time"
@@ -36,15 +56,38 @@ _INTERRUPT_MESSAGES = {
 """Messages after Ctrl-C of the commands that keep some of their work."""
 
 
+_COLLECTION = "collection"
+_COMMANDS: dict[str, tuple[CommandEntry | str, ...]] = {
+    "Everyday": (_COLLECTION, train.train, annotate.annotate, search.search, demo.demo),
+    "Models": (
+        evaluate.evaluate, compare.compare, tune.tune, update.update, update.edit, neighbours.neighbours, parts.parts,
+        index.index, info.info, export.export,
+    ),
+    "Data": (features.features, split.split, shards.shards),
+    "Knowledge of labels": (labels.labels, hierarchy.hierarchy, pairs.pairs, vectors.vectors),
+    "Service": (serve.serve, serve.token),
+}  # fmt: skip
+"""Commands in groups, in the order of the help; a name is that of a group of commands."""
+_COLLECTION_COMMANDS = {
+    "Files": (scans.init, scans.add, scans.scan, history.status),
+    "Tags and labels": (tags.tag, tags.annotations, collection_labels.labels, interchange.import_, interchange.export),
+    "Learning and search": (
+        learning.train, learning.apply, learning.models, learning.index, collection_search.search, collection_map.map_
+    ),
+    "History and backups": (history.history, history.undo, backups.backup, backups.restore),
+}  # fmt: skip
+
 _Usage: Any = typer.BadParameter.__base__  # of click, or of the copy that typer has of it
 
 
-class _CommandGroup(TyperGroup):
-    """Command group with clearer usage errors.
+class _Application(GroupedCommands):
+    """Commands of the program, with clearer usage errors.
 
     The message of a wrong choice loses the name of its exception. The message about an unknown option tells how to give
     a word that begins with a hyphen.
     """
+
+    order = tuple(entry if isinstance(entry, str) else entry.name for group in _COMMANDS.values() for entry in group)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -69,16 +112,36 @@ def _suggest_separator(error: Any) -> str:
     return f" (what is not wanted is given {example})"
 
 
-app = typer.Typer(
-    name="wsabie",
-    cls=_CommandGroup,
-    help="Annotate and search large collections with joint embeddings trained by the WARP ranking loss.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-model_commands.register(app)
+def _make_application() -> typer.Typer:
+    """Make the application with all its commands."""
+    app = typer.Typer(
+        name="wsabie",
+        cls=_Application,
+        help="Annotate and search large collections with joint embeddings trained by the WARP ranking loss.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    collection = typer.Typer(
+        name=_COLLECTION,
+        cls=GroupedCommands,
+        help="Your own collection: a catalogue that keeps tags, learns from them and suggests more.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    for panel, entries in _COLLECTION_COMMANDS.items():
+        for entry in entries:
+            entry.register(collection, panel)
+    for panel, group in _COMMANDS.items():
+        for member in group:
+            if isinstance(member, str):
+                app.add_typer(collection, rich_help_panel=panel)
+            else:
+                member.register(app, panel)
+    return app
+
+
+app = _make_application()
 
 
 def _show_version(value: bool) -> None:
@@ -89,24 +152,22 @@ def _show_version(value: bool) -> None:
 
 @app.callback()
 def set_up(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
-    ] = False,
+    version: Annotated[bool, typer.Option(callback=_show_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
     """Annotate and search large collections with joint embeddings trained by the WARP ranking loss."""
 
 
 def run(application: Callable[..., object] = app) -> None:
     """Run the command line; exit code 0 success, 1 bad input, 2 usage, 130 stopped by Ctrl-C."""
-    from wsabie.cli.terminal.standard_error import ignore_full_standard_error
+    from wsabie.cli.errors import ignore_full_standard_error
 
     with ignore_full_standard_error():
         _run(application)
 
 
 def _run(application: Callable[..., object]) -> None:
-    from wsabie.cli.terminal.output import INTERRUPTED, InterruptExit, print_error, show_log_as_notes
-    from wsabie.cli.terminal.standard_error import discard_output
+    from wsabie.cli.errors import discard_output
+    from wsabie.cli.output import INTERRUPTED, InterruptExit, print_error, show_log_as_notes
 
     _refuse_empty(sys.argv[1:])
     _require_utf8()
@@ -151,7 +212,7 @@ def _require_utf8() -> None:
 
 def _refuse_empty(words: list[str]) -> None:
     """Refuse empty arguments: they mean the current folder, and mostly come from an unset variable."""
-    from wsabie.cli.terminal.output import print_error
+    from wsabie.cli.output import print_error
 
     if any("\0" in word for word in words):  # not of a shell, but of a program that calls this one
         print_error("an argument holds a zero byte, which no name of a file has; give another")

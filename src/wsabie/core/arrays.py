@@ -14,6 +14,9 @@ UInt8 = npt.NDArray[np.uint8]
 UInt64 = npt.NDArray[np.uint64]
 Bool = npt.NDArray[np.bool_]
 
+Array: TypeAlias = npt.NDArray[Any]
+"""An array of numbers of any type."""
+
 LANES = 16
 """Tables of points are padded with zeros to a multiple of this many floats: one cache line."""
 

@@ -1,11 +1,12 @@
-"""Executors of independent work, in this process or a process pool; results keep the order of items."""
+"""Executors of independent work, in this process, in threads or a process pool; results keep the order of items."""
 
 import logging
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -14,6 +15,7 @@ from wsabie.core.memory_budget import share_memory_budgets
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
+
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -194,3 +196,22 @@ def _end_with_parent() -> None:
 
 def _call_with_shared(function: Callable[[Any, Item], Result], item: Item) -> Result:
     return function(_shared, item)
+
+
+def run_in_threads(work: Callable[[Item], object], items: Sequence[Item], threads: int) -> None:
+    """Call work(item) for every item, `threads` at once; the first error is raised.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> run_in_threads(seen.append, range(3), threads=2)
+    >>> sorted(seen)
+    [0, 1, 2]
+    """
+    if threads == 1 or len(items) < 2:
+        for item in items:
+            work(item)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="wsabie") as pool:
+        for _ in pool.map(work, items):
+            pass

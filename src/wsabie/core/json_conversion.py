@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+JsonObject: TypeAlias = dict[str, Any]
+"""A JSON object as `json.loads` returns it."""
 
 
 def to_json_value(value: Any) -> Any:

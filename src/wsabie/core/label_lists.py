@@ -1,11 +1,11 @@
 """Lists of labels, one per row: true labels, or labels that are not candidates."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Matrix
+from wsabie.core.arrays import Array, Bool, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.sparse_matrices import convert_to_csr
 
@@ -13,8 +13,8 @@ from wsabie.core.sparse_matrices import convert_to_csr
 class LabelLists(NamedTuple):
     """List of label ids per row: `labels[indptr[i]:indptr[i + 1]]`, sorted, no duplicates."""
 
-    indptr: Any  # (n_rows + 1,) int64
-    labels: Any  # (nnz,) int32
+    indptr: Int64  # (n_rows + 1,)
+    labels: Array  # (nnz,) int32
 
     @property
     def n_rows(self) -> int:
@@ -27,7 +27,7 @@ class LabelLists(NamedTuple):
 
 
 def build_label_lists(
-    matrix: Matrix, n_labels: int, name: str, select: Callable[[Any], Any] = lambda data: data != 0
+    matrix: Matrix, n_labels: int, name: str, select: Callable[[Array], Bool] = lambda data: data != 0
 ) -> LabelLists:
     """List the selected entries (default: non-zeros) of each row of a matrix (n_rows, n_labels).
 

@@ -18,7 +18,7 @@ CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """Microseconds of processor time and the period that they are for (Linux, control groups of version 2)."""
 MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Bytes, or "max"."""
-TOLD = 10**8
+LARGE_MEMORY_BYTES = 10**8
 """Bytes of memory from which on what is to be made of them says so before it begins."""
 
 

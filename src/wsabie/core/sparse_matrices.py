@@ -5,11 +5,13 @@ another thread changes meanwhile is not covered.
 """
 
 from operator import index
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from wsabie.core.arrays import Matrix
+from wsabie.core.arrays import Array, Matrix
 from wsabie.core.errors import InputError, InputTypeError, bracket_detail
 from wsabie.core.file_backed_arrays import iterate_slices
 
@@ -20,13 +22,13 @@ _LARGEST = np.iinfo(np.int64).max
 class CsrArrays(NamedTuple):
     """Arrays of a CSR matrix whose indices all lie inside its shape."""
 
-    data: Any  # (nnz,) real numbers
-    indices: Any  # (nnz,) int32 or int64
-    indptr: Any  # (n_rows + 1,) int32 or int64
+    data: Array  # (nnz,) real numbers
+    indices: Array  # (nnz,) int32 or int64
+    indptr: Array  # (n_rows + 1,) int32 or int64
     shape: tuple[int, int]
 
 
-def convert_to_csr(matrix: Any, input_name: str) -> Matrix:
+def convert_to_csr(matrix: Matrix, input_name: str) -> Matrix:
     """Return a matrix from outside, sparse or dense, as a csr_matrix that shares its memory where it can.
 
     Raises
@@ -48,7 +50,7 @@ def convert_to_csr(matrix: Any, input_name: str) -> Matrix:
     return csr_matrix(_check_numbers(dense_array(matrix, input_name), input_name))
 
 
-def dense_array(values: Any, input_name: str, unit: str = "columns") -> Any:
+def dense_array(values: Any, input_name: str, unit: str = "columns") -> Array:
     """Return an array-like as an array of two dimensions.
 
     Raises
@@ -64,7 +66,7 @@ def dense_array(values: Any, input_name: str, unit: str = "columns") -> Any:
     return array
 
 
-def as_array(values: Any, input_name: str, unit: str = "columns") -> Any:
+def as_array(values: Any, input_name: str, unit: str = "columns") -> Array:
     """Return an array-like as an array of any dimensions; InputError where its rows differ in length."""
     try:
         return np.asarray(values)
@@ -72,7 +74,7 @@ def as_array(values: Any, input_name: str, unit: str = "columns") -> Any:
         raise InputError(f"{input_name} has rows of different lengths; give every row the same {unit}") from error
 
 
-def extract_csr_arrays(matrix: Any, input_name: str) -> CsrArrays:
+def extract_csr_arrays(matrix: Matrix, input_name: str) -> CsrArrays:
     """Return the checked CSR arrays of a sparse matrix in any form; entries need not be in order.
 
     Raises
@@ -88,7 +90,7 @@ def extract_csr_arrays(matrix: Any, input_name: str) -> CsrArrays:
         raise InputError(f"{input_name} is no whole sparse matrix{bracket_detail(error)}; {_REMEDY}") from error
 
 
-def _check_arrays(matrix: Any, input_name: str) -> CsrArrays:
+def _check_arrays(matrix: Matrix, input_name: str) -> CsrArrays:
     """Check and convert a matrix for `extract_csr_arrays`; a broken one may raise any error."""
     from scipy.sparse import issparse
 
@@ -114,7 +116,7 @@ def _check_arrays(matrix: Any, input_name: str) -> CsrArrays:
     return CsrArrays(*arrays, (n_rows, n_columns))
 
 
-def has_sorted_indices(indptr: Any, indices: Any) -> bool:
+def has_sorted_indices(indptr: Array, indices: Array) -> bool:
     """Return True where the indices of each row rise, so that none comes twice.
 
     Examples
@@ -134,7 +136,9 @@ def has_sorted_indices(indptr: Any, indices: Any) -> bool:
     return True
 
 
-def _check_compressed(data: Any, indices: Any, indptr: Any, lines: int, input_name: str) -> tuple[Any, Any, Any]:
+def _check_compressed(
+    data: Array, indices: Array, indptr: Array, lines: int, input_name: str
+) -> tuple[Array, Array, Array]:
     """Return the arrays up to the last entry; InputError where `indptr` points outside of them."""
     fault = ""
     if data.ndim != 1:
@@ -153,7 +157,7 @@ def _check_compressed(data: Any, indices: Any, indptr: Any, lines: int, input_na
     return data[: indptr[-1]], indices[: indptr[-1]], indptr
 
 
-def _refuse_outside(indices: Any, width: int, input_name: str, name: str) -> None:
+def _refuse_outside(indices: Array, width: int, input_name: str, name: str) -> None:
     low, high = (int(indices.min()), int(indices.max())) if len(indices) else (0, -1)
     if low < 0 or high >= width:
         raise InputError(
@@ -177,7 +181,7 @@ def _refuse_other_dimensions(n_dimensions: int, input_name: str) -> None:
         )
 
 
-def _check_integers(values: Any, input_name: str) -> Any:
+def _check_integers(values: Any, input_name: str) -> Array:
     """Return one dimension of native signed integers."""
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -190,24 +194,29 @@ def _check_integers(values: Any, input_name: str) -> Any:
     return np.ascontiguousarray(array, np.int32 if small else np.int64)
 
 
-def _check_numbers(values: Any, input_name: str) -> Any:
+def _check_numbers(values: Any, input_name: str) -> Array:
     """Return real numbers of a type that scipy computes with."""
     array = np.asarray(values)
-    if array.dtype.kind == "c":
-        raise InputError(f"Complex data not supported: {input_name} has dtype {array.dtype}; give real numbers")
     native = array.dtype.newbyteorder("=")
     if array.dtype.kind not in "biuf":
         native = np.dtype(np.float64)
     elif array.dtype == np.float16:
         native = np.dtype(np.float32)
+    return convert_numbers(array, native, input_name)
+
+
+def convert_numbers(array: Array, dtype: npt.DTypeLike, input_name: str) -> Array:
+    """Return an array as real numbers of a type, contiguous; InputError where it holds others."""
+    if array.dtype.kind == "c":
+        raise InputError(f"Complex data not supported: {input_name} has dtype {array.dtype}; give real numbers")
     try:
-        return np.ascontiguousarray(array, native)
+        return np.ascontiguousarray(array, dtype)
     except (TypeError, ValueError) as error:
         kind = InputTypeError if isinstance(error, TypeError) else InputError
         raise kind(f"{input_name} holds something that is not a number ({error}); give real numbers") from error
 
 
-def _check_coo(matrix: Any, input_name: str) -> Any:
+def _check_coo(matrix: Matrix, input_name: str) -> Matrix:
     from scipy.sparse import coo_matrix
 
     rows, columns = (_check_integers(ids, f"coordinates of {input_name}") for ids in matrix.coords)
@@ -222,7 +231,7 @@ def _check_coo(matrix: Any, input_name: str) -> Any:
     return coo_matrix((data, (rows, columns)), matrix.shape)
 
 
-def _check_bsr(matrix: Any, input_name: str) -> Any:
+def _check_bsr(matrix: Matrix, input_name: str) -> Matrix:
     from scipy.sparse import bsr_matrix
 
     data = _check_numbers(matrix.data, input_name)
@@ -237,21 +246,7 @@ def _check_bsr(matrix: Any, input_name: str) -> Any:
     return bsr_matrix((data, indices, indptr), matrix.shape)
 
 
-def _check_dia(matrix: Any, input_name: str) -> Any:
-    from scipy.sparse import dia_matrix
-
-    data = _check_numbers(matrix.data, input_name)
-    offsets = _check_integers(matrix.offsets, f"offsets of {input_name}")
-    if data.ndim != 2 or len(data) != len(offsets):
-        raise InputError(
-            f"{input_name} is no whole sparse matrix: it has {len(offsets)} offsets and {len(data)} diagonals; "
-            f"{_REMEDY}"
-        )
-    inside = (offsets > -matrix.shape[0]) & (offsets < matrix.shape[1])
-    return dia_matrix((data[inside], offsets[inside]), matrix.shape)
-
-
-def _check_lil(matrix: Any, input_name: str) -> Any:
+def _check_lil(matrix: Matrix, input_name: str) -> Matrix:
     lengths = [[len(row) for row in lists] for lists in (matrix.rows, matrix.data)]
     if lengths[0] != lengths[1] or len(lengths[0]) != matrix.shape[0]:
         raise InputError(
@@ -262,28 +257,18 @@ def _check_lil(matrix: Any, input_name: str) -> Any:
         [column for row in matrix.rows for column in row] or np.empty(0, np.int64), f"rows of {input_name}"
     )
     data = _check_numbers([value for row in matrix.data for value in row] or np.empty(0), input_name)
-    return _check_coo(_Entries((rows, columns), data.astype(matrix.dtype), matrix.shape), input_name)
+    entries = SimpleNamespace(coords=(rows, columns), data=data.astype(matrix.dtype), shape=matrix.shape)
+    return _check_coo(entries, input_name)
 
 
-def _check_dok(matrix: Any, input_name: str) -> Any:
-    keys = list(matrix.keys())
-    places = _check_integers(
-        [place for key in keys for place in key] or np.empty(0, np.int64), f"keys of {input_name}"
-    ).reshape(-1, 2)
-    data = _check_numbers(list(matrix.values()) or np.empty(0), input_name)
-    return _check_coo(_Entries((places[:, 0], places[:, 1]), data.astype(matrix.dtype), matrix.shape), input_name)
-
-
-class _Entries(NamedTuple):
-    coords: tuple[Any, Any]
-    data: Any
-    shape: tuple[int, int]
+def _check_by_entry(matrix: Matrix, input_name: str) -> Matrix:
+    return _check_coo(matrix.tocoo(), input_name)  # NumPy and no compiled code makes it
 
 
 _CHECKS = {
     "coo": _check_coo,
     "bsr": _check_bsr,
-    "dia": _check_dia,
+    "dia": _check_by_entry,
     "lil": _check_lil,
-    "dok": _check_dok,
+    "dok": _check_by_entry,
 }

@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 
 from wsabie.core.arrays import Csr, Float32
-from wsabie.core.errors import InputError, InputTypeError
+from wsabie.core.errors import InputError
 from wsabie.core.file_backed_arrays import iterate_slices
-from wsabie.core.sparse_matrices import CsrArrays, dense_array, extract_csr_arrays, has_sorted_indices
+from wsabie.core.sparse_matrices import CsrArrays, convert_numbers, dense_array, extract_csr_arrays, has_sorted_indices
 
 
-def check_features(X: Any, *, n_features: int | None = None, what: str = "X", who: str = "this model") -> Csr | Float32:
+def check_features(
+    X: Any, *, n_features: int | None = None, input_name: str = "X", model_name: str = "this model"
+) -> Csr | Float32:
     """Return rows of features for kernels: `Csr` for scipy sparse input, else a float32 array.
 
     Parameters
@@ -19,7 +21,7 @@ def check_features(X: Any, *, n_features: int | None = None, what: str = "X", wh
         Any real dtype. Sparse rows come out sorted, without duplicates (summed).
     n_features : int or None
         The width that the model was trained with.
-    what, who : str
+    input_name, model_name : str
         Names of the rows and of the model in sentences.
 
     Raises
@@ -28,25 +30,19 @@ def check_features(X: Any, *, n_features: int | None = None, what: str = "X", wh
         Not two-dimensional, another width, complex or text, or NaN or infinity (the first place is named).
     """
     sparse = hasattr(X, "tocsr")
-    X = extract_csr_arrays(X, what) if sparse else _check_dense(X, what)
+    X = extract_csr_arrays(X, input_name) if sparse else _check_dense(X, input_name)
     if n_features is not None and X.shape[1] != n_features:
         raise InputError(
-            f"{what} has {X.shape[1]} features, but {who} is expecting {n_features} features as input; "
+            f"{input_name} has {X.shape[1]} features, but {model_name} is expecting {n_features} features as input; "
             "extract the features with the same settings as for training"
         )
-    return _check_sparse(X, what) if sparse else X
+    return _check_sparse(X, input_name) if sparse else X
 
 
 def _check_dense(values: Any, input_name: str) -> Float32:
     X = dense_array(values, input_name, "features")
-    if X.dtype.kind == "c":
-        raise InputError(f"Complex data not supported: {input_name} has dtype {X.dtype}; give real numbers")
-    try:
-        with np.errstate(over="ignore"):  # what becomes infinite is refused below
-            out = np.ascontiguousarray(X, np.float32)
-    except (TypeError, ValueError) as error:
-        kind = InputTypeError if isinstance(error, TypeError) else InputError
-        raise kind(f"{input_name} holds something that is not a number ({error}); give real numbers") from error
+    with np.errstate(over="ignore"):  # what becomes infinite is refused below
+        out: Float32 = convert_numbers(X, np.float32, input_name)
     bad = ~np.isfinite(out)
     if bad.any():
         i, j = np.argwhere(bad)[0]
@@ -72,9 +68,8 @@ def _check_sparse(arrays: CsrArrays, input_name: str) -> Csr:
             entry = entries[0]
             row = int(np.searchsorted(arrays.indptr, entry, side="right")) - 1
             raise InputError(
-                f"{input_name} holds {_format_number(arrays.data[entry])} at row {row}, column "
-                f"{arrays.indices[entry]} (Input contains NaN, infinity or a value too large for float32); "
-                "replace or drop such rows"
+                f"{input_name} holds {_format_number(arrays.data[entry])} at row {row}, column {arrays.indices[entry]} "
+                "(Input contains NaN, infinity or a value too large for float32); replace or drop such rows"
             )
     return Csr(arrays.indptr.astype(np.int64, copy=False), np.ascontiguousarray(arrays.indices, np.int32), data)
 

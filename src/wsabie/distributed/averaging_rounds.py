@@ -42,7 +42,7 @@ class WorkerMessage(NamedTuple):
     """Message of a worker: the `PartReport` of a part, or its steps, or None if it is lost."""
 
     worker: str
-    kind: Literal["trained", "gave", "lost"]
+    kind: Literal["report", "deltas", "loss"]
     value: Any = None
 
 
@@ -125,7 +125,7 @@ class RoundReport(NamedTuple):
         Bytes of steps, and of news to each worker.
     seconds, joining : float
         Duration since the last round, and the part of it for joining.
-    came, lost : int
+    n_joined, n_lost : int
         Total number of workers, and of lost ones.
     """
 
@@ -137,8 +137,8 @@ class RoundReport(NamedTuple):
     sent: int
     seconds: float
     joining: float
-    came: int
-    lost: int
+    n_joined: int
+    n_lost: int
 
 
 @dataclass
@@ -192,7 +192,7 @@ class AveragingRounds:
     fleet : Fleet
     tables : mapping of arrays
         Moved in place.
-    settle : callable
+    apply_limits : callable
         Called after tables were joined, to apply norm limits.
     on_round : callable
         Called with every `RoundReport`.
@@ -205,14 +205,14 @@ class AveragingRounds:
         self,
         fleet: Fleet,
         tables: Tables,
-        settle: Callable[[], None] = lambda: None,
+        apply_limits: Callable[[], None] = lambda: None,
         *,
         interval: RoundInterval | None = None,
         on_round: Callable[[RoundReport], None] = lambda _: None,
         max_wait: float = 300.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.fleet, self.tables, self.settle = fleet, tables, settle
+        self.fleet, self.tables, self.apply_limits = fleet, tables, apply_limits
         self.interval = interval or RoundInterval()
         self.on_round, self.max_wait, self.clock = on_round, max_wait, clock
         self.workers: dict[str, _WorkerState] = {}
@@ -285,15 +285,13 @@ class AveragingRounds:
         raise NoWorkersError(f"{problem}{last}; {advice}, and run the same command with --resume")
 
     def _dismiss_silent(self) -> None:
-        limit = self.clock() - max(self._patience, 20 * self._longest_part)
-        silent_workers = [
-            name for name, state in self.workers.items() if not state.is_idle and state.last_answer < limit
-        ]
-        for name in silent_workers:
-            self.fleet.dismiss(name)
-            self._handle_message(WorkerMessage(name, "lost"))
-        if silent_workers:
-            self._patience *= 2
+        patience = self._patience
+        limit = self.clock() - max(patience, 20 * self._longest_part)
+        for name, state in list(self.workers.items()):
+            if not state.is_idle and state.last_answer < limit:
+                self.fleet.dismiss(name)
+                self._remove_worker(name)
+                self._patience = patience * 2
 
     # ---- parts
 
@@ -319,12 +317,11 @@ class AveragingRounds:
         if self._n_assigned < self._goal and self._has_parts():
             return
         for name, state in self.workers.items():
-            if state.is_finished:
-                continue
-            state.is_finished = True
-            if state.trained or state.training:
-                state.n_requested = len(state.trained) + len(state.training)
+            n_parts = len(state.trained) + len(state.training)
+            if n_parts and not state.is_finished:
+                state.n_requested = n_parts
                 self.fleet.give(name)
+            state.is_finished = True
 
     def _assign_part(self, name: str, state: _WorkerState) -> None:
         """Assign the next part to a worker, if this round has one."""
@@ -345,23 +342,17 @@ class AveragingRounds:
         """Choose the part that the worker reads already, a free one, or one that another worker reads."""
         if state.next_part is None and self._free_parts:
             return self._free_parts.popleft()
-        owner = (
-            state if state.next_part is not None else next(h for h in self.workers.values() if h.next_part is not None)
-        )
+        owner = next(owner for owner in (state, *self.workers.values()) if owner.next_part is not None)
         part, owner.next_part = owner.next_part, None
         return part  # type: ignore[return-value]  # checked by `_has_parts`
 
     def _handle_message(self, answer: WorkerMessage) -> None:
-        state = self.workers.get(answer.worker)
+        state, now = self.workers.get(answer.worker), self.clock()
         if state is None:
             return
-        now = self.clock()
-        if answer.kind == "lost":
-            del self.workers[answer.worker]
-            self._n_lost += 1
-            self._free_parts.extendleft(reversed(state.parts()))
-            return
-        if answer.kind == "trained":
+        if answer.kind == "loss":
+            self._remove_worker(answer.worker)
+        elif answer.kind == "report":
             self._longest_part = max(self._longest_part, now - state.last_answer)
             state.trained.append((state.training.pop(0), answer.value))
         else:
@@ -369,6 +360,12 @@ class AveragingRounds:
             self._patience = SILENCE
             self._first_deltas_at = now if self._first_deltas_at is None else self._first_deltas_at
         state.last_answer = now
+
+    def _remove_worker(self, name: str) -> None:
+        """Forget a lost worker; others train its parts."""
+        state = self.workers.pop(name)
+        self._n_lost += 1
+        self._free_parts.extendleft(reversed(state.parts()))
 
     def _add_deltas(self, state: _WorkerState, moved: TableDeltas) -> None:
         self._delta_sum.add(moved)
@@ -398,7 +395,7 @@ class AveragingRounds:
     def _join_deltas(self) -> None:
         started, joined = self.clock(), self._delta_sum.n
         drift = self._delta_sum.join(self.tables)
-        self.settle()
+        self.apply_limits()
         news = compute_deltas(self.tables, self._shared_tables, back=False)
         self._version += 1
         self._send_tables(news)
@@ -406,16 +403,16 @@ class AveragingRounds:
         if joined > 1 or len(self.workers) < 2:
             n = max(len(self.workers), 1)
             self.interval.compute_parts(drift, n, self._n_parts / (LEAST_ROUNDS * n), self._rate_share)
-        bytes_sent, times = count_bytes(news), (now - self._started_at, now - started)
-        counts = (*times, self._n_joined, self._n_lost)
-        self.on_round(RoundReport(self._epoch, drift, parts, joined, self._received, bytes_sent, *counts))
+        sizes, times = (self._received, count_bytes(news)), (now - self._started_at, now - started)
+        self.on_round(RoundReport(self._epoch, drift, parts, joined, *sizes, *times, self._n_joined, self._n_lost))
 
     def _send_tables(self, news: TableDeltas) -> None:
         """Send steps to workers with the previous tables and whole tables to others, once they have given."""
-        ready_workers = {name: state for name, state in self.workers.items() if state.n_requested is None}
-        late_names = [name for name, state in ready_workers.items() if state.version < self._version - 1]
-        self.fleet.take([name for name in ready_workers if name not in late_names], news)
-        if late_names:
-            self.fleet.take(late_names, copy_tables(self._shared_tables))
-        for state in ready_workers.values():
-            state.version = self._version
+        current, late = list[str](), list[str]()
+        for name, state in self.workers.items():
+            if state.n_requested is None:
+                (current if state.version >= self._version - 1 else late).append(name)
+                state.version = self._version
+        self.fleet.take(current, news)
+        if late:
+            self.fleet.take(late, copy_tables(self._shared_tables))

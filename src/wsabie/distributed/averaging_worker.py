@@ -4,12 +4,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from wsabie.core.arrays import Float64, Int64
+from wsabie.core.progress import SILENT
 from wsabie.distributed.table_deltas import TableDeltas, apply_deltas, compute_deltas, warm_up
+from wsabie.training.epoch_runner import EpochRunner, count_block_reads
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.loops import StepCounters
 from wsabie.training.settings import TrainingSettings
-from wsabie.training.targets import RowBlock
-from wsabie.training.trainer import NumberedBlocks, Trainer, count_block_reads
+from wsabie.training.training_data import PartitionedData, RowBlock
 
 
 class PartReport(NamedTuple):
@@ -31,11 +32,11 @@ class AveragingWorker:
         `threads` are those of this node.
     space : TrainableTables
         Initial tables; copied.
-    blocks : NumberedBlocks
+    data : PartitionedData
     """
 
-    def __init__(self, settings: TrainingSettings, space: Any, blocks: NumberedBlocks) -> None:
-        self.settings, self.space, self.blocks = settings, space, blocks
+    def __init__(self, settings: TrainingSettings, space: Any, data: PartitionedData) -> None:
+        self.settings, self.space, self.data = settings, space, data
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="wsabie-reads")
         self._prefetch: tuple[tuple[int, int], Future[RowBlock]] | None = None
 
@@ -43,20 +44,17 @@ class AveragingWorker:
         """Copy the tables, compile the kernels and create the sampler; this may take a while, or fail."""
         settings, self.space = self.settings, self.space.copy()
         self.base_tables = {name: table.copy() for name, table in self.space.arrays().items()}
-        self.trainer, self.threads = Trainer(settings), KernelThreads(settings.threads)
-        self.trainer.compile(self.space, self.blocks)
+        self.threads, self.runner = KernelThreads(settings.threads), EpochRunner(settings, self.space, self.data)
+        self.runner.prepare(SILENT, None)
         warm_up()
-        self.sampler = self.trainer.make_sampler(self.space, self.blocks.of_label)
 
     def train(self, epoch: int, number: int, coming: int | None = None) -> PartReport:
         """Train a part while another thread reads the coming one."""
         block = self._read_block(epoch, number)
         if coming is not None:
-            self._prefetch = (epoch, coming), self._reader.submit(self.blocks.part, epoch, coming)
+            self._prefetch = (epoch, coming), self._reader.submit(self.data.read_part, epoch, coming)
         step_counters = StepCounters.new(self.threads.n)
-        _, visits = self.trainer.prepare_visits(
-            self.space, block, epoch, number, self.sampler, self.threads, step_counters
-        )
+        _, visits = self.runner.prepare_visits(block, epoch, number, self.threads, step_counters)
         for _ in visits:
             pass
         return PartReport(
@@ -70,7 +68,7 @@ class AveragingWorker:
         coming, self._prefetch = self._prefetch, None
         if coming is not None and coming[0] == (epoch, number):
             return coming[1].result()
-        return self.blocks.part(epoch, number)
+        return self.data.read_part(epoch, number)
 
     def give(self) -> TableDeltas:
         """Return the steps since the tables were taken; the tables go back by these until `take`."""

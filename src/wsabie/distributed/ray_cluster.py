@@ -193,14 +193,15 @@ def run_on_every_node(function: Callable[..., Answer], *arguments: Any) -> dict[
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    task = ray.remote(num_cpus=0)(function)
-    nodes = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
-    places = {node: NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes}
-    references = {node: task.options(scheduling_strategy=place).remote(*arguments) for node, place in places.items()}
-    answers = {}
-    for node, answer in references.items():
+    task, references, answers = ray.remote(num_cpus=0)(function), {}, {}
+    for node in ray.nodes():
+        if node["Alive"]:
+            place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            name = f"{node['NodeManagerHostname']} ({node['NodeID'][:8]})"
+            references[name] = task.options(scheduling_strategy=place).remote(*arguments)
+    for name, reference in references.items():
         try:
-            answers[f"{nodes[node]} ({node[:8]})"] = ray.get(answer)
+            answers[name] = ray.get(reference)
         except ray.exceptions.RayTaskError as error:
             raise InputError(
                 f"{_format_mismatch()}: {_first_line(error.cause)}; install the same on every node"
@@ -212,10 +213,9 @@ def run_on_every_node(function: Callable[..., Answer], *arguments: Any) -> dict[
 
 def check_paths_on_nodes(paths: Iterable[Path]) -> None:
     """Raise InputError for a path that some node cannot read; for a missing path its folder is checked."""
-    existing_paths = [
-        str(next(candidate for candidate in (path, *path.parents) if candidate.exists()))
-        for path in map(Path.absolute, paths)
-    ]
+    existing_paths = []
+    for path in map(Path.absolute, paths):
+        existing_paths.append(str(next(candidate for candidate in (path, *path.parents) if candidate.exists())))
     for node, unreadable in run_on_every_node(_list_unreadable, existing_paths).items():
         if unreadable:
             raise InputError(

@@ -64,7 +64,7 @@ class RayExecutor:
         disconnect()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        return self._run(_ItemFunction(function), None, items)
+        return self._run(_call, function, items)
 
     def map_with(
         self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
@@ -90,14 +90,8 @@ class RayExecutor:
                 ray.cancel(reference)
 
 
-class _ItemFunction:
-    """Adapter of a function of an item to a function of a shared value and an item."""
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
-
-    def __call__(self, _: None, item: Any) -> Any:
-        return self.function(item)
+def _call(function: Callable[[Any], Any], item: Any) -> Any:
+    return function(item)
 
 
 class _CoreCounter:
@@ -138,21 +132,15 @@ _job_cache: dict[str, Any] = {}  # unpacked jobs, the last used one at the end
 
 
 def _run_item(job: list[Any], item: Any) -> Any:
-    job_reference, folder = job
-    missing_folder = None if _enter_folder(folder) else folder
+    (job_reference, folder), missing_folder = job, None
+    try:
+        os.chdir(folder)  # of the process that sent the job
+    except OSError:
+        missing_folder = folder
     function, shared = _unpack_job(job_reference, missing_folder)
     if missing_folder is not None:
         _refuse_relative(item, missing_folder)
     return function(shared, item)
-
-
-def _enter_folder(folder: Path) -> bool:
-    """Change to the folder of the process that sent the job; return whether it exists here."""
-    try:
-        os.chdir(folder)
-    except OSError:
-        return False
-    return True
 
 
 def _unpack_job(job: Any, missing_folder: Path | None = None) -> Any:

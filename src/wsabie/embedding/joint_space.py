@@ -38,7 +38,7 @@ class JointSpace:
         Rows of what is ranked where that has features; `labels` is then the map of these features, and `bias` empty.
     negatives : int
         Such candidates that are drawn for a block of pairs; 0: the positives of the block are each other's negatives.
-    given : (bool, bool)
+    frozen : (bool, bool)
         Whether the rows of `features` and of `labels` are given points that never move; `features` then has free
         vectors.
     """
@@ -50,7 +50,7 @@ class JointSpace:
     bias: Float32
     candidates: Inputs | None = None
     negatives: int = 0
-    given: tuple[bool, bool] = (False, False)
+    frozen: tuple[bool, bool] = (False, False)
 
     @classmethod
     def random(
@@ -128,7 +128,7 @@ class JointSpace:
     def tower(self, inputs: Inputs) -> Any:
         """Return the tower over query items, as kernels take it."""
         tower = _build_tower(self.features, inputs)
-        return _freeze_tower(tower) if self.given[0] else tower
+        return _freeze_tower(tower) if self.frozen[0] else tower
 
     def candidate_tower(self) -> Any:
         """Return the tower over the candidates, which must have features."""
@@ -140,11 +140,11 @@ class JointSpace:
 
         return TowerPattern(self.tower(inputs))
 
-    def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
+    def finish_epoch(self, max_norm: float | None, max_norm_weights: float | None) -> None:
         """Clip the rows of both tables, but for frozen ones, to the norm limit."""
-        if not self.given[0]:
+        if not self.frozen[0]:
             tables.clip_row_norms(self.features, max_norm)
-        if self.labels is not self.features and not self.given[1]:  # a second time would change last digits
+        if self.labels is not self.features and not self.frozen[1]:  # a second time would change last digits
             tables.clip_row_norms(self.labels, max_norm)
 
     def traffic(self, rows_per_pair: float) -> MemoryTraffic:
@@ -165,10 +165,10 @@ class JointSpace:
         """Copy the values of another space of the same shape."""
         self.features[:], self.labels[:], self.bias[:] = space.features, space.labels, space.bias
 
-    def toy(self) -> "JointSpace":
+    def make_minimal(self) -> "JointSpace":
         """Return a minimal space of one feature and two labels, for compilation."""
         minimal = replace(
-            JointSpace.random(1, 2, self.dim, self.similarity, np.random.default_rng(0)), given=self.given
+            JointSpace.random(1, 2, self.dim, self.similarity, np.random.default_rng(0)), frozen=self.frozen
         )
         if self.candidates is None:
             return minimal
@@ -191,7 +191,7 @@ def _build_tower(table: Float32, inputs: Inputs | None) -> Any:
         indptr, indices, data = map(view_as_writable, inputs)
         return towers.LinearTower(table, indptr, indices, data, towers.choose_tile_size(table, indptr))
     if inputs is None:
-        raise TypeError("no things")
+        raise TypeError("no items")
     return (towers.LookupTower if inputs.ndim == 1 else towers.DenseTower)(table, view_as_writable(inputs))
 
 
@@ -211,7 +211,7 @@ def make_minimal_items(inputs: Any, n: int) -> Any:
     """Return n items of the same type with one feature, or the free vector 0: for compilation."""
     if isinstance(inputs, ComposedInputs):
         zeros = np.zeros(n, np.int32)
-        return ComposedInputs(make_minimal_items(inputs.things, n), zeros, zeros, zeros)
+        return ComposedInputs(make_minimal_items(inputs.items, n), zeros, zeros, zeros)
     if isinstance(inputs, Csr):
         return Csr(np.arange(n + 1), np.zeros(n, np.int32), np.ones(n, np.float32))
     return np.zeros(n, np.int32) if inputs.ndim == 1 else np.ones((n, 1), np.float32)

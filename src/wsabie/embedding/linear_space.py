@@ -41,8 +41,8 @@ class LinearSpace:
         The one large array: training touches a row's non-zeros alone, and the best epoch is kept on disk.
     bias : (n_labels,) float32
     scale, norm2 : (n_labels,) float32
-        Kept beside the weights inside an epoch (`wsabie.kernels.embedding.candidates`); `settle` makes the scale 1
-        again.
+        Kept beside the weights inside an epoch (`wsabie.kernels.embedding.candidates`); `finish_epoch` resets the
+        scale to 1.
     """
 
     weights: Float32
@@ -52,7 +52,7 @@ class LinearSpace:
     similarity = "weights"
     dim = 0
     candidates = None
-    given = (False, False)
+    frozen = (False, False)
 
     def __post_init__(self) -> None:
         self.scale, self.norm2 = np.ones(self.n_labels, np.float32), np.zeros(self.n_labels, np.float32)
@@ -98,7 +98,7 @@ class LinearSpace:
             return SparseRowPattern(*map(view_as_writable, inputs))
         return DenseRowPattern(view_as_writable(inputs))
 
-    def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
+    def finish_epoch(self, max_norm: float | None, max_norm_weights: float | None) -> None:
         """Multiply the scales into the weights, clip their norms and recompute their squared lengths."""
         for label in np.flatnonzero(self.scale != 1):
             self.weights[label] *= self.scale[label]
@@ -129,7 +129,7 @@ class LinearSpace:
         ):
             mine[:] = theirs
 
-    def toy(self) -> "LinearSpace":
+    def make_minimal(self) -> "LinearSpace":
         """Return a minimal space of one feature and two labels, for compilation."""
         return LinearSpace.zeros(1, 2)
 
@@ -148,7 +148,7 @@ class JointLinearSpace:
     joint: JointSpace
     linear: LinearSpace
     candidates = None
-    given = (False, False)
+    frozen = (False, False)
 
     @property
     def similarity(self) -> str:
@@ -187,10 +187,10 @@ class JointLinearSpace:
 
         return TowerAndRowPattern(self.joint.pattern(inputs), self.linear.pattern(inputs))
 
-    def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
+    def finish_epoch(self, max_norm: float | None, max_norm_weights: float | None) -> None:
         """Apply the norm limits to the embedding and to the linear part."""
-        self.joint.settle(max_norm, max_norm_weights)
-        self.linear.settle(max_norm, max_norm_weights)
+        self.joint.finish_epoch(max_norm, max_norm_weights)
+        self.linear.finish_epoch(max_norm, max_norm_weights)
 
     def traffic(self, rows_per_pair: float) -> MemoryTraffic:
         """Return the memory traffic of both parts together."""
@@ -206,9 +206,9 @@ class JointLinearSpace:
         self.joint.assign(space.joint)
         self.linear.assign(space.linear)
 
-    def toy(self) -> "JointLinearSpace":
+    def make_minimal(self) -> "JointLinearSpace":
         """Return a minimal space of one feature and two labels, for compilation."""
-        return JointLinearSpace(self.joint.toy(), self.linear.toy())
+        return JointLinearSpace(self.joint.make_minimal(), self.linear.make_minimal())
 
     def scores(self, inputs: Inputs, run: Run | None = None) -> Float32:
         """Return all scores of a block of rows, as `LinearSpace.scores`."""

@@ -47,14 +47,14 @@ class MultiRelationSpace:
     dim : int
     similarity : {"dot", "euclidean", "cosine"}
     tables : dict of str to (n, padded dim) float32
-    given : set of str
+    frozen : set of str
         Tables whose rows are points that never move.
     """
 
     dim: int
     similarity: SimilarityName
     tables: dict[str, Float32]
-    given: frozenset[str] = frozenset()
+    frozen: frozenset[str] = frozenset()
 
     @classmethod
     def random(
@@ -79,17 +79,17 @@ class MultiRelationSpace:
         """Return the space of one relation, which shares the memory of the tables."""
         features, labels = self.tables[ends.query], self.tables[ends.target]
         bias = np.zeros(0 if ends.candidates is not None else len(labels), np.float32)
-        frozen = ends.query in self.given, ends.target in self.given
+        frozen = ends.query in self.frozen, ends.target in self.frozen
         return JointSpace(self.dim, self.similarity, features, labels, bias, ends.candidates, ends.negatives, frozen)
 
     def arrays(self) -> dict[str, Any]:
         """Return the arrays that training updates, by name."""
         return dict(self.tables)
 
-    def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
+    def finish_epoch(self, max_norm: float | None, max_norm_weights: float | None) -> None:
         """Clip the rows of all tables, but for frozen ones, to the norm limit."""
         for name, table in self.tables.items():
-            if name not in self.given:
+            if name not in self.frozen:
                 tables.clip_row_norms(table, max_norm)
 
     def traffic(self, rows_per_pair: float) -> MemoryTraffic:

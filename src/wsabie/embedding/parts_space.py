@@ -33,20 +33,20 @@ class ItemSpace(JointSpace):
 
     def pattern(self, inputs: Any) -> Any:
         """Return the relation pattern of items, already multiplied by s, with paired labels."""
-        from wsabie.kernels.embedding.composed_queries import SharedCompositionPattern
+        from wsabie.kernels.embedding.relation_patterns import SharedCompositionPattern
 
         item_ids, visit_items, label_ids, label_points = map(view_as_writable, (*inputs[1:], self.label_points))
         return SharedCompositionPattern(
-            self.tower(inputs.things), item_ids, visit_items, label_ids, label_points, np.float32(1)
+            self.tower(inputs.items), item_ids, visit_items, label_ids, label_points, np.float32(1)
         )
 
     def copy(self) -> "ItemSpace":
         """Return a copy with memory of its own."""
         return ItemSpace(**{**vars(super().copy()), "label_points": self.label_points.copy()})
 
-    def toy(self) -> "ItemSpace":
+    def make_minimal(self) -> "ItemSpace":
         """Return a minimal space of one feature and two items, for compilation."""
-        minimal = super().toy()
+        minimal = super().make_minimal()
         return ItemSpace(**{**vars(minimal), "label_points": minimal.features})
 
 
@@ -56,32 +56,32 @@ class PartsSpace:
 
     Attributes
     ----------
-    things : JointSpace
+    items : JointSpace
         V, and the labels as items see them: W, or U where that is a table of its own. Inner products.
     words : (n_labels, padded dim) float32
-        W; the label table of `things` itself where it is shared.
+        W; the label table of `items` itself where it is shared.
     weight : float
         r, the weight of f_L against f_I.
     """
 
-    things: JointSpace
+    items: JointSpace
     words: Float32
     weight: float
     candidates: None = None
-    given: tuple[bool, bool] = (False, False)
+    frozen: tuple[bool, bool] = (False, False)
 
     @classmethod
-    def of(cls, things: JointSpace, words: Float32 | None, weight: float) -> "PartsSpace":
+    def from_tables(cls, items: JointSpace, words: Float32 | None, weight: float) -> "PartsSpace":
         """Return a space whose two label tables are one (`words` None), or two."""
-        return cls(things, things.labels if words is None else words, weight)
+        return cls(items, items.labels if words is None else words, weight)
 
     @property
     def shared(self) -> bool:
-        return self.words is self.things.labels
+        return self.words is self.items.labels
 
     @property
     def dim(self) -> int:
-        return self.things.dim
+        return self.items.dim
 
     @property
     def similarity(self) -> str:
@@ -89,68 +89,68 @@ class PartsSpace:
 
     @property
     def n_features(self) -> int:
-        return self.things.n_features
+        return self.items.n_features
 
     @property
     def n_labels(self) -> int:
-        return self.things.n_labels
+        return self.items.n_labels
 
     @property
     def width(self) -> tuple[None, ...]:
         """Padded width of a query: of one point, or of two side by side."""
-        return self.things.width * (1 if self.shared else 2)
+        return self.items.width * (1 if self.shared else 2)
 
     def arrays(self) -> dict[str, Any]:
         """Return the arrays that training updates, by name."""
-        return self.things.arrays() | ({} if self.shared else {"words": self.words})
+        return self.items.arrays() | ({} if self.shared else {"words": self.words})
 
     def label_arrays(self) -> Any:
         """Return the labels as kernels take them."""
         from wsabie.kernels.embedding.candidates import TwoPointLabels
 
-        points = self.things.label_arrays()
-        return points if self.shared else TwoPointLabels(points, view_as_writable(self.words), self.things.width)
+        points = self.items.label_arrays()
+        return points if self.shared else TwoPointLabels(points, view_as_writable(self.words), self.items.width)
 
     def view(self, ends: RelationEnds) -> "PartsSpace | ItemSpace":
         """Return the space that ranks the candidates of a relation: labels or items. It shares the memory."""
         if ends.candidates is None:
             return self
-        V, none = self.things.features, np.zeros(0, np.float32)
-        return ItemSpace(self.dim, "dot", V, V, none, ends.candidates, ends.negatives, label_points=self.things.labels)
+        V, none = self.items.features, np.zeros(0, np.float32)
+        return ItemSpace(self.dim, "dot", V, V, none, ends.candidates, ends.negatives, label_points=self.items.labels)
 
     def pattern(self, inputs: ComposedInputs) -> Any:
         """Return the relation pattern of items with paired labels, as the loops take it."""
-        from wsabie.kernels.embedding.composed_queries import SharedCompositionPattern, SplitCompositionPattern
+        from wsabie.kernels.embedding.relation_patterns import SharedCompositionPattern, SplitCompositionPattern
 
-        tower, words = self.things.tower(inputs.things), view_as_writable(self.words)
+        tower, words = self.items.tower(inputs.items), view_as_writable(self.words)
         item_ids, visit_items, label_ids = map(view_as_writable, inputs[1:])
         composition = SharedCompositionPattern(tower, item_ids, visit_items, label_ids, words, np.float32(self.weight))
-        return composition if self.shared else SplitCompositionPattern(*composition, self.things.width)
+        return composition if self.shared else SplitCompositionPattern(*composition, self.items.width)
 
-    def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
+    def finish_epoch(self, max_norm: float | None, max_norm_weights: float | None) -> None:
         """Clip the rows of all tables to the norm limit."""
-        self.things.settle(max_norm, max_norm_weights)
+        self.items.finish_epoch(max_norm, max_norm_weights)
         if not self.shared:  # a second time would change last digits
             tables.clip_row_norms(self.words, max_norm)
 
     def traffic(self, rows_per_pair: float) -> MemoryTraffic:
         """Estimate the memory traffic; a step moves one more label, a draw reads two rows of unshared tables."""
-        row = 4 * LANES * len(self.things.width)
+        row = 4 * LANES * len(self.items.width)
         tables_of_labels = 1 if self.shared else 2
         step = 2 * row * (rows_per_pair + 2 * tables_of_labels + 1)
         return MemoryTraffic(row * (rows_per_pair + 1), row * tables_of_labels, step)
 
     def copy(self) -> "PartsSpace":
         """Return a copy with memory of its own."""
-        things = self.things.copy()
-        return replace(self, things=things, words=things.labels if self.shared else self.words.copy())
+        items = self.items.copy()
+        return replace(self, items=items, words=items.labels if self.shared else self.words.copy())
 
     def assign(self, space: "PartsSpace") -> None:
         """Copy the values of another space of the same shape."""
-        self.things.assign(space.things)
+        self.items.assign(space.items)
         self.words[:] = space.words
 
-    def toy(self) -> "PartsSpace":
+    def make_minimal(self) -> "PartsSpace":
         """Return a minimal space of one feature and two labels, for compilation."""
-        things = self.things.toy()
-        return replace(self, things=things, words=things.labels if self.shared else things.labels.copy())
+        items = self.items.make_minimal()
+        return replace(self, items=items, words=items.labels if self.shared else items.labels.copy())

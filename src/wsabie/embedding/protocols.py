@@ -11,7 +11,7 @@ Inputs = Csr | Float32 | Int32
 class ComposedInputs(NamedTuple):
     """Examples that are an item with or without a paired label (`wsabie.embedding.parts_space`)."""
 
-    things: Inputs
+    items: Inputs
     item_ids: Int32  # (n,): the item of an example
     visits: Int32  # (n_visits,): the item of a visit
     label_ids: Int32  # (n,): the paired label, -1 without one
@@ -19,7 +19,7 @@ class ComposedInputs(NamedTuple):
 
 def select_tower_inputs(inputs: Inputs | ComposedInputs) -> Inputs:
     """Return the items that towers encode."""
-    return inputs.things if isinstance(inputs, ComposedInputs) else inputs
+    return inputs.items if isinstance(inputs, ComposedInputs) else inputs
 
 
 def map_examples_to_items(inputs: Inputs | ComposedInputs, examples: Int32) -> Int32:
@@ -50,7 +50,7 @@ class TrainableTables(Protocol):
         """Return the arrays that training updates, by name."""
         ...
 
-    def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
+    def finish_epoch(self, max_norm: float | None, max_norm_weights: float | None) -> None:
         """Finish an epoch: apply exact norm limits and write back all cached factors."""
         ...
 
@@ -76,13 +76,13 @@ class EmbeddingSpace(TrainableTables, Protocol):
         Coordinates of a point; 0 without points.
     candidates : Csr, (n, n_features) float32 or None
         Rows of the candidates, where they are encoded as queries are; None: labels with table rows of their own.
-    given : (bool, bool)
+    frozen : (bool, bool)
         True for queries, and for candidates, whose points never move.
     """
 
     dim: int
     candidates: Any
-    given: Any
+    frozen: Any
 
     @property
     def n_features(self) -> int: ...
@@ -103,6 +103,6 @@ class EmbeddingSpace(TrainableTables, Protocol):
         """Return the relation pattern of these rows, as the loops take it."""
         ...
 
-    def toy(self) -> Self:
+    def make_minimal(self) -> Self:
         """Return a minimal space with arrays of the same types, for compilation."""
         ...

@@ -6,9 +6,9 @@ import numpy as np
 
 from wsabie.core.arrays import Float32, Matrix
 from wsabie.core.errors import InputError
+from wsabie.core.executors import run_in_threads
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists
 from wsabie.core.machine import count_available_cores
-from wsabie.core.thread_pool import run_in_threads
 from wsabie.evaluation.metrics import PositiveRanks, build_ranks
 from wsabie.evaluation.positive_labels import expand_rows, list_positives, remove_excluded
 from wsabie.kernels.ranking.label_ranks import (

@@ -13,12 +13,14 @@ from wsabie.core.json_conversion import to_json_value
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists
 from wsabie.core.sparse_matrices import as_array
 from wsabie.evaluation import metrics
-from wsabie.evaluation.hierarchical_error import compute_hierarchical_error
-from wsabie.evaluation.hierarchical_precision import compute_hierarchical_precision
+from wsabie.evaluation.hierarchical_metrics import (
+    compute_hierarchical_error,
+    compute_hierarchical_precision,
+    compute_sibling_precision,
+)
 from wsabie.evaluation.metrics import PositiveRanks
 from wsabie.evaluation.positive_labels import list_positives, remove_excluded
 from wsabie.evaluation.positive_ranks import rank_scores
-from wsabie.evaluation.sibling_precision import compute_sibling_precision
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, hide_labels, scan_topk, sort_topk
 from wsabie.vocabulary.hierarchy_distance import AncestorHeights, HopDistances
 from wsabie.vocabulary.label_similarity import as_label_similarity
@@ -169,7 +171,7 @@ def evaluate_scores(
     for block in score_blocks:
         lo, scores = _check_block(block)
         running = running or EvaluationAccumulator(Y, scores.shape[1], ks, exclude, similar, hops, heights)
-        running.take(running.measured(lo, scores))
+        running.add(running.measure(lo, scores))
         del block, scores  # free this block before the next one is made
     if running is None:
         raise InputError("there are no scores to evaluate; give at least one block of rows")
@@ -222,7 +224,7 @@ class EvaluationAccumulator:
         self.highest: dict[str, float] = {}
         self.sums = np.zeros((3, n_labels))  # support, recall, reciprocal rank
 
-    def measured(self, lo: int, scores: Any) -> BlockFigures:
+    def measure(self, lo: int, scores: Any) -> BlockFigures:
         """Measure the rows from lo on; the accumulator does not change."""
         scores, hi = _as_scores(scores), lo + len(scores)
         self._check_place(lo, hi, scores)
@@ -245,7 +247,7 @@ class EvaluationAccumulator:
         of_labels = positives.labels, hits, reciprocal
         return BlockFigures(lo, hi, per_row, highest, has_positives, best, of_labels, len(np.unique(tied_rows)))
 
-    def take(self, block: BlockFigures) -> None:
+    def add(self, block: BlockFigures) -> None:
         """Add the figures of a block; the order of blocks decides the rounding of sums."""
         self.is_scored[block.lo : block.hi] = True
         for name, values in block.per_row.items():

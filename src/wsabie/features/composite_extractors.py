@@ -7,19 +7,17 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from wsabie.core.arrays import Csr, Float32, Int32
-from wsabie.core.errors import InputError, ModelFolderError
-from wsabie.core.executors import Executor, ProcessExecutor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.arrays import Array, Csr, Float32, Int32
+from wsabie.core.errors import InputError
+from wsabie.core.executors import ProcessExecutor
 from wsabie.features.base.extraction_tasks import Encode, ImageView, ItemDecoder, ItemFeatures
-from wsabie.features.base.feature_extractor import ExtractorPartConfig, FeatureExtractor, raise_damaged_parts
-from wsabie.features.base.sampling import format_nothing_readable, select_evenly
+from wsabie.features.base.feature_extractor import ExtractorPartConfig, FeatureExtractor
+from wsabie.features.base.sampling import WorkContext, format_nothing_readable, select_evenly
 from wsabie.features.base.table_builder import build_feature_table
 from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.features.kernel_pca import KIND, KernelPca
 from wsabie.io.records import ItemSource, ItemSubset
-from wsabie.storage.model_folder import Array, ModelState
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import read_config
 
 Balance = Literal["length", "mass"]
@@ -104,7 +102,7 @@ class ConcatenatedFeatures(FeatureExtractor):
             raise InputError("a concatenation needs two descriptions or more; use a single one as it is")
         first = self.parts[0]
         super().__init__(seed=first.seed)
-        self.things = first.things
+        self.modality = first.modality
         self.name = ",".join(part.name for part in self.parts)  # type: ignore[misc]  # of the instance, not of the class
 
     @property
@@ -117,20 +115,9 @@ class ConcatenatedFeatures(FeatureExtractor):
         """True if every row holds every column."""
         return all(part.dense for part in self.parts)
 
-    def fit(
-        self,
-        source: ItemSource,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-    ) -> Self:
-        """Fit every part."""
-        self.check()
-        self.refuse(source)
+    def _learn(self, source: ItemSource, run: WorkContext) -> None:
         for part in self.parts:
-            part.fit(source, executor=executor, progress=progress, rejects=rejects)
-        return self
+            part._learn(source, run)
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range, or the parts decode items differently."""
@@ -138,17 +125,17 @@ class ConcatenatedFeatures(FeatureExtractor):
             raise InputError(f'balance is {self.balance!r}; choose "length" or "mass"')
         for part in self.parts:
             part.check()
-            if part.things != self.things:
+            if part.modality != self.modality:
                 raise InputError(
-                    f"{part.name} describes {part.things} and {self.parts[0].name} {self.things}; use one of them"
+                    f"{part.name} describes {part.modality} and {self.parts[0].name} {self.modality}; use one of them"
                 )
-            if part.viewer() != self.viewer():
+            if part.make_decoder() != self.make_decoder():
                 names = ", ".join(name for name in part._common if name != "size")
                 raise InputError(f"{part.name} and {self.parts[0].name} differ in one of {names}; use the same")
 
-    def viewer(self, augment: int = 0) -> ItemDecoder:
+    def make_decoder(self, augment: int = 0) -> ItemDecoder:
         """Return the decoder that all parts share."""
-        return self.parts[0].viewer(augment)
+        return self.parts[0].make_decoder(augment)
 
     def encoder(self) -> _ConcatenationEncoder:
         """Return the encoder, which is sent to workers."""
@@ -173,29 +160,17 @@ class ConcatenatedFeatures(FeatureExtractor):
         return ModelState(self.kind, config, tensors)
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        """Return the concatenation of a saved state.
-
-        Raises
-        ------
-        ModelFolderError
-            Of another kind or version.
-        """
+    def _rebuild(cls, parts: ModelState) -> Self:
         from wsabie.features.extractor_registry import restore_extractor
 
-        if parts.kind != cls.kind:
-            raise ModelFolderError(f"this is a {parts.kind!r} and no {cls.kind!r}; give the folder of one")
-        if parts.config.get("descriptor") != cls.version:
-            raise cls._other_version()
-        with raise_damaged_parts(f"this {cls.kind!r}"):
-            fields = read_config(ConcatenatedFeaturesConfig, parts.config)
-            inner = [
-                restore_extractor(parts.under(str(number), part.kind, part.config))
-                for number, part in enumerate(fields.parts)
-            ]
-            extractor = cls(inner, fields.balance)
-            extractor.check()
-            return extractor
+        fields = read_config(ConcatenatedFeaturesConfig, parts.config)
+        inner = [
+            restore_extractor(parts.extract(str(number), part.kind, part.config))
+            for number, part in enumerate(fields.parts)
+        ]
+        extractor = cls(inner, fields.balance)
+        extractor.check()
+        return extractor
 
     def identity(self) -> dict[str, Any]:
         """Return the settings without defaults of all parts."""
@@ -259,7 +234,7 @@ class KernelPcaExtractor(FeatureExtractor):
 
     def __init__(self, inner: FeatureExtractor, pca: KernelPca) -> None:
         super().__init__(seed=inner.seed)
-        self.things = inner.things
+        self.modality = inner.modality
         self.inner = inner
         self.pca = pca
         self.name = f"components of {inner.name}"  # type: ignore[misc]  # of the instance, not of the class
@@ -269,35 +244,20 @@ class KernelPcaExtractor(FeatureExtractor):
         """Number of columns."""
         return self._fitted().n_components_
 
-    def fit(
-        self,
-        source: ItemSource,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-    ) -> Self:
+    def _learn(self, source: ItemSource, run: WorkContext) -> None:
         """Fit the inner extractor, then the map to rows of a sample.
 
         The sample holds all items, or as many, spread evenly, as the map uses (`KernelPca.rows_for`: 16,896, or 4 for
         each landmark and 512), so that memory is bounded for any collection. The log (`logging.getLogger("wsabie")`)
         reports the memory of training and then the loss of the map.
-
-        Raises
-        ------
-        InputError
-            As `KernelPca.fit`; or no picture can be read.
         """
-        self.refuse(source)
-        self.check()
-        self.pca.landmarks_for(len(source), self.things)  # refuses impossible settings before anything is learned
+        self.pca.landmarks_for(len(source), self.modality)  # refuses impossible settings before anything is learned
         sample = ItemSubset(source, select_evenly(len(source), self.pca.rows_for(len(source))))
-        self.inner.fit(source, executor=executor, progress=progress, rejects=rejects)
-        rejects = Rejects() if rejects is None else rejects
-        stream = self.inner.iterate(sample, executor=executor, progress=progress, rejects=rejects)
-        inner, dictionary = self.inner, self.inner.fingerprint()
+        inner, (executor, progress, rejects) = self.inner, run
+        inner._learn(source, run)
+        stream = inner.iterate(sample, executor=executor, progress=progress, rejects=rejects)
         rows = build_feature_table(
-            self._refuse_negative(stream), inner.n_features_, dense=inner.dense, dictionary=dictionary
+            self._refuse_negative(stream), inner.n_features_, dense=inner.dense, dictionary=inner.fingerprint()
         )
         if not len(rows):
             raise InputError(format_nothing_readable(source, rejects))
@@ -305,16 +265,15 @@ class KernelPcaExtractor(FeatureExtractor):
         log.info("learning components from %s landmarks takes about %s MB", f"{landmarks:,}", f"{megabytes:,.0f}")
         threads = executor.workers if isinstance(executor, ProcessExecutor) else 1
         self.pca.fit_rows(rows, threads=threads, progress=progress)
-        log.info("%d components of %s: %s", self.n_features_, inner.name, self.pca.report_.told())
-        return self
+        log.info("%d components of %s: %s", self.n_features_, inner.name, self.pca.report_.format_summary())
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         self.inner.check()
 
-    def viewer(self, augment: int = 0) -> ItemDecoder:
+    def make_decoder(self, augment: int = 0) -> ItemDecoder:
         """Return the decoder of the inner extractor."""
-        return self.inner.viewer(augment)
+        return self.inner.make_decoder(augment)
 
     def encoder(self) -> _KernelPcaEncoder:
         """Return the encoder, which is sent to workers with the map."""
@@ -334,26 +293,14 @@ class KernelPcaExtractor(FeatureExtractor):
         return ModelState(self.kind, config, inner.nested("inner") | mapped.nested("map"))
 
     @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        """Return the extractor of a saved state.
-
-        Raises
-        ------
-        ModelFolderError
-            Of another kind or version, or damaged.
-        """
+    def _rebuild(cls, parts: ModelState) -> Self:
         from wsabie.features.extractor_registry import restore_extractor
 
-        if parts.kind != cls.kind:
-            raise ModelFolderError(f"this is a {parts.kind!r} and no {cls.kind!r}; give the folder of one")
-        if parts.config.get("descriptor") != cls.version:
-            raise cls._other_version()
-        with raise_damaged_parts(f"this {cls.kind!r}"):
-            fields = read_config(KernelPcaExtractorConfig, parts.config)
-            return cls(
-                restore_extractor(parts.under("inner", fields.inner.kind, fields.inner.config)),
-                KernelPca.from_parts(parts.under("map", KIND, fields.map)),
-            )
+        fields = read_config(KernelPcaExtractorConfig, parts.config)
+        return cls(
+            restore_extractor(parts.extract("inner", fields.inner.kind, fields.inner.config)),
+            KernelPca.from_parts(parts.extract("map", KIND, fields.map)),
+        )
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the inner extractor and of the map, JSON-able."""
@@ -388,5 +335,5 @@ class KernelPcaExtractor(FeatureExtractor):
 
     def _fitted(self) -> KernelPca:
         if not hasattr(self.pca, "components_"):
-            raise InputError(f"these components have not been learned yet; call fit with {self.things} first")
+            raise InputError(f"these components have not been learned yet; call fit with {self.modality} first")
         return self.pca

@@ -25,29 +25,28 @@ EXTRACTORS: tuple[type[FeatureExtractor], ...] = (
 )  # fmt: skip
 """Extractors that stand alone or in a concatenation."""
 
-USUAL: dict[ModalityName, str] = {"pictures": "terms", "sounds": "mfcc,sai", "documents": "words"}
+DEFAULT_EXTRACTORS: dict[ModalityName, str] = {"pictures": "terms", "sounds": "mfcc,sai", "documents": "words"}
 """Default extractor of each modality."""
 
 _EXTRACTORS_BY_NAME: dict[str, type[FeatureExtractor]] = {kind.name: kind for kind in EXTRACTORS}
 _COMPOSITES: tuple[type[FeatureExtractor], ...] = (ConcatenatedFeatures, KernelPcaExtractor)
 _EXTRACTORS_BY_KIND: dict[str, type[FeatureExtractor]] = {kind.kind: kind for kind in EXTRACTORS + _COMPOSITES}
-_DEFAULTS = {"n_terms": "auto"}
+_DEFAULTS = {"n_words": "auto"}
 
 
 def create_extractor(
-    named: str | None = None, *, things: ModalityName = "pictures", **options: Any
+    extractor_names: str | None = None, *, modality: ModalityName = "pictures", **options: Any
 ) -> FeatureExtractor:
     """Create the extractor of a list of names; each part takes the options that it has.
 
     Parameters
     ----------
-    named : str or None
-        Names with commas between: terms, colour, textons, hog, onnx:FILE for pictures; mfcc, sai for sounds; words for
-        documents. None: `USUAL`.
-    things : {"pictures", "sounds", "documents"}
+    extractor_names : str or None
+        Names with commas between (`wsabie.features.extractor_names`). None: `DEFAULT_EXTRACTORS`.
+    modality : {"pictures", "sounds", "documents"}
         Modality of the items.
     **options
-        Parameters of the parts (size, crop, seed, n_terms, weighting, normalise, output ...), and `balance` where there
+        Parameters of the parts (size, crop, seed, n_words, weighting, normalise, output ...), and `balance` where there
         are several. The number of terms is "auto" unless it is given. With `n_components`, the width of the rows
         that kernel PCA makes of all that, come `n_landmarks` and, for several, "mass" as the `balance`.
 
@@ -67,24 +66,28 @@ def create_extractor(
     ...
     wsabie.core.errors.InputError: there is no description called 'color'; did you mean 'colour'?
     """
-    named = named or USUAL[things]
-    words = [word.strip() for word in named.split(",") if word.strip()]
+    extractor_names = extractor_names or DEFAULT_EXTRACTORS[modality]
+    words = [word.strip() for word in extractor_names.split(",") if word.strip()]
     kinds = [_find_extractor(word) for word in words]
     for kind in kinds:
         if kinds.count(kind) > 1:
-            raise InputError(f"{named!r} names {kind.name} twice; name it once")
-    if len(things_named := {kind.things for kind in kinds}) > 1:
-        raise InputError(f"{named!r} names descriptions of {' and of '.join(sorted(things_named))}; name those of one")
+            raise InputError(f"{extractor_names!r} names {kind.name} twice; name it once")
+    if len(things_named := {kind.modality for kind in kinds}) > 1:
+        raise InputError(
+            f"{extractor_names!r} names descriptions of {' and of '.join(sorted(things_named))}; name those of one"
+        )
     if not kinds:
         raise InputError(f"no description is named; choose from {', '.join(_EXTRACTORS_BY_NAME)}")
     if len(kinds) < 2 and "balance" in options:
-        raise InputError(f"balance weighs descriptions against each other, and {named!r} is one; leave it out")
+        raise InputError(
+            f"balance weighs descriptions against each other, and {extractor_names!r} is one; leave it out"
+        )
     pca = _take_pca_options(options)
     balance = options.pop("balance", "length" if pca is None else "mass")  # a kernel of histograms compares mass
     supported_names = [set(inspect.signature(kind).parameters) for kind in kinds]
     for option in options:
         if not any(option in names for names in supported_names):
-            raise InputError(f"{option.removeprefix('n_')} is no option of {named}; leave it out")
+            raise InputError(f"{option.removeprefix('n_')} is no option of {extractor_names}; leave it out")
     settings = {**_DEFAULTS, **options}
     parts = [
         _create_part(kind, word, {n: v for n, v in settings.items() if n in names})

@@ -15,9 +15,9 @@ import numpy as np
 
 from wsabie.core.arrays import Csr, Float32, Float64, Int64, Matrix, view_as_writable
 from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.executors import run_in_threads
 from wsabie.core.machine import count_available_cores
 from wsabie.core.progress import SILENT, Progress
-from wsabie.core.thread_pool import run_in_threads
 from wsabie.core.validation import check_features, check_positive_integer, require
 from wsabie.features.nystroem import (
     ApproximationLoss,
@@ -91,7 +91,7 @@ class KernelPca:
     >>> X = np.array([[2.0, 0, 1], [0, 3, 0], [1, 1, 1], [0, 0, 4]])
     >>> pca = KernelPca(n_components=3).fit(X)
     >>> points = pca.transform(X)
-    >>> points.shape, round(float(pca.report_.whole.error), 5)
+    >>> points.shape, round(float(pca.report_.components.error), 5)
     ((4, 3), 0.0)
     >>> round(float(((points[0] - points[1]) ** 2).sum()), 4)  # |x|_1 + |z|_1 - 2 K(x, z)
     6.0
@@ -254,7 +254,7 @@ class KernelPca:
         config = {
             "parameters": self._parameters(),
             "n_features": self.n_features_in_,
-            "report": [*self.report_.whole, *self.report_.landmarks, self.report_.rows, self.report_.held_out],
+            "report": [*self.report_.components, *self.report_.landmarks, self.report_.rows, self.report_.held_out],
             "feature_names": self.feature_names,
             "dictionary": self.dictionary,
         }
@@ -355,7 +355,7 @@ class KernelPca:
         """Return checked rows as a scipy matrix."""
         from scipy.sparse import csr_matrix
 
-        inputs = check_features(X, n_features=n_features, who="this map")
+        inputs = check_features(X, n_features=n_features, model_name="this map")
         if not isinstance(inputs, Csr):
             rows = csr_matrix(inputs)
         else:

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Csr, Float64, Int64, Matrix, view_as_writable
+from wsabie.core.executors import run_in_threads
 from wsabie.core.progress import SILENT, Progress
-from wsabie.core.thread_pool import run_in_threads
 
 Choice = Literal["k-means++", "uniform"]
 _ROWS = 256  # of one task
@@ -172,27 +172,27 @@ class ApproximationLoss(NamedTuple):
 class ApproximationReport(NamedTuple):
     """Loss of a map on held-out rows, or on its own rows where all are landmarks.
 
-    `whole` is the loss of `transform`, `landmarks` that of all components of the landmarks; the difference is the gain
-    of more components.
+    `components` is the loss of `transform`, `landmarks` that of all components of the landmarks; the difference is the
+    gain of more components.
     """
 
-    whole: ApproximationLoss
+    components: ApproximationLoss
     landmarks: ApproximationLoss
     rows: int
     held_out: bool
 
-    def told(self) -> str:
+    def format_summary(self) -> str:
         """Return the report as one sentence.
 
         Examples
         --------
-        >>> ApproximationReport(ApproximationLoss(0.2, 0.4), ApproximationLoss(0.1, 0.9), 512, True).told()
+        >>> ApproximationReport(ApproximationLoss(0.2, 0.4), ApproximationLoss(0.1, 0.9), 512, True).format_summary()
         'on 512 rows held out: 40.0% of the variance explained, relative error of the kernel 0.200 (of the landmarks...'
         """
         origin = "held out" if self.held_out else "of the map's own"
         return (
-            f"on {self.rows:,} {'row' if self.rows == 1 else 'rows'} {origin}: {self.whole.explained:.1%} of the "
-            f"variance explained, relative error of the kernel {self.whole.error:.3f} (of the landmarks alone "
+            f"on {self.rows:,} {'row' if self.rows == 1 else 'rows'} {origin}: {self.components.explained:.1%} of the "
+            f"variance explained, relative error of the kernel {self.components.error:.3f} (of the landmarks alone "
             f"{self.landmarks.error:.3f})"
         )
 

@@ -52,8 +52,8 @@ def compute_fingerprint(source: FeatureTable | ItemSource) -> str:
         )
     else:
         for picture in source:
-            _add_words(digest, [picture.id, picture.labels, picture.group, picture.time, *picture.region_told])
-            digest.update(hashlib.sha256(_beginning(picture.whole)).digest())
+            _add_words(digest, [picture.id, picture.labels, picture.group, picture.time, *picture.region_facts])
+            digest.update(hashlib.sha256(_beginning(picture.full_content)).digest())
     return digest.hexdigest()[:16]
 
 

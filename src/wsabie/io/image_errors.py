@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import IO
 
 from wsabie.core.errors import InputError
-from wsabie.io.images.decoder_messages import silence_decoders
-from wsabie.io.images.inspection import FORMATS, inspect_image
+from wsabie.io.decoder_messages import silence_decoders
+from wsabie.io.image_inspection import FORMATS, inspect_image
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.tags.embedded_metadata import UNREADABLE

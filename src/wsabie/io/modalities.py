@@ -14,7 +14,7 @@ class Modality(NamedTuple):
 
     Attributes
     ----------
-    things, thing : str
+    name, singular : str
         What they are called.
     endings, unread : tuple of str
         Of files that are read, and of formats that are not.
@@ -28,8 +28,8 @@ class Modality(NamedTuple):
         Which formats are not read, and what to do about one.
     """
 
-    things: ModalityName
-    thing: str
+    name: ModalityName
+    singular: str
     endings: tuple[str, ...]
     unread: tuple[str, ...]
     inside: str
@@ -41,12 +41,12 @@ class Modality(NamedTuple):
     @property
     def unsupported(self) -> str:
         """Return the reason by which files of other formats are counted."""
-        return f"unsupported {self.thing} format"
+        return f"unsupported {self.singular} format"
 
     @property
     def unlabelled(self) -> str:
         """Return the reason by which files without labels are counted."""
-        return f"{self.thing} without labels"
+        return f"{self.singular} without labels"
 
 
 PICTURES = Modality(
@@ -94,9 +94,9 @@ def detect_modality(name: str, unread: bool = False) -> Modality | None:
     Examples
     --------
     >>> (
-    ...     detect_modality("a/Song.MP3").things,
+    ...     detect_modality("a/Song.MP3").name,
     ...     detect_modality("notes.txt"),
-    ...     detect_modality("song.m4a", unread=True).things,
+    ...     detect_modality("song.m4a", unread=True).name,
     ... )
     ('sounds', None, 'sounds')
     """

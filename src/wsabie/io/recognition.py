@@ -2,14 +2,24 @@
 
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import TypedDict
 
 from wsabie.core.errors import InputError
 from wsabie.core.folder_tree import walk_folder
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.datasets.debian_packages import find_package_lists, is_package_list, read_packages
-from wsabie.io.datasets.registry import OF_REGIONS, OF_SEVERAL_KINDS, PUBLISHED, detect_published_layout, read_published
+from wsabie.io.datasets.iapr import is_iapr, read_iapr
+from wsabie.io.datasets.lear import find_split_lists, is_lear, read_lear
+from wsabie.io.datasets.magnatagatune import is_magnatagatune, read_magnatagatune
+from wsabie.io.datasets.mirflickr import read_mirflickr
+from wsabie.io.datasets.nus_wide import is_nus_wide, read_nus_wide
+from wsabie.io.datasets.open_images import read_open_images
+from wsabie.io.datasets.spoken_digits import is_spoken_digits, read_spoken_digits
+from wsabie.io.file_matching import find_files
+from wsabie.io.formats.citation_graph import is_citation_graph, read_citation_graph
+from wsabie.io.formats.coco import find_coco_file, read_coco
 from wsabie.io.formats.documents import (
     detect_columns,
     has_text_column,
@@ -19,19 +29,22 @@ from wsabie.io.formats.documents import (
     read_table_rows,
     read_text_table,
 )
-from wsabie.io.formats.media_folder import LABELS_FROM, SPLITS, find_files, read_file, read_folder
+from wsabie.io.formats.fasttext import read_fasttext
+from wsabie.io.formats.media_folder import LABELS_FROM, SPLITS, read_file, read_folder
 from wsabie.io.formats.metadata_table import FILE_COLUMN, NAMES
-from wsabie.io.formats.parquet.feature_columns import DENSE, SPARSE
-from wsabie.io.formats.parquet.tables import MAGIC, ParquetTable, list_parquet_files, open_parquet_table
-from wsabie.io.formats.parquet_images import IMAGE_COLUMNS, PATH_COLUMNS
-from wsabie.io.formats.wordnet import find_synset_files
-from wsabie.io.formats.wordnet_glosses import is_wordnet_glosses, read_glosses
+from wsabie.io.formats.mulan import read_mulan
+from wsabie.io.formats.pair_list import read_pairs
+from wsabie.io.formats.parquet_images import IMAGE_COLUMNS, PATH_COLUMNS, read_parquet_images
+from wsabie.io.formats.parquet_rows import DENSE, SPARSE, read_parquet_rows
+from wsabie.io.formats.parquet_tables import MAGIC, ParquetTable, list_parquet_files, open_parquet_table
+from wsabie.io.formats.pascal_voc import is_voc, read_voc
+from wsabie.io.formats.wordnet import find_synset_files, is_wordnet_glosses, read_glosses
 from wsabie.io.modalities import DOCUMENTS, PICTURES, detect_document_modality, detect_modality
-from wsabie.io.parsers.table_cells import LABEL_COLUMNS
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path, read_head
-from wsabie.io.parsers.text_tables import format_column_names
-from wsabie.io.records import FeatureTable, ItemSource, ModalityName, remove_labels
+from wsabie.io.parsers.text_tables import LABEL_COLUMNS, format_column_names
+from wsabie.io.records import FeatureTable, ItemList, ItemSource, ModalityName, remove_labels
 from wsabie.io.shards.shard_folder import is_shard_folder
+from wsabie.io.shards.sharded_table import open_shards
 from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 
@@ -63,7 +76,7 @@ def open_source(
     counts: bool = False,
     min_count: int = 1,
     n_features: int | None = None,
-    things: ModalityName | None = None,
+    modality: ModalityName | None = None,
     rejects: Rejects | None = None,
     progress: Progress = SILENT,
 ) -> FeatureTable | ItemSource:
@@ -73,9 +86,9 @@ def open_source(
     ----------
     path : str or Path
         A folder of pictures, sounds or documents (see `media_folder`), shards (`sharded_table`; all are read), Parquet
-        or a folder of its parts (`parquet_images`, `feature_rows`, `documents`), XC or svmlight text (`svmlight`),
+        or a folder of its parts (`parquet_images`, `parquet_rows`, `documents`), XC or svmlight text (`svmlight`),
         Mulan ARFF (`mulan`), fastText text (`fasttext`), JSON lines or a table with a column `text` (`documents`), a
-        pair list (`pair_list`), files of a published collection (`wordnet_glosses`, `debian_packages`, `open_images`,
+        pair list (`pair_list`), files of a published collection (`wordnet`, `debian_packages`, `open_images`,
         `mirflickr`, `nus_wide`, `iapr`, `lear`, `citation_graph`, `magnatagatune`, `spoken_digits`, `coco`,
         `pascal_voc`), or one picture or sound. Text may be gzip. A folder that holds both pictures and Parquet is
         refused, unless the table has labels and names files by their paths.
@@ -95,7 +108,7 @@ def open_source(
         Words of a fastText file that are rarer get no column.
     n_features : int or None
         Width of features where the file does not promise one.
-    things : {"pictures", "sounds", "documents"} or None
+    modality : {"pictures", "sounds", "documents"} or None
         What is wanted, where it is known: with "documents" a file of text that is no collection of documents is one
         document, and no rows, and a folder is one of text, whatever else it holds.
     rejects : Rejects or None
@@ -126,134 +139,112 @@ def open_source(
     rejects = Rejects() if rejects is None else rejects
     if labels_from not in LABELS_FROM:
         raise InputError(f"labels_from is {labels_from!r} but has to be one of {', '.join(LABELS_FROM)}")
-    kind = detect_source_kind(path, plain_text=labels_from == "none", things=things)
+    kind = detect_source_kind(path, plain_text=labels_from == "none", modality=modality)
     if kind in OF_SEVERAL_KINDS and labels_from not in ("auto", "none" if kind in OF_REGIONS else ""):
         kind = "folder"
     if split is not None and kind not in ("folder", "parquet", *_TEXT_TABLES, *OF_SEVERAL_KINDS):
         raise InputError(f"{format_path(path)} has no column of splits to choose {split!r} from; leave split out")
-    options = _ReadOptions(labels_from, image_column, label_column, split, counts, min_count, n_features)
+    options = _ReadOptions(labels_from=labels_from, label_column=label_column, split=split, rejects=rejects)
     if kind == "folder":
-        items = read_folder(
-            path if path.is_dir() else path.parent,
-            labels_from=labels_from,
-            image_column=image_column,
-            label_column=label_column,
-            split=split,
-            modality=DOCUMENTS if things == "documents" else None,
-            rejects=rejects,
-        )
-        if things is None and items.things == "documents":
-            _refuse_rows(path, items.items[0].whole)
+        folder, wanted = path if path.is_dir() else path.parent, DOCUMENTS if modality == "documents" else None
+        items = read_folder(folder, image_column=image_column, modality=wanted, **options)
+        if modality is None and items.modality == "documents":
+            _refuse_rows(path, items.items[0].full_content)
         return items
-    if kind == "file":
-        return read_file(path, labels_from=labels_from, rejects=rejects)
     if kind == "parquet":
-        return _open_parquet(path, options, rejects)
-    if kind == "shards":
-        from wsabie.io.shards.sharded_table import open_shards
-
-        return open_shards(path).whole()
+        return _open_parquet(path, image_column, counts, n_features, options)
     if kind in _TEXT_TABLES:
-        return read_text_table(
-            path,
-            _TEXT_TABLES[kind],
-            labels_from=labels_from,
-            label_column=label_column,
-            split=split,
-            rejects=rejects,
-        )
-    if kind in ("glosses", "packages"):
-        return (read_glosses if kind == "glosses" else read_packages)(path, labels_from=labels_from, rejects=rejects)
-    if kind in PUBLISHED:
-        published = read_published(path, kind, rejects, label_kind=label_column, split=split)
+        return read_text_table(path, _TEXT_TABLES[kind], **options)
+    if kind in _WITH_LABELS:
+        return _WITH_LABELS[kind](path, labels_from=labels_from, rejects=rejects)
+    if kind in OF_SEVERAL_KINDS:
+        published = OF_SEVERAL_KINDS[kind](path, kind=label_column, split=split, rejects=rejects)
         return remove_labels(published) if kind in OF_REGIONS and labels_from == "none" else published
-    return _open_text(path, kind, options, rejects, progress)
+    if kind in _ROWS:
+        return _ROWS[kind](path, rejects=rejects)
+    if kind == "shards":
+        return open_shards(path).load()
+    if kind == "fasttext":
+        return read_fasttext(path, min_count=min_count, rejects=rejects)
+    from wsabie.io.formats.svmlight import read_svmlight  # compiles, or loads what is compiled
+
+    return read_svmlight(path, counts=counts, n_features=n_features, rejects=rejects, progress=progress)
+
+
+class _ReadOptions(TypedDict):
+    """Options of `open_source` that most readers share."""
+
+    labels_from: str
+    label_column: str | None
+    split: str | None
+    rejects: Rejects
 
 
 _TEXT_TABLES = {"json": read_json_rows, "table": read_table_rows}
+_WITH_LABELS: Mapping[str, Callable[..., ItemSource]] = {
+    "file": read_file,
+    "glosses": read_glosses,
+    "packages": read_packages,
+}
+_ROWS: Mapping[str, Callable[..., FeatureTable | ItemSource]] = {
+    "arff": read_mulan,
+    "citations": read_citation_graph,
+    "iapr": read_iapr,
+    "lear": read_lear,
+    "mirflickr": read_mirflickr,
+    "nus-wide": read_nus_wide,
+    "open-images": read_open_images,
+    "pairs": read_pairs,
+}
+OF_REGIONS: Mapping[str, Callable[..., ItemList]] = {"coco": read_coco, "voc": read_voc}
+"""Layouts of regions of pictures, or of the pictures."""
+OF_SEVERAL_KINDS: Mapping[str, Callable[..., FeatureTable | ItemList]] = {
+    "magnatagatune": read_magnatagatune,
+    "spoken-digits": read_spoken_digits,
+    **OF_REGIONS,
+}
+"""Layouts with labels of several kinds, or items, and a published split."""
+_OF_BOTH = {"coco": lambda path: find_coco_file(path) is not None, "nus-wide": is_nus_wide}
+_OF_FOLDERS = {"iapr": is_iapr, "magnatagatune": is_magnatagatune, "spoken-digits": is_spoken_digits, "voc": is_voc}
+_OF_FILES = {"citations": is_citation_graph, "lear": is_lear}
 
 
-class _ReadOptions(NamedTuple):
-    """Options of `open_source`."""
+def detect_published_layout(path: Path) -> str | None:
+    """Return the layout of a published collection that consists of several files; None for any other.
 
-    labels_from: str
-    image_column: str | None
-    label_column: str | None
-    split: str | None
-    counts: bool
-    min_count: int
-    n_features: int | None
+    Raises
+    ------
+    InputError
+        A folder that holds both sides of a split.
+    """
+    is_folder = path.is_dir()
+    if is_folder and (sides := find_split_lists(path)):
+        raise InputError(
+            f"{format_path(path)} holds the sides of a split; give one of its lists, such as {format_path(sides[-1])}"
+        )
+    layouts = _OF_FOLDERS | _OF_BOTH if is_folder else _OF_BOTH | _OF_FILES
+    return next((kind for kind, is_layout in layouts.items() if is_layout(path)), None)
 
 
-def _open_text(
-    path: Path, kind: str, options: _ReadOptions, rejects: Rejects, progress: Progress
+def _open_parquet(
+    path: Path, image_column: str | None, counts: bool, n_features: int | None, options: _ReadOptions
 ) -> FeatureTable | ItemSource:
-    if kind == "arff":
-        from wsabie.io.formats.mulan import read_mulan
-
-        return read_mulan(path, rejects=rejects)
-    if kind == "fasttext":
-        from wsabie.io.formats.fasttext import read_fasttext
-
-        return read_fasttext(path, min_count=options.min_count, rejects=rejects)
-    if kind == "open-images":
-        from wsabie.io.datasets.open_images import read_open_images
-
-        return read_open_images(path, rejects=rejects)
-    if kind == "mirflickr":
-        from wsabie.io.datasets.mirflickr import read_mirflickr
-
-        return read_mirflickr(path, rejects=rejects)
-    if kind == "pairs":
-        from wsabie.io.formats.pair_list import read_pairs
-
-        return read_pairs(path, rejects=rejects)
-    from wsabie.io.formats.svmlight import read_svmlight
-
-    return read_svmlight(path, counts=options.counts, n_features=options.n_features, rejects=rejects, progress=progress)
-
-
-def _open_parquet(path: Path, options: _ReadOptions, rejects: Rejects) -> FeatureTable | ItemSource:
-    from wsabie.io.formats.parquet.feature_rows import read_parquet_rows
-    from wsabie.io.formats.parquet_images import read_parquet_images
-
     table = open_parquet_table(path)
     _refuse_splits(table)
-    if path.is_dir() and options.image_column is None:
-        _check_neighbouring_pictures(table, options, rejects)
-    for column in (options.image_column, options.label_column, "split" if options.split is not None else None):
+    if path.is_dir() and image_column is None:
+        _check_neighbouring_pictures(table, options["label_column"], options["rejects"])
+    for column in (image_column, options["label_column"], None if options["split"] is None else "split"):
         if column is not None and not table.has(column):
-            raise InputError(f"{format_path(path)} has no column {column!r}; it has {table.listed_columns()}")
-    if options.image_column is None and (table.has(*SPARSE) or table.has(DENSE)):
-        return read_parquet_rows(
-            table,
-            labels_from=options.labels_from,
-            label_column=options.label_column,
-            split=options.split,
-            counts=options.counts,
-            n_features=options.n_features,
-            rejects=rejects,
-        )
-    if options.image_column is None and not table.first_of((*IMAGE_COLUMNS, *PATH_COLUMNS)):
-        if has_text_column(table):
-            return read_parquet_documents(
-                table,
-                labels_from=options.labels_from,
-                label_column=options.label_column,
-                split=options.split,
-                rejects=rejects,
-            )
-        raise InputError(
-            f"{format_path(path)} has neither pictures ({', '.join((*IMAGE_COLUMNS, *PATH_COLUMNS))}) nor features "
-            f"({' with '.join(SPARSE)}, or {DENSE}) nor texts (text); it has {table.listed_columns()}"
-        )
-    return read_parquet_images(
-        table,
-        labels_from=options.labels_from,
-        image_column=options.image_column,
-        label_column=options.label_column,
-        split=options.split,
-        rejects=rejects,
+            raise InputError(f"{format_path(path)} has no column {column!r}; it has {table.format_columns()}")
+    if image_column is None and (table.has(*SPARSE) or table.has(DENSE)):
+        return read_parquet_rows(table, counts=counts, n_features=n_features, **options)
+    if image_column is not None or table.first_of((*IMAGE_COLUMNS, *PATH_COLUMNS)):
+        return read_parquet_images(table, image_column=image_column, **options)
+    if has_text_column(table):
+        return read_parquet_documents(table, **options)
+    raise InputError(
+        f"{format_path(path)} has neither pictures ({', '.join((*IMAGE_COLUMNS, *PATH_COLUMNS))}) nor features "
+        f"({' with '.join(SPARSE)}, or {DENSE}) nor texts (text); it has {table.format_columns()}"
     )
 
 
@@ -268,7 +259,7 @@ def _refuse_splits(table: ParquetTable) -> None:
         )
 
 
-def _check_neighbouring_pictures(table: ParquetTable, options: _ReadOptions, rejects: Rejects) -> None:
+def _check_neighbouring_pictures(table: ParquetTable, label_column: str | None, rejects: Rejects) -> None:
     """Refuse pictures in a folder of Parquet, unless the table lists them as a metadata file does."""
     picture_rejects = Rejects()
     _, pictures = find_files(table.path, picture_rejects, PICTURES)
@@ -276,7 +267,7 @@ def _check_neighbouring_pictures(table: ParquetTable, options: _ReadOptions, rej
         return
     paths = table.first_of(PATH_COLUMNS)
     has_other_content = table.has(*SPARSE) or table.first_of((DENSE, *IMAGE_COLUMNS))
-    if paths is None or has_other_content or not table.first_of([options.label_column or "", *LABEL_COLUMNS]):
+    if paths is None or has_other_content or not table.first_of([label_column or "", *LABEL_COLUMNS]):
         raise InputError(
             f"{format_path(table.path)} holds both Parquet ({format_path(table.files[0].name)}) and pictures "
             f"({next(iter(pictures))}), and nothing says which counts; give the Parquet file itself, or move one of "
@@ -291,7 +282,7 @@ def _check_neighbouring_pictures(table: ParquetTable, options: _ReadOptions, rej
             rejects.add(name, PICTURES.unlabelled, "no row in the table")
 
 
-def detect_source_kind(path: Path, *, plain_text: bool = False, things: ModalityName | None = None) -> str:
+def detect_source_kind(path: Path, *, plain_text: bool = False, modality: ModalityName | None = None) -> str:
     """Return the kind of a file or folder, as a word.
 
     Kinds: folder, file (a picture, sound or document), shards, parquet, arff, fasttext, svmlight, pairs,
@@ -326,14 +317,14 @@ def detect_source_kind(path: Path, *, plain_text: bool = False, things: Modality
         return "file"  # an empty one is listed beside others
     if not content.strip():
         raise InputError(f"{format_path(path)} is empty; give a file that holds data")
-    document_modality = detect_document_modality(path.name, unread=True) if things == "documents" else None
+    document_modality = detect_document_modality(path.name, unread=True) if modality == "documents" else None
     if (unread_modality := detect_modality(path.name, unread=True) or document_modality) is not None:
         raise InputError(
-            f"{format_path(path)} is a {unread_modality.thing} of a format that is not supported; "
+            f"{format_path(path)} is a {unread_modality.singular} of a format that is not supported; "
             f"{unread_modality.convert}"
         )
     kind = _detect_document_kind(content)
-    if kind is None and things == "documents" and not _MARKUP_OR_BINARY.search(content):
+    if kind is None and modality == "documents" and not _MARKUP_OR_BINARY.search(content):
         return "file"
     kind = kind or _detect_text_kind(content)
     if kind is None and plain_text and not _MARKUP_OR_BINARY.search(content):
@@ -344,8 +335,7 @@ def detect_source_kind(path: Path, *, plain_text: bool = False, things: Modality
         if columns := detect_columns([line for line in content.split(b"\n") if line.strip()][:_LINES]):
             raise InputError(
                 f"{format_path(path)} has the columns {format_column_names(columns)} and none called text; call that "
-                "of the "
-                "documents text and that of their labels labels, or give features as Parquet or svmlight text"
+                "of the documents text and that of their labels labels, or give features as Parquet or svmlight text"
             )
         hint = "; of Mulan data give the .arff file" if content.lstrip().startswith(b"<") else "; give one of these"
         raise InputError(f"{format_path(path)} is nothing that can be read: looked for {LOOKED_FOR}{hint}")

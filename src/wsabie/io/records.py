@@ -147,14 +147,14 @@ class Item(NamedTuple):
     time: str | None = None
 
     @property
-    def whole(self) -> Path | bytes:
+    def full_content(self) -> Path | bytes:
         """Return the file or the bytes, of which the item may show a region."""
         return self.content.picture if isinstance(self.content, RegionCrop) else self.content
 
     @property
-    def region_told(self) -> list[object]:
+    def region_facts(self) -> list[object]:
         """Return the shown region, JSON-able; empty for a whole item."""
-        return self.content.region.told() if isinstance(self.content, RegionCrop) else []
+        return self.content.region.to_list() if isinstance(self.content, RegionCrop) else []
 
 
 class ItemSource(Protocol):
@@ -164,7 +164,7 @@ class ItemSource(Protocol):
     def path(self) -> Path: ...
 
     @property
-    def things(self) -> ModalityName: ...
+    def modality(self) -> ModalityName: ...
 
     def __len__(self) -> int: ...
 
@@ -179,15 +179,15 @@ class ItemList:
     ----------
     kind : str or None
         Of marked pictures: what an item is ("regions", "boxes", "pictures").
-    whole : str or None
+    full_image_label : str or None
         Of marked pictures: the label of the whole pictures, where these are items too (`with_pictures`).
     """
 
     path: Path
     items: list[Item] = field(repr=False)
-    things: ModalityName = "pictures"
+    modality: ModalityName = "pictures"
     kind: str | None = None
-    whole: str | None = None
+    full_image_label: str | None = None
 
     def __len__(self) -> int:
         return len(self.items)
@@ -215,8 +215,8 @@ class ItemSubset:
         return self.source.path
 
     @property
-    def things(self) -> ModalityName:
-        return self.source.things
+    def modality(self) -> ModalityName:
+        return self.source.modality
 
     def __len__(self) -> int:
         return len(self.index)
@@ -227,3 +227,54 @@ class ItemSubset:
 
 
 Source: TypeAlias = FeatureTable | ItemSource
+
+
+@dataclass(frozen=True)
+class ConcatenatedSource:
+    """Items of several sources; ids that would clash get their source's path as a prefix."""
+
+    sources: Sequence[ItemSource]
+    prefixes: Sequence[str]
+
+    @property
+    def path(self) -> Path:
+        return self.sources[0].path
+
+    @property
+    def modality(self) -> ModalityName:
+        return self.sources[0].modality
+
+    def __len__(self) -> int:
+        return sum(map(len, self.sources))
+
+    def __iter__(self) -> Iterator[Item]:
+        for prefix, source in zip(self.prefixes, self.sources, strict=True):
+            yield from (item._replace(id=prefix + item.id) for item in source) if prefix else source
+
+
+def concatenate_sources(sources: Sequence[Source]) -> Source:
+    """Return several sources as one; a single one unchanged.
+
+    Raises
+    ------
+    InputError
+        Rows of features beside another source, or items of different modalities.
+
+    Examples
+    --------
+    >>> from wsabie.io.records import ItemList
+    >>> one = ItemList(Path("one"), [Item("a", b"", ()), Item("b", b"", ())])
+    >>> other = ItemList(Path("other"), [Item("a", b"", ())])
+    >>> [item.id for item in concatenate_sources([one, other])]
+    ['one/a', 'one/b', 'other/a']
+    """
+    if len(sources) == 1:
+        return sources[0]
+    items = [source for source in sources if not isinstance(source, FeatureTable)]
+    if len(items) < len(sources):
+        raise InputError("rows of features cannot be joined with other data here; give one collection of rows")
+    if len({source.modality for source in items}) > 1:
+        raise InputError(f"{items[0].path} holds {items[0].modality} and others do not; give collections of one kind")
+    ids = [item.id for source in items for item in source]
+    unique = len(set(ids)) == len(ids)
+    return ConcatenatedSource(items, ["" if unique else f"{source.path}/" for source in items])

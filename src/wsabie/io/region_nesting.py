@@ -21,7 +21,7 @@ _EVERYWHERE = Box(-np.inf, -np.inf, np.inf, np.inf)
 class RegionPair(NamedTuple):
     """Object and a part of it, in the same picture."""
 
-    whole: Item
+    container: Item
     part: Item
 
 
@@ -41,11 +41,11 @@ def find_region_pairs(
     share : float
         Above 0, at most 1.
     related : collection of (str, str) or None
-        Labels of objects and of their parts: only such couples. None: whatever the labels are.
+        Labels of objects and of their parts: only such pairs. None: whatever the labels are.
 
     Returns
     -------
-    iterator of Couple
+    iterator of RegionPair
         In the order of pictures and parts.
 
     Raises
@@ -58,7 +58,7 @@ def find_region_pairs(
     >>> def item(name, label, *box):
     ...     return Item(name, RegionCrop(b"", Region(Box(*box))), (label,), "a.jpg")
     >>> items = [item("a.jpg#1", "car", 0, 0, 90, 50), item("a.jpg#2", "wheel", 5, 30, 25, 52)]
-    >>> [(couple.whole.id, couple.part.id) for couple in find_region_pairs(items)]
+    >>> [(pair.container.id, pair.part.id) for pair in find_region_pairs(items)]
     [('a.jpg#1', 'a.jpg#2')]
     """
     if not 0 < share <= 1:
@@ -85,7 +85,7 @@ def _find_container(
 ) -> Item | None:
     if not isinstance(part.content, RegionCrop):
         return None
-    stated = by_id.get(part.content.whole or "")
+    stated = by_id.get(part.content.container_id or "")
     if stated is not None:
         return stated if related is None or _are_related(stated, part, related) else None
     box = part.content.region.box
@@ -129,11 +129,11 @@ def add_full_images(source: ItemSource, label: str) -> ItemList:
     for item in source:
         picture = item.group or item.id
         if picture not in pictures:
-            items.append(Item(picture, item.whole, (label,), picture))
+            items.append(Item(picture, item.full_content, (label,), picture))
             pictures.add(picture)
         if isinstance(item.content, RegionCrop):
             items.append(item)
-    return ItemList(source.path, items, kind=getattr(source, "kind", None), whole=label)
+    return ItemList(source.path, items, kind=getattr(source, "kind", None), full_image_label=label)
 
 
 def find_pair_rows(pairs: Iterable[RegionPair], ids: Sequence[str]) -> Int64:
@@ -147,9 +147,9 @@ def find_pair_rows(pairs: Iterable[RegionPair], ids: Sequence[str]) -> Int64:
     """
     numbers = {name: row for row, name in enumerate(ids)}
     row_pairs = [
-        (numbers[pair.whole.id], numbers[pair.part.id])
+        (numbers[pair.container.id], numbers[pair.part.id])
         for pair in pairs
-        if pair.whole.id in numbers and pair.part.id in numbers
+        if pair.container.id in numbers and pair.part.id in numbers
     ]
     return np.array(row_pairs, np.int64).reshape(-1, 2)
 
@@ -161,7 +161,7 @@ class FixedRegionSource:
     Examples
     --------
     >>> one = ItemList(Path("a.png"), [Item("a.png", b"", ())])
-    >>> [item.id for item in FixedRegionSource.asked(one, ["0,0,20,30", "50%, 0%, 50%, 100%"])]
+    >>> [item.id for item in FixedRegionSource.from_texts(one, ["0,0,20,30", "50%, 0%, 50%, 100%"])]
     ['a.png#0,0,20,30', 'a.png#50%,0%,50%,100%']
     """
 
@@ -169,7 +169,7 @@ class FixedRegionSource:
     regions: dict[str, Region]
 
     @classmethod
-    def asked(cls, source: ItemSource, texts: Sequence[str]) -> "FixedRegionSource":
+    def from_texts(cls, source: ItemSource, texts: Sequence[str]) -> "FixedRegionSource":
         """Build a source from texts that `parse_region` reads.
 
         Raises
@@ -184,8 +184,8 @@ class FixedRegionSource:
         return self.source.path
 
     @property
-    def things(self) -> ModalityName:
-        return self.source.things
+    def modality(self) -> ModalityName:
+        return self.source.modality
 
     def __len__(self) -> int:
         return len(self.source) * len(self.regions)
@@ -195,4 +195,4 @@ class FixedRegionSource:
             if isinstance(item.content, RegionCrop):
                 raise InputError(f"{self.path} holds regions already; give its pictures, or ask for no region")
             for text, region in self.regions.items():
-                yield item._replace(id=f"{item.id}#{text}", content=RegionCrop(item.whole, region))
+                yield item._replace(id=f"{item.id}#{text}", content=RegionCrop(item.full_content, region))

@@ -71,7 +71,7 @@ class Region(NamedTuple):
     outlines: "tuple[array[float], ...]" = ()
     frame: tuple[float, float] | None = None
 
-    def told(self) -> list[object]:
+    def to_list(self) -> list[object]:
         """Return all fields, JSON-able."""
         return [*self.box, [outline.tolist() for outline in self.outlines], self.frame]
 
@@ -83,13 +83,13 @@ class RegionCrop(NamedTuple):
     ----------
     picture : Path or bytes
     region : Region
-    whole : str or None
+    container_id : str or None
         The id of the region that this one is a part of, where the collection says so.
     """
 
     picture: Path | bytes
     region: Region
-    whole: str | None = None
+    container_id: str | None = None
 
 
 ItemContent: TypeAlias = Path | bytes | RegionCrop

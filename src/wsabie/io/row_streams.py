@@ -49,13 +49,13 @@ class RowStream(ABC):
     Attributes
     ----------
     path : Path
-    about : About
+    info : StreamInfo
     index : LabelIndex
         The names of labels so far.
     """
 
     path: Path
-    about: StreamInfo
+    info: StreamInfo
     index: LabelIndex
 
     @abstractmethod
@@ -78,7 +78,7 @@ class InMemoryStream(RowStream):
     def __init__(self, path: Path, rows: FeatureTable) -> None:
         self.path, self.rows, self.index = path, rows, LabelIndex(rows.label_names)
         width = None if rows.open_width else rows.X.shape[1]
-        self.about = StreamInfo(rows.counts, width, rows.feature_names, rows.dictionary, rows.augment, "given")
+        self.info = StreamInfo(rows.counts, width, rows.feature_names, rows.dictionary, rows.augment, "given")
 
     def parts(self, skip: int = 0) -> Iterator[StreamPart]:
         signed = bool((self.rows.Y.data < 0).any())

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import open_input
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path
 from wsabie.vocabulary.label_names import find_closest_names
@@ -35,8 +36,8 @@ from wsabie.vocabulary.label_names import find_closest_names
 _SLIP = 0.8
 _MOST = 1 << 16  # bytes; long dotted keys take memory by their square
 _DESCRIPTION = {
-    "describe": "describe",
-    "terms": "n_terms",
+    "features": "features",
+    "n_words": "n_words",
     "components": "n_components",
     "landmarks": "n_landmarks",
     "size": "size",
@@ -49,8 +50,8 @@ _DESCRIPTION = {
 }
 """Options of feature extraction: names in the file, and parameters of feature extractors."""
 _KIND = ("data", "split", "ids", "map", "scaling", *_DESCRIPTION)
-_RELATION = ("query", "target", "pairs", "names", "weight", "among")
-KNOWN = "known"
+_RELATION = ("query", "target", "pairs", "names", "weight", "candidates")
+FITTED_CANDIDATES = "fitted"
 ENDING = ".toml"
 MOST_WEIGHT = 1000
 log = logging.getLogger("wsabie")
@@ -67,7 +68,7 @@ class KindDeclaration(NamedTuple):
     split : str or None
         The side of the collection's own split to use.
     description : dict
-        Feature extraction of pictures, sounds or documents: options of the extractor, and "describe".
+        Feature extraction of pictures, sounds or documents: options of the extractor, and "features".
     map : str or None
         Kinds of the same map share it; the name of a kind is that of its own.
     scaling : str or None
@@ -93,7 +94,7 @@ class KindDeclaration(NamedTuple):
 class RelationDeclaration(NamedTuple):
     """Relation of two kinds, and the source of its pairs: a file, or names in the data of one kind.
 
-    `among` is "known" where candidates are all items that a space has fitted, not only those in the data of
+    `candidates` is "fitted" where candidates are all items that a space has fitted, not only those in the data of
     their kind.
     """
 
@@ -103,7 +104,7 @@ class RelationDeclaration(NamedTuple):
     pairs: Path | None
     names: str | None
     weight: float
-    among: str | None = None
+    candidates: str | None = None
 
 
 class SpaceDeclaration(NamedTuple):
@@ -112,7 +113,7 @@ class SpaceDeclaration(NamedTuple):
     path: Path
     kinds: dict[str, KindDeclaration]
     relations: list[RelationDeclaration]
-    parameters: dict[str, Any]
+    parameters: JsonObject
 
 
 def read_declaration(path: Path) -> SpaceDeclaration:
@@ -154,7 +155,7 @@ def read_declaration(path: Path) -> SpaceDeclaration:
     return SpaceDeclaration(path, kinds, relations, parameters)
 
 
-def declaration_digest(declared: SpaceDeclaration, relations: Sequence[RelationDeclaration]) -> str:
+def compute_declaration_digest(declared: SpaceDeclaration, relations: Sequence[RelationDeclaration]) -> str:
     """Return 16 hex digits of the declaration of some relations and their kinds, paths aside."""
     names = {name for relation in relations for name in (relation.query, relation.target)}
     parts: list[Any] = [*(kind for name, kind in declared.kinds.items() if name in names), *relations]
@@ -164,7 +165,7 @@ def declaration_digest(declared: SpaceDeclaration, relations: Sequence[RelationD
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def read_toml_tables(path: Path) -> dict[str, Any]:
+def read_toml_tables(path: Path) -> JsonObject:
     """Return the tables of a TOML file as they are written.
 
     Raises
@@ -181,13 +182,13 @@ def read_toml_tables(path: Path) -> dict[str, Any]:
         raise InputError(f"{format_path(path)} is no TOML file: {error}") from error
 
 
-def _get_table(document: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
+def _get_table(document: Mapping[str, Any], name: str, path: Path) -> JsonObject:
     table = document.get(name, {})
     require(isinstance(table, dict), f"{format_path(path)}: {name} is {table!r}; make it a table, [{name}]")
     return dict(table)
 
 
-def _get_tables(document: Mapping[str, Any], name: str, path: Path) -> dict[str, dict[str, Any]]:
+def _get_tables(document: Mapping[str, Any], name: str, path: Path) -> dict[str, JsonObject]:
     return {key: _get_table(_get_table(document, name, path), key, path) for key in _get_table(document, name, path)}
 
 
@@ -208,7 +209,7 @@ def _get_text(table: Mapping[str, Any], key: str, path: Path, where: str) -> str
     return value
 
 
-def _parse_kind(name: str, table: dict[str, Any], path: Path) -> KindDeclaration:
+def _parse_kind(name: str, table: JsonObject, path: Path) -> KindDeclaration:
     where = f" [kinds.{name}]"
     _check_keys(table, _KIND, path, where)
     data, ids = (_get_text(table, key, path, where) for key in ("data", "ids"))
@@ -234,7 +235,7 @@ def _parse_kind(name: str, table: dict[str, Any], path: Path) -> KindDeclaration
     )
 
 
-def _parse_relation(name: str, table: dict[str, Any], path: Path) -> RelationDeclaration:
+def _parse_relation(name: str, table: JsonObject, path: Path) -> RelationDeclaration:
     where = f" [relations.{name}]"
     _check_keys(table, _RELATION, path, where)
     query, target, pairs, names = (_get_text(table, key, path, where) for key in _RELATION[:4])
@@ -251,13 +252,14 @@ def _parse_relation(name: str, table: dict[str, Any], path: Path) -> RelationDec
     require(
         is_usable, f"{format_path(path)}{where}: weight is {weight!r}; give a number above 0, {MOST_WEIGHT:,} at most"
     )
-    among = _get_text(table, "among", path, where)
+    candidates = _get_text(table, "candidates", path, where)
     require(
-        among in (None, KNOWN) and (among is None or pairs is not None),
-        f'{format_path(path)}{where}: among is {among!r}; say among = "{KNOWN}" beside pairs, or leave it out',
+        candidates in (None, FITTED_CANDIDATES) and (candidates is None or pairs is not None),
+        f"{format_path(path)}{where}: candidates is {candidates!r}; "
+        f'say candidates = "{FITTED_CANDIDATES}" beside pairs, or leave it out',
     )
     file = None if pairs is None else path.parent / pairs
-    return RelationDeclaration(name, query, target, file, names, float(weight), among)
+    return RelationDeclaration(name, query, target, file, names, float(weight), candidates)
 
 
 def _warn_about_kinds(declared: set[str], relations: list[RelationDeclaration], path: Path) -> None:

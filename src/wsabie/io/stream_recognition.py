@@ -17,9 +17,8 @@ from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.formats.fasttext import FastTextStream
 from wsabie.io.formats.mulan import MulanStream
-from wsabie.io.formats.parquet.feature_columns import DENSE, SPARSE, make_feature_collector
-from wsabie.io.formats.parquet.stream import ParquetStream, read_stream_info
-from wsabie.io.formats.parquet.tables import ParquetBatch, ParquetTable, open_parquet_table, read_schema_note
+from wsabie.io.formats.parquet_rows import DENSE, SPARSE, ParquetStream, make_feature_collector, read_stream_info
+from wsabie.io.formats.parquet_tables import ParquetBatch, ParquetTable, open_parquet_table, read_schema_note
 from wsabie.io.formats.svmlight import SvmlightStream
 from wsabie.io.parsers.array_builders import RowError, build_feature_matrix
 from wsabie.io.parsers.text_files import format_path
@@ -54,9 +53,8 @@ def open_row_stream(path: Path, rejects: Rejects, progress: Progress = SILENT) -
     rows = open_source(path, rejects=rejects, progress=progress)
     if not isinstance(rows, FeatureTable):
         raise InputError(
-            f"{format_path(path)} holds {rows.things}, and shards hold rows; describe them first with wsabie "
-            "features, and "
-            "give the file that it writes"
+            f"{format_path(path)} holds {rows.modality}, and shards hold rows; describe them first with wsabie "
+            "features, and give the file that it writes"
         )
     return InMemoryStream(path, rows)
 
@@ -78,7 +76,7 @@ def _open_stream(
 
 
 def open_unlabelled_rows(
-    path: Path, rejects: Rejects, n_features: int | None = None, things: ModalityName | None = None
+    path: Path, rejects: Rejects, n_features: int | None = None, modality: ModalityName | None = None
 ) -> Iterator[FeatureTable] | None:
     """Yield the rows of a source without their labels, a part at a time; None for other data than rows.
 
@@ -92,7 +90,7 @@ def open_unlabelled_rows(
         Where rows that cannot be used are listed.
     n_features : int or None
         The width of rows that do not state theirs.
-    things : {"pictures", "sounds", "documents"} or None
+    modality : {"pictures", "sounds", "documents"} or None
         What else is wanted; see `open_source`, as which this takes lines of text without labels.
 
     Raises
@@ -100,15 +98,15 @@ def open_unlabelled_rows(
     InputError
         As `open_source`; of rows that are read, when they are.
     """
-    kind = detect_source_kind(path, plain_text=True, things=things)
+    kind = detect_source_kind(path, plain_text=True, modality=modality)
     if kind == "shards":
         return (replace(rows, Y=rows.Y[:, :0], label_names=[]) for rows in open_shards(path).blocks())
     stream = _open_stream(kind, path, rejects, labelled=False)
     if stream is None:
         return None
-    open_width = stream.about.n_features is None
-    about = replace(stream.about, n_features=stream.about.n_features or n_features)
-    return (replace(_convert_to_table(part.columns, about), open_width=open_width) for part in stream.parts())
+    open_width = stream.info.n_features is None
+    info = replace(stream.info, n_features=stream.info.n_features or n_features)
+    return (replace(_convert_to_table(part.columns, info), open_width=open_width) for part in stream.parts())
 
 
 def open_unlabelled_table(data: Any, place: Path, rejects: Rejects, n_features: int) -> FeatureTable | None:
@@ -134,8 +132,8 @@ def open_unlabelled_table(data: Any, place: Path, rejects: Rejects, n_features: 
     table = ParquetTable(place, [], data.schema, [], {"n_features": n_features} | read_schema_note(data.schema, place))
     if not (table.has(*SPARSE) or table.has(DENSE)):
         return None
-    about, mask = read_stream_info(table), np.ones(data.num_rows, bool)
-    features, first = make_feature_collector(table, about.counts, None, by_themselves=True), 0
+    info, mask = read_stream_info(table), np.ones(data.num_rows, bool)
+    features, first = make_feature_collector(table, info.counts, None, by_themselves=True), 0
     for part in data.to_batches():
         part_mask = mask[first : first + part.num_rows]
         faults = features.check(ParquetBatch(place, first + 1, part))
@@ -146,30 +144,28 @@ def open_unlabelled_table(data: Any, place: Path, rejects: Rejects, n_features: 
             rejects.add(str(first + row), error.reason, error.detail)
         features.keep(part_mask)
         first += part.num_rows
-    return _build_unlabelled_table(features.finish(), [str(row) for row in np.flatnonzero(mask)], about)
+    return _build_unlabelled_table(features.finish(), [str(row) for row in np.flatnonzero(mask)], info)
 
 
-def _convert_to_table(columns: ColumnTable, about: StreamInfo) -> FeatureTable:
+def _convert_to_table(columns: ColumnTable, info: StreamInfo) -> FeatureTable:
     X: Any
     if "features" in columns.numbers:
         X = np.asarray(columns.numbers["features"], np.float32)
     else:
         x = columns.lists["x"]
         indices, values = x.parts["indices"], x.parts["values"]
-        width = max(about.n_features or 0, int(indices.max(initial=-1)) + 1)
+        width = max(info.n_features or 0, int(indices.max(initial=-1)) + 1)
         X = build_feature_matrix(np.asarray(x.starts, np.int64), indices, values, width)
     ids = (
         decode_text_column(columns.lists["id"])
         if "id" in columns.lists
         else list(map(str, columns.numbers["id"].tolist()))
     )
-    return _build_unlabelled_table(X, ids, about)
+    return _build_unlabelled_table(X, ids, info)
 
 
-def _build_unlabelled_table(X: Any, ids: list[str], about: StreamInfo) -> FeatureTable:
+def _build_unlabelled_table(X: Any, ids: list[str], info: StreamInfo) -> FeatureTable:
     from scipy.sparse import csr_matrix
 
     nothing = csr_matrix((len(ids), 0), dtype=np.int8)
-    return FeatureTable(
-        X, nothing, [], ids, None, None, about.counts, about.feature_names, about.dictionary, about.augment
-    )
+    return FeatureTable(X, nothing, [], ids, None, None, info.counts, info.feature_names, info.dictionary, info.augment)

@@ -8,13 +8,12 @@ from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.machine import limit_blas_threads
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.io.formats.documents import TEXT_COLUMN
-from wsabie.io.formats.parquet.tables import ParquetTable
 from wsabie.io.formats.parquet_images import IMAGE_COLUMNS
+from wsabie.io.formats.parquet_tables import ParquetTable
 from wsabie.io.records import FeatureTable, Item, ItemList, ModalityName
 from wsabie.io.stream_recognition import open_unlabelled_table
-from wsabie.models.annotators.annotator import KIND, Annotator
-from wsabie.models.base.model_kinds import KINDS
-from wsabie.models.loader import load
+from wsabie.models.annotators import KIND, Annotator
+from wsabie.models.loader import KINDS, load
 from wsabie.storage.model_folder import read_folder_kind
 from wsabie.storage.rejects import Rejects
 
@@ -154,22 +153,22 @@ class BatchAnnotator:
             if rows is None:
                 raise self._build_column_error(table, "a column features, or indices and values")
             return rows
-        names = _COLUMNS[terms.things]
+        names = _COLUMNS[terms.modality]
         name = next((name for name in names if name in table.column_names), None)
-        if name is None or not _can_hold(table.schema.field(name).type, terms.things):
-            form = "texts" if terms.things == "documents" else "bytes of files, or paths"
-            raise self._build_column_error(table, f"{terms.things} in a column {' or '.join(names)} ({form})", name)
+        if name is None or not _can_hold(table.schema.field(name).type, terms.modality):
+            form = "texts" if terms.modality == "documents" else "bytes of files, or paths"
+            raise self._build_column_error(table, f"{terms.modality} in a column {' or '.join(names)} ({form})", name)
         items = []
         for row, cell in enumerate(table[name].to_pylist()):
-            if content := _read_cell(cell, terms.things):
+            if content := _read_cell(cell, terms.modality):
                 items.append(Item(str(row), content, ()))
             else:
                 rejects.add(str(row), "empty")
-        return ItemList(_BATCH, items, terms.things)
+        return ItemList(_BATCH, items, terms.modality)
 
     def _build_column_error(self, table: Any, requirement: str, name: str | None = None) -> InputError:
         content = f"{name!r} of type {str(table.schema.field(name).type)[:60]}" if name else ""
-        content = content or ParquetTable(_BATCH, [], table.schema, []).listed_columns()
+        content = content or ParquetTable(_BATCH, [], table.schema, []).format_columns()
         return InputError(f"the model in {self.folder} wants {requirement}; the batch has {content}")
 
 

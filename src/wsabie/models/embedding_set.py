@@ -11,9 +11,9 @@ from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.records import Source
-from wsabie.models.annotators.annotator import Annotator
-from wsabie.models.base.folder_reader import load_by_kind
+from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
+from wsabie.models.loader import load_by_kind
 from wsabie.storage.model_folder import ModelState, save_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.schema_validation import check_array, read_config
@@ -84,7 +84,7 @@ class EmbeddingSet:
         ModelFolderError
             The folder is missing, damaged, or holds something else.
         """
-        embeddings: Self = load_by_kind(path, {KIND: cls._restore}, "wsabie search --points")
+        embeddings: Self = load_by_kind(path, {KIND: cls._restore}, "wsabie search --embeddings")
         return embeddings
 
     @classmethod

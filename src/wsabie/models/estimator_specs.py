@@ -44,24 +44,22 @@ class EstimatorSpec:
 
 
 _MODELS = "wsabie.models."
-_one_vs_rest = partial(EstimatorSpec, maker=_MODELS + "linear.one_vs_rest:OneVsRest", trained=False)
+_one_vs_rest = partial(EstimatorSpec, maker=_MODELS + "one_vs_rest:OneVsRest", trained=False)
 
 SYSTEMS: Mapping[str, EstimatorSpec] = {
     "wsabie": EstimatorSpec("WARP embedding", _MODELS + "wsabie.estimator:Wsabie"),
     "wsabie-auc": EstimatorSpec("AUC embedding", _MODELS + "wsabie.estimator:Wsabie", {"loss": "auc"}),
     "owpc-sgd": EstimatorSpec("OWPC-SGD embedding", _MODELS + "wsabie.estimator:Wsabie", {"loss": "owpc"}),
-    "linear-warp": EstimatorSpec("linear WARP", _MODELS + "linear.linear_ranker:LinearRanker"),
+    "linear-warp": EstimatorSpec("linear WARP", _MODELS + "linear_ranker:LinearRanker"),
     "pamir": EstimatorSpec("PAMIR", _MODELS + "paper_presets:make_pamir"),
     "full-rank": EstimatorSpec("full-rank WARP", _MODELS + "paper_presets:make_full_rank"),
     "vse-ens": EstimatorSpec("VSE-ens", _MODELS + "paper_presets:make_vse_ens"),
     "opt-auc": EstimatorSpec("Opt-AUC", _MODELS + "paper_presets:make_opt_auc"),
     "parts": EstimatorSpec("objects and parts", _MODELS + "object_parts.object_parts:ObjectParts", needs="relations"),
-    "nearest": EstimatorSpec(
-        "k nearest neighbours", _MODELS + "neighbours.exact_neighbours:NearestNeighbours", trained=False
-    ),
+    "nearest": EstimatorSpec("k nearest neighbours", _MODELS + "neighbours:NearestNeighbours", trained=False),
     "approximate-nearest": EstimatorSpec(
         "k neighbours in a tree leaf",
-        _MODELS + "neighbours.approximate_neighbours:ApproximateNeighbours",
+        _MODELS + "neighbours:ApproximateNeighbours",
         trained=False,
     ),
     "popularity": EstimatorSpec("most frequent labels", _MODELS + "popularity:Popularity", trained=False),
@@ -69,9 +67,9 @@ SYSTEMS: Mapping[str, EstimatorSpec] = {
     "one-vs-rest-pa": _one_vs_rest("one-versus-rest, PA-I", settings={"learner": "passive-aggressive"}),
     "one-vs-rest-hinge": _one_vs_rest("one-versus-rest, hinge SGD", settings={"learner": "hinge"}),
     "svm": _one_vs_rest("one-versus-rest, linear SVM", settings={"learner": "svm"}),
-    "softmax": EstimatorSpec("softmax", _MODELS + "linear.softmax:Softmax", trained=False),
-    "devise": EstimatorSpec("DeViSE", _MODELS + "word_vectors.devise:Devise", needs="vectors"),
-    "conse": EstimatorSpec("ConSE", _MODELS + "word_vectors.conse:Conse", trained=False, needs="vectors"),
+    "softmax": EstimatorSpec("softmax", _MODELS + "softmax:Softmax", trained=False),
+    "devise": EstimatorSpec("DeViSE", _MODELS + "devise:Devise", needs="vectors"),
+    "conse": EstimatorSpec("ConSE", _MODELS + "word_vectors:Conse", trained=False, needs="vectors"),
 }
 """All systems by name, in the order in which lists show them."""
 

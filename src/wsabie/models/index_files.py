@@ -116,7 +116,7 @@ def renew_index(model: Any, folder: Path) -> "LabelSearchIndex | None":
     requested recall, measured on the labels' points, because the queries of the first measurement are not saved. If the
     index cannot be rebuilt, a warning is logged and labels are searched exactly.
     """
-    from wsabie.search.label_index import WANTED
+    from wsabie.search.label_index import DEFAULT_RECALL
 
     place, searched = folder / FOLDER, _find_estimator(model)
     if searched is None or not (place / "config.json").exists():
@@ -128,7 +128,7 @@ def renew_index(model: Any, folder: Path) -> "LabelSearchIndex | None":
         if (followed := searched._index()) is not None:
             save_model_folder(place, followed.to_parts())
             return None
-        recall = float(stored.config.get("wanted", WANTED))
+        recall = float(stored.config.get("wanted", DEFAULT_RECALL))
         return index_labels(model, kind=stored.config["kind"], recall=recall, folder=folder)
     except (WsabieError, KeyError, TypeError, ValueError) as error:
         _log.warning("the index in %s was not made anew (%s), so labels are searched exactly", place, error)

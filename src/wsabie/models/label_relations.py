@@ -102,7 +102,7 @@ class SpaceRelations:
 
     def related(self, label: str, k: int = 10) -> list[LabelLink]:
         """Return the k best items of the relation's target kind; none if the label is not in its query kind."""
-        if label not in self.space.known(self.query).things:
+        if label not in self.space.find_entities(self.query).vocabulary:
             return []
         (matches,) = self.space.annotate(self.query, self.target, [label], k)
         return [LabelLink(name, score, f"{self.relation}: {label} (trained, {score:.2f})") for name, score in matches]

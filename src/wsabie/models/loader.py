@@ -1,13 +1,63 @@
-"""Open any model folder by the kind that its `config.json` names."""
+"""Table of the kinds of model folders; their code is imported when a folder is opened."""
 
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from wsabie.models.annotators import annotator, space_annotator
-from wsabie.models.base.folder_reader import load_by_kind
-from wsabie.models.base.model_kinds import KINDS, restore_model
-from wsabie.models.entity_space import space
-from wsabie.models.index_files import find_index
+from wsabie.core.errors import ModelFolderError, bracket_detail
+from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
+
+if TYPE_CHECKING:
+    from wsabie.models.base.label_model import LabelModel
+
+KINDS = {
+    "wsabie": "wsabie.models.wsabie.estimator:Wsabie",
+    "parts": "wsabie.models.object_parts.object_parts:ObjectParts",
+    "linear": "wsabie.models.linear_ranker:LinearRanker",
+    "full-rank": "wsabie.models.full_rank:FullRank",
+    "ensemble": "wsabie.models.ensemble:Ensemble",
+    "popularity": "wsabie.models.popularity:Popularity",
+    "nearest": "wsabie.models.neighbours:NearestNeighbours",
+    "approximate-nearest": "wsabie.models.neighbours:ApproximateNeighbours",
+    "one-vs-rest": "wsabie.models.one_vs_rest:OneVsRest",
+    "softmax": "wsabie.models.softmax:Softmax",
+    "devise": "wsabie.models.devise:Devise",
+    "conse": "wsabie.models.word_vectors:Conse",
+}
+"""The class of each kind of model that ranks labels for rows, as module:class."""
+
+_OTHER_KINDS = {
+    "annotator": "wsabie.models.annotators:Annotator",
+    "space": "wsabie.models.entity_space.space:Space",
+    "space-annotator": "wsabie.models.annotators:SpaceAnnotator",
+}
+
+
+class SavedModel:
+    """Base of everything that a model folder holds."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def to_parts(self) -> ModelState:
+        """Return JSON-able config and named arrays."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Restore the object from its parts; large arrays stay memory-mapped."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the folder, atomically (`wsabie.storage.model_folder` describes it byte by byte)."""
+        save_model_folder(path, self.to_parts())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Open a saved folder."""
+        model: Self = load_by_kind(path, {cls.kind: cls.from_parts})
+        return model
 
 
 def load(path: str | Path) -> Any:
@@ -33,11 +83,66 @@ def load(path: str | Path) -> Any:
     ...     load(folder).annotate(np.eye(3)[:1], k=1)[0][0][0]
     'red'
     """
-    composite_loaders = {
-        annotator.KIND: annotator.Annotator.from_parts,
-        space.Space.kind: space.Space.from_parts,
-        space_annotator.KIND: space_annotator.SpaceAnnotator.from_parts,
-    }
-    model = load_by_kind(path, {**dict.fromkeys(KINDS, restore_model), **composite_loaders})
+    from wsabie.models.index_files import find_index
+
+    model = load_by_kind(path, dict.fromkeys((*KINDS, *_OTHER_KINDS), restore_model))
     find_index(model, Path(path))
     return model
+
+
+def load_by_kind(
+    path: str | Path, kinds: Mapping[str, Callable[[ModelState], Any]], made_by: str = "wsabie train --model"
+) -> Any:
+    """Return the model in a folder, restored by the function of its kind.
+
+    Raises
+    ------
+    ModelFolderError
+        Missing, damaged, of another version, or of another kind.
+    """
+    parts = open_model_folder(path)
+    if parts.kind not in kinds:
+        raise ModelFolderError(
+            f"{path} holds {parts.kind!r} where {' or '.join(map(repr, kinds))} is needed; "
+            f"give the folder that `{made_by}` wrote"
+        )
+    try:
+        return kinds[parts.kind](parts)
+    except MemoryError as error:
+        raise ModelFolderError(
+            f"{path} needs more memory than there is{bracket_detail(error)}; free some, or restore it from a copy if "
+            "it is damaged"
+        ) from error
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise ModelFolderError(f"{path} lacks a part ({error}); restore it from a copy or make it again") from error
+
+
+def find_model_class(kind: str) -> "type[LabelModel]":
+    """Return the class of a kind of model that ranks labels for rows.
+
+    Raises
+    ------
+    ModelFolderError
+        The kind is unknown to this version.
+
+    Examples
+    --------
+    >>> find_model_class("popularity").__name__
+    'Popularity'
+    """
+    if kind not in KINDS:
+        raise ModelFolderError(f"this version knows no model of kind {kind!r}; install the version that saved it")
+    model_class: type[LabelModel] = _import_class(KINDS[kind])
+    return model_class
+
+
+def restore_model(parts: ModelState) -> Any:
+    """Restore a model of any kind from its parts."""
+    if parts.kind in _OTHER_KINDS:
+        return _import_class(_OTHER_KINDS[parts.kind]).from_parts(parts)
+    return find_model_class(parts.kind).from_parts(parts)
+
+
+def _import_class(place: str) -> Any:
+    module, name = place.split(":")
+    return getattr(import_module(module), name)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from wsabie.core.errors import InputError
-from wsabie.models.linear.full_rank import FullRank
-from wsabie.models.linear.linear_ranker import LinearRanker
+from wsabie.models.full_rank import FullRank
+from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.object_parts.object_parts import ObjectParts
 from wsabie.models.wsabie.estimator import Wsabie
 
@@ -80,17 +80,17 @@ def make_full_rank(**changes: Any) -> FullRank:
 
 SHARED = (
     "loss",
-    "rows",
+    "scaling",
     "epochs",
     "schedule",
     "margin",
     "rank_weight",
-    "max_trials",
+    "max_sampled",
     "sampler",
-    "rank_from",
+    "rank_estimator",
     "surrogate",
     "order_statistic",
-    "positives",
+    "pair_weighting",
     "patience",
     "deterministic",
 )
@@ -104,7 +104,7 @@ _VSE_ENS_SETTINGS: dict[str, Any] = {
     "l2": 0.01,
     "init_scale": 0.1,
     "max_norm": None,
-    "positives": "pairs",
+    "pair_weighting": "pairs",
 }
 
 
@@ -141,7 +141,7 @@ _OBJECT_PARTS_SETTINGS: dict[str, Any] = {
     "known_score": 100.0,
     "same": True,
     "rank_weight": "top1",
-    "max_trials": 100,
+    "max_sampled": 100,
     "max_norm": 1.0,
     "learning_rate": {"V": 0.1, "W": 0.01},
     "schedule": "constant",

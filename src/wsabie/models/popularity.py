@@ -9,7 +9,6 @@ from wsabie.core.arrays import Float32
 from wsabie.core.progress import SILENT, Progress
 from wsabie.models.base.feature_matrix import Inputs, count_rows
 from wsabie.models.base.score_ranker import ScoreRanker
-from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_array
 
 
@@ -49,7 +48,7 @@ class Popularity(ScoreRanker):
         InputError
             Data that cannot be used; the message says where.
         """
-        inputs, targets = self._opened(X, Y, label_names)
+        inputs, targets = self._open_rows(X, Y, label_names)
         counts = np.bincount(targets.indices[targets.data > 0], minlength=targets.shape[1])
         self.share_ = (counts / count_rows(inputs)).astype(np.float32)
         return self
@@ -62,13 +61,8 @@ class Popularity(ScoreRanker):
     def _scores(self, inputs: Inputs) -> Float32:
         return np.tile(self.share_, (count_rows(inputs), 1))
 
-    def to_parts(self) -> ModelState:
-        """Return the model as JSON-able config and named arrays."""
-        return ModelState(self.kind, self._dump_config(), {"share": self.share_})
+    def _dump_tensors(self) -> dict[str, Any]:
+        return {"share": self.share_}
 
-    @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the model from its parts."""
-        model = cls._restore(parts.config)
-        model.share_ = np.asarray(check_array(parts.tensors, "share", "float32", (len(model.vocabulary_),)))
-        return model
+    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+        self.share_ = np.asarray(check_array(tensors, "share", "float32", (len(self.vocabulary_),)))

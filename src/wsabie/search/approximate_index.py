@@ -20,7 +20,13 @@ from wsabie.core.validation import check_positive_integer, require
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.faiss_codes import CodesKind, FaissCodes
-from wsabie.search.label_index import MEASURED_AT, WANTED, LabelSearchIndex, compute_table_fingerprint, sample_queries
+from wsabie.search.label_index import (
+    DEFAULT_RECALL,
+    MEASURED_AT,
+    LabelSearchIndex,
+    compute_table_fingerprint,
+    sample_queries,
+)
 from wsabie.search.search_arrays import list_hidden_labels, prepare_exclusion_rows
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_array
@@ -116,7 +122,7 @@ class ApproximateIndex(LabelSearchIndex):
         exact: ExactIndex,
         *,
         kind: CodesKind = "ivf",
-        recall: float = WANTED,
+        recall: float = DEFAULT_RECALL,
         queries: Any = None,
         seed: int = 0,
         threads: int | None = None,
@@ -160,7 +166,7 @@ class ApproximateIndex(LabelSearchIndex):
             threads=threads,
         )
         index = cls(exact, codes, lift)
-        index._places = label_ids if len(exact.gone) else None
+        index._places = label_ids if len(exact.removed) else None
         index.queries = description
         index.n_bytes = codes.to_bytes().nbytes
         efforts = codes.efforts
@@ -225,11 +231,11 @@ class ApproximateIndex(LabelSearchIndex):
         moved = copy(self)
         moved.exact, moved._places = exact, places
         is_coded = np.zeros(len(exact.table), bool)
-        is_coded[exact.gone] = is_coded[places[places >= 0]] = True
+        is_coded[exact.removed] = is_coded[places[places >= 0]] = True
         moved._tail = np.flatnonzero(~is_coded)
         return moved
 
-    def following(self, exact: ExactIndex, changed: Int64) -> "ApproximateIndex | None":
+    def follow_changes(self, exact: ExactIndex, changed: Int64) -> "ApproximateIndex | None":
         """Return the index for changed labels, which are scored one by one; None above a fiftieth of all."""
         n, places = len(exact.table), self._places
         places = np.arange(n) if places is None else places.copy()

@@ -6,7 +6,7 @@ import numpy as np
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
-from wsabie.core.thread_pool import run_in_threads
+from wsabie.core.executors import run_in_threads
 from wsabie.kernels.ranking.label_ranks import allocate_scratch, score_rows
 
 _ROWS = 256

@@ -16,9 +16,9 @@ import numpy as np
 
 from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
+from wsabie.core.executors import run_in_threads
 from wsabie.core.label_lists import LabelLists
 from wsabie.core.machine import count_available_cores, limit_blas_threads
-from wsabie.core.thread_pool import run_in_threads
 from wsabie.core.validation import check_positive_integer
 from wsabie.embedding.joint_space import SIMILARITIES, SimilarityName
 from wsabie.kernels.embedding.similarity import SHORTEST
@@ -107,7 +107,7 @@ class ExactIndex:
         Added to the similarity.
     similarity : {"dot", "euclidean", "cosine"}
         "euclidean" is the negative distance.
-    gone : (m,) int64 or None
+    removed : (m,) int64 or None
         Merged or removed labels, ascending, which no query gets. They cost nothing; listing all others as candidates
         would copy their vectors.
 
@@ -120,7 +120,7 @@ class ExactIndex:
     """
 
     def __init__(
-        self, table: Any, *, bias: Any = None, similarity: SimilarityName = "dot", gone: Int64 | None = None
+        self, table: Any, *, bias: Any = None, similarity: SimilarityName = "dot", removed: Int64 | None = None
     ) -> None:
         if similarity not in SIMILARITIES:
             raise InputError(f'similarity {similarity!r} is unknown; choose "dot", "euclidean" or "cosine"')
@@ -134,7 +134,7 @@ class ExactIndex:
         self.bias: Float32 | None = None if bias is None else np.ascontiguousarray(convert_to_float32(bias, "the bias"))
         if self.bias is not None and self.bias.shape != (len(self.table),):
             raise InputError(f"there are {self.bias.size} biases for {len(self.table)} labels; give one per label")
-        self.gone: Int64 = np.empty(0, np.int64) if gone is None else gone
+        self.removed: Int64 = np.empty(0, np.int64) if removed is None else removed
         self._norm2 = compute_squared_norms(self.table)
         self._scale = 1 / np.maximum(np.sqrt(self._norm2), SHORTEST) if similarity == "cosine" else None
         self._by_distance = similarity == "euclidean" and self.bias is None
@@ -191,14 +191,14 @@ class ExactIndex:
 
     def list_remaining(self) -> Int64:
         """Return the numbers of the labels that are not removed, ascending."""
-        return np.delete(np.arange(len(self.table)), self.gone)
+        return np.delete(np.arange(len(self.table)), self.removed)
 
     def resolve_candidates(self, candidates: Any) -> Int64 | None:
         """Return the numbers of the candidates, ascending; None: all labels but removed ones."""
         if candidates is None:
             return None
         ids = prepare_candidates(candidates, len(self.table))
-        return np.setdiff1d(ids, self.gone, assume_unique=True) if len(self.gone) else ids
+        return np.setdiff1d(ids, self.removed, assume_unique=True) if len(self.removed) else ids
 
     def _split_candidates(self, candidate_ids: Int64 | None, n_queries: int) -> tuple[Int64 | None, Bool | None]:
         """Return candidates whose vectors are worth copying, or else a mask of the labels to leave out."""
@@ -262,7 +262,7 @@ class ExactIndex:
             values: Float32 = np.multiply(self._norm2, -0.5, dtype=np.float32)
         else:
             values = np.zeros(len(self.table), np.float32) if self.bias is None else self.bias.copy()
-        values[self.gone] = -np.inf
+        values[self.removed] = -np.inf
         return values
 
     def _search_block(self, block: _QueryBlock, k: int) -> tuple[Int64, Float32]:
@@ -305,8 +305,8 @@ class ExactIndex:
             self._compute_quick_scores(
                 queries, slice(first, stop) if candidate_ids is None else candidate_ids[first:stop], tile
             )
-            if candidate_ids is None and len(self.gone):
-                within = self.gone[slice(*np.searchsorted(self.gone, (first, stop)))]
+            if candidate_ids is None and len(self.removed):
+                within = self.removed[slice(*np.searchsorted(self.removed, (first, stop)))]
                 tile[:, within - first] = -np.inf
             if block.is_excluded is not None:
                 np.copyto(tile, -np.inf, where=block.is_excluded[first:stop])

@@ -19,7 +19,7 @@ MEASURED_AT = 10
 """The k of the recall that is measured."""
 TIMED = 40
 """Queries that are timed."""
-WANTED = 0.95
+DEFAULT_RECALL = 0.95
 """Default recall that an index aims at."""
 _QUERIES, _ROUND = 400, 20  # rounds: the threads of BLAS go on for a while on others' time
 _ROWS = 1 << 14
@@ -43,7 +43,7 @@ class LabelSearchIndex(ABC):
     kind : str
     effort : int
         Effort of a search, in units of the kind.
-    wanted, recall : float
+    target_recall, recall : float
         Share of the exact top 10: the target, and the value measured on queries that did not choose the effort.
     curve : list of EffortPoint
         Recall and time of every effort.
@@ -59,7 +59,7 @@ class LabelSearchIndex(ABC):
 
     def __init__(self, exact: ExactIndex, effort: int) -> None:
         self.exact, self.effort = exact, effort
-        self.wanted, self.recall, self.exact_milliseconds = 1.0, float("nan"), float("nan")
+        self.target_recall, self.recall, self.exact_milliseconds = 1.0, float("nan"), float("nan")
         self.curve: list[EffortPoint] = []
         self.queries = "nothing"
         self.n_bytes = 0
@@ -91,7 +91,7 @@ class LabelSearchIndex(ABC):
     ) -> tuple[Int64, Float32]:
         """Return about the k best labels of each query; no row gets fewer than from `ExactIndex.top_k`."""
 
-    def following(self, exact: ExactIndex, changed: Int64) -> "LabelSearchIndex | None":
+    def follow_changes(self, exact: ExactIndex, changed: Int64) -> "LabelSearchIndex | None":
         """Return the index for labels of which some changed or were removed; None: it has to be rebuilt.
 
         Parameters
@@ -113,7 +113,7 @@ class LabelSearchIndex(ABC):
             "kind": self.kind,
             "table": compute_table_fingerprint(self.exact),
             "effort": self.effort,
-            "wanted": self.wanted,
+            "wanted": self.target_recall,
             "recall": self.recall,
             "curve": [list(point) for point in self.curve],
             "exact_milliseconds": self.exact_milliseconds,
@@ -123,7 +123,7 @@ class LabelSearchIndex(ABC):
     def restore_config(self, config: dict[str, Any]) -> None:
         """Restore the measurements from `to_config`."""
         self.effort, self.recall = int(config["effort"]), float(config["recall"])
-        self.wanted = float(config.get("wanted", WANTED))
+        self.target_recall = float(config.get("wanted", DEFAULT_RECALL))
         self.exact_milliseconds, self.queries = float(config["exact_milliseconds"]), str(config["queries"])
         self.curve = [EffortPoint(int(effort), float(r), float(ms)) for effort, r, ms in config["curve"]]
 
@@ -147,7 +147,7 @@ class LabelSearchIndex(ABC):
 
         A setting is a function that changes the index. The curve then covers all efforts, ascending.
         """
-        self.wanted = target
+        self.target_recall = target
         half, k = len(queries) // 2, MEASURED_AT
         tuning_queries, test_queries = queries[:half], queries[half:]
         self.queries = f"{len(test_queries):,} of {self.queries}"
@@ -197,8 +197,8 @@ def compute_table_fingerprint(exact: ExactIndex) -> str:
         hashed.update(np.ascontiguousarray(exact.table[part]).data)
     if exact.bias is not None:
         hashed.update(exact.bias.data)
-    if len(exact.gone):
-        hashed.update(exact.gone.data)
+    if len(exact.removed):
+        hashed.update(exact.removed.data)
     return hashed.hexdigest()
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from wsabie.core.arrays import Bool, Float32, Float64, Int64, view_as_writable
 from wsabie.core.errors import InputError
+from wsabie.core.executors import run_in_threads
 from wsabie.core.machine import count_available_cores
-from wsabie.core.thread_pool import run_in_threads
 from wsabie.core.validation import check_positive_integer
 from wsabie.kernels.ranking.label_pairs import (
     BLOCK,

@@ -18,7 +18,13 @@ from wsabie.core.validation import check_positive_integer, require
 from wsabie.search.approximate_index import NARROW
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.faiss_codes import require_enough_vectors
-from wsabie.search.label_index import MEASURED_AT, WANTED, LabelSearchIndex, compute_table_fingerprint, sample_queries
+from wsabie.search.label_index import (
+    DEFAULT_RECALL,
+    MEASURED_AT,
+    LabelSearchIndex,
+    compute_table_fingerprint,
+    sample_queries,
+)
 from wsabie.search.search_arrays import list_hidden_labels, prepare_exclusion_rows, prepare_float32_rows
 from wsabie.search.tree_shape import TreeShape, grow_tree, is_tree_shape
 from wsabie.storage.model_folder import ModelState
@@ -75,7 +81,7 @@ class LabelTree(LabelSearchIndex):
         cls,
         exact: ExactIndex,
         *,
-        recall: float = WANTED,
+        recall: float = DEFAULT_RECALL,
         queries: Any = None,
         seed: int = 0,
         threads: int | None = None,
@@ -222,7 +228,7 @@ class LabelTree(LabelSearchIndex):
             return self.exact.top_k(queries, k, exclude=exclude, candidates=candidate_ids, threads=threads)
         hidden = list_hidden_labels(exclude, len(queries), n, None)
         is_candidate = np.full(n, candidate_ids is None)
-        is_candidate[self.exact.gone if candidate_ids is None else candidate_ids] = candidate_ids is not None
+        is_candidate[self.exact.removed if candidate_ids is None else candidate_ids] = candidate_ids is not None
         ids, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
         for i, query in enumerate(queries):
             hidden_ids = None if hidden is None else hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]

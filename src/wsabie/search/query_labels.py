@@ -29,7 +29,7 @@ class QueryLabels(NamedTuple):
     query : str
     labels : list of str
         Nearest first.
-    how : str
+    match_kind : str
         "label": the query is a label; "name": another name of one; "kinds": labels below it in the hierarchy; "same
         things": it names the same items as a label; "word vector": its vector is nearest to that of a label.
     concept : str or None
@@ -40,7 +40,7 @@ class QueryLabels(NamedTuple):
 
     query: str
     labels: list[str]
-    how: MatchKind
+    match_kind: MatchKind
     concept: str | None
     sentence: str
 
@@ -111,7 +111,7 @@ class QueryMatcher:
     ...     known.relate("is-a", kind, "wheeled vehicle")
     >>> labels = ["car", "bicycle", "ship"]
     >>> queries = QueryMatcher(labels, match_labels(known, labels))
-    >>> queries.understand("Ship").labels, queries.understand("wheeled vehicle").sentence
+    >>> queries.match("Ship").labels, queries.match("wheeled vehicle").sentence
     (['ship'], "'wheeled vehicle' is no label, but there are 2 below it: car, bicycle")
     """
 
@@ -128,7 +128,7 @@ class QueryMatcher:
         for label in labels:
             self._spelled.setdefault(make_lookup_key(label), label)
 
-    def understand(self, query: str) -> QueryLabels:
+    def match(self, query: str) -> QueryLabels:
         """Return the labels that a query means.
 
         In this order: it is a label in any case; another name of one; there are labels below it; it names the same
@@ -182,7 +182,7 @@ class QueryMatcher:
     def _match_vector(self, query: str) -> QueryLabels | None:
         if self.vectors is None or query not in self.vectors:
             return None
-        label_vectors = self.vectors.of(self.labels)
+        label_vectors = self.vectors.look_up(self.labels)
         if not len(label_vectors.places):
             return None
         ids, cosines = find_top_k(self.vectors.vector(query)[None], label_vectors.table, 1, similarity="cosine")

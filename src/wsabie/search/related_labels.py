@@ -68,9 +68,14 @@ class HierarchyRelatedLabels:
     """
 
     def __init__(
-        self, concepts: LabelConcepts, *, called: str = "known", same: LabelAliases | None = None, inherit: bool = True
+        self,
+        concepts: LabelConcepts,
+        *,
+        source_name: str = "known",
+        aliases: LabelAliases | None = None,
+        inherit: bool = True,
     ) -> None:
-        self.matched, self.called, self.same, self.inherit = concepts, called, same, inherit
+        self.concepts, self.source_name, self.aliases, self.inherit = concepts, source_name, aliases, inherit
         self._known_labels = frozenset(
             label for label, concept in zip(concepts.labels, concepts.concepts, strict=True) if concept
         )
@@ -80,13 +85,13 @@ class HierarchyRelatedLabels:
         name, stands = self._resolve_name(label)
         if name is None:
             return []
-        concept = self.matched.expand(name, inherit=self.inherit).concept
+        concept = self.concepts.expand(name, inherit=self.inherit).concept
         best_links: dict[str, tuple[int, LabelLink]] = {}
         for reached, steps, why in self._iterate_links(concept):
             if steps > _FAR:
                 continue
-            link_concept = self.matched.concepts[reached.place] or ""
-            link = LabelLink(self.matched.labels[reached.place], 1 / steps, f"{self.called}: {why}{stands}")
+            link_concept = self.concepts.concepts[reached.place] or ""
+            link = LabelLink(self.concepts.labels[reached.place], 1 / steps, f"{self.source_name}: {why}{stands}")
             previous = best_links.get(link_concept)
             if previous is None or (link.score, -self._rank(link_concept, link.label)) > (
                 previous[1].score,
@@ -99,23 +104,23 @@ class HierarchyRelatedLabels:
 
     def _resolve_name(self, label: str) -> tuple[str | None, str]:
         """Return the known name for a label, and a remark for the reasons where it differs."""
-        if label in self._known_labels or self.matched.knowledge.senses(label):
+        if label in self._known_labels or self.concepts.knowledge.senses(label):
             return label, ""
-        match = None if self.same is None else self.same.nearest(label, self._known_labels)
+        match = None if self.aliases is None else self.aliases.nearest(label, self._known_labels)
         if match is None or match[1] < ALIKE:
             return None, ""
         return match[0], f" ('{label}' names the same things)"
 
     def _rank(self, concept: str, label: str) -> int:
         """Return the place of a label among the names of its concept; the usual name comes first."""
-        names = [make_lookup_key(name) for name in self.matched.knowledge.concept(concept).names]
+        names = [make_lookup_key(name) for name in self.concepts.knowledge.concept(concept).names]
         spelled = make_lookup_key(label)
         return names.index(spelled) if spelled in names else len(names)
 
     def _iterate_links(self, concept: str) -> Iterator[tuple[ExpandedLabel, int, str]]:
         """Yield related labels with their steps and reasons."""
-        knowledge, name = self.matched.knowledge, self.matched.knowledge.name
-        near = self.matched.expand(concept, inherit=self.inherit)
+        knowledge, name = self.concepts.knowledge, self.concepts.knowledge.name
+        near = self.concepts.expand(concept, inherit=self.inherit)
         distances = knowledge.reach([concept], UP) | knowledge.reach([concept], DOWN)
         for part in near.parts:
             yield part, 1 + part.steps + distances[part.via], f"part of {name(part.via)}"
@@ -123,13 +128,13 @@ class HierarchyRelatedLabels:
             if kind.steps:
                 yield kind, kind.steps, f"kind of {name(concept)}"
         for container in knowledge.related(concept, "part-of") if "part-of" in knowledge.relations else ():
-            for relative in self.matched.expand(container).kinds:
+            for relative in self.concepts.expand(container).kinds:
                 yield relative, 1 + relative.steps, f"has the part {name(concept)}"
         if not any(kind.steps == 0 for kind in near.kinds):
             return  # what lies beside a word above all labels is far from them
         for parent in knowledge.reach([concept], UP, 1):
             if parent != concept:
-                siblings = [relative for relative in self.matched.expand(parent, levels=1).kinds if relative.steps]
+                siblings = [relative for relative in self.concepts.expand(parent, levels=1).kinds if relative.steps]
                 for relative in siblings:
                     yield relative, len(siblings), f"a {name(parent)} too"
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio.to_thread
-from fastapi import Depends, FastAPI, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,25 +19,24 @@ from wsabie.server.dependencies import (
     ServiceContext,
     ServiceContextDependency,
     get_caller_name,
+    refuse_unknown_parameters,
 )
-from wsabie.server.limits.request_limits import BodyLimit, RateLimit, SameOriginCheck
-from wsabie.server.limits.request_stages import RequestStages
 from wsabie.server.metrics import MetricsMiddleware
 from wsabie.server.problems import DamageCheck, document_errors, install_error_handlers
-from wsabie.server.routes import annotations, collection, items, labels, maps, model, review, search
-from wsabie.server.routes.request_validation import refuse_unknown_parameters
+from wsabie.server.request_limits import BodyLimit, RateLimit, SameOriginCheck
+from wsabie.server.request_stages import RequestStages
+from wsabie.server.routes import collection, items, labels, maps, model, review, search
 from wsabie.server.static_files import make_page_routes
 
 _COLLECTION_ROUTERS = (
     items.router,
     labels.router,
     review.router,
-    annotations.router,
     search.router,
     maps.router,
     collection.router,
 )
-_REFUSE_UNKNOWN = [Depends(refuse_unknown_parameters)]  # pages have words of their own in their addresses
+_service_router = APIRouter(tags=["service"], dependencies=[Depends(refuse_unknown_parameters)])
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"same-origin",
@@ -58,50 +57,57 @@ def make_app(context: ServiceContext, hosts: tuple[str, ...] = ()) -> ASGIApp:
     hosts : tuple of str
         Host names that requests may give; (): any.
     """
-    limits, app = context.limits, BodyLimit(_routes(context), context.limits.body)
-    stages = RequestStages(app, limits.max_concurrent, limits.seconds, limits.share, limits.min_rate, get_caller_name)
+    limits, api = context.limits, make_api(has_collection=context.collection is not None)
+    api.state.context = context
+    body_limit = BodyLimit(api, limits.body)
+    stages = RequestStages(
+        body_limit, limits.max_concurrent, limits.seconds, limits.share, limits.min_rate, get_caller_name
+    )
     outer = SameOriginCheck(RateLimit(AuthenticationMiddleware(stages, context), limits.rate, limits.burst), hosts)
     return MetricsMiddleware(_HeadersMiddleware(outer), context.metrics)
 
 
-def _routes(context: ServiceContext) -> FastAPI:
+def make_api(*, has_collection: bool) -> FastAPI:
+    """Return the routes of a service; `app.state.context` is to be set before the first request."""
     app = FastAPI(
         title="wsabie",
         version=__version__,
         summary="Annotate and search a collection by joint embeddings.",
         responses=document_errors(),
         lifespan=_lifespan,
+        generate_unique_id_function=lambda route: route.name,
         openapi_url=None,  # below, as strict as all others
         docs_url=None,  # the pages have their own, since this one would come from another site
         redoc_url=None,
         redirect_slashes=False,  # it would lead to whatever name was asked for
     )
-    app.state.context = context
     install_error_handlers(app)
-    routers = (model.names,) if context.collection is None else _COLLECTION_ROUTERS
-    for router in (model.router, *routers):
-        app.include_router(router, dependencies=_REFUSE_UNKNOWN)
-
-    @app.get(f"{API}/health", tags=["service"], dependencies=_REFUSE_UNKNOWN)
-    async def health() -> dict[str, str]:
-        """Answer, unless the catalogue of the collection is known to be damaged."""
-        check: DamageCheck = app.state.damage_check
-        if context.collection is not None and check.damage and (damage := await check.find(context.collection)):
-            raise damage
-        return {"status": "ok"}
-
-    @app.get("/openapi.json", include_in_schema=False, dependencies=_REFUSE_UNKNOWN)
-    async def document() -> JSONResponse:
-        return JSONResponse(app.openapi())
-
-    @app.get("/metrics", tags=["service"], response_class=Response, dependencies=_REFUSE_UNKNOWN)
-    def metrics(context: ServiceContextDependency, _: ReaderDependency) -> Any:
-        """Return the metrics in the format of Prometheus."""
-        page, media_type = context.metrics.page()
-        return Response(page, media_type=media_type)
-
-    app.include_router(make_page_routes())
+    routers = _COLLECTION_ROUTERS if has_collection else (model.names,)
+    for router in (model.router, *routers, _service_router, make_page_routes()):
+        app.include_router(router)
     return app
+
+
+@_service_router.get(f"{API}/health")
+async def get_health(request: Request, context: ServiceContextDependency) -> dict[str, str]:
+    """Answer, unless the catalogue of the collection is known to be damaged."""
+    check: DamageCheck = request.app.state.damage_check
+    if context.collection is not None and check.damage and (damage := await check.find(context.collection)):
+        raise damage
+    return {"status": "ok"}
+
+
+@_service_router.get("/openapi.json", include_in_schema=False)
+async def get_document(request: Request) -> JSONResponse:
+    """Return the OpenAPI document."""
+    return JSONResponse(request.app.openapi())
+
+
+@_service_router.get("/metrics", response_class=Response)
+def get_metrics(context: ServiceContextDependency, _: ReaderDependency) -> Any:
+    """Return the metrics in the format of Prometheus."""
+    page, media_type = context.metrics.page()
+    return Response(page, media_type=media_type)
 
 
 @asynccontextmanager

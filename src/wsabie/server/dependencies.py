@@ -1,11 +1,21 @@
-"""Dependencies of the routes: the limits, the caller, and the collection or model that is served."""
+"""Dependencies of the routes: the context, the caller, limits of parameters, and refusal of unknown ones.
 
-from collections.abc import Iterable
+A misspelt parameter or field is refused, since it would be ignored silently otherwise.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Annotated, TypeAlias
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response
+from fastapi.dependencies.models import Dependant
+from fastapi.params import Form
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,18 +23,22 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wsabie.collection.db import journal
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.search.query_parsing import LabelKnowledge
-from wsabie.server.auth.client_address import get_caller_address
-from wsabie.server.auth.tokens import Caller, Role, Token, find_caller
-from wsabie.server.limits.request_limits import SAFE, ServiceLimits
 from wsabie.server.metrics import Metrics
 from wsabie.server.model_holder import ModelHolder
 from wsabie.server.problems import Problem
+from wsabie.server.request_limits import SAFE, ServiceLimits
+from wsabie.server.slots import get_caller_address
+from wsabie.server.tokens import Caller, Role, Token, find_caller
 
 API = "/api/v1"
 LOCAL = Caller(journal.LOCAL, "write")
-_CALLER_KEY = "wsabie.caller"
 COOKIE = "wsabie_token"
 """Cookie in which the pages keep a token: a browser loads the pictures of a page without its headers."""
+_CALLER_KEY = "wsabie.caller"
+_NAME = re.compile(r"[\w.-]{1,100}")
+_PART_NAMES = {"query": "parameter", "body": "field"}
+
+PathId: TypeAlias = Annotated[int, Path(ge=1, lt=2**63)]
 
 
 @dataclass
@@ -152,6 +166,89 @@ def check_result_count(k: int, context: ServiceContext) -> int:
     return k
 
 
+def limit_results(default: int, max_results: int | None = None) -> Any:
+    """Return the dependency for a parameter `k`: the number of results, which the service limits."""
+
+    async def check(
+        context: ServiceContextDependency,
+        k: Annotated[int, Query(ge=1, le=max_results, description="Results, at most.")] = default,
+    ) -> int:
+        return check_result_count(k, context)
+
+    return Depends(check)
+
+
+def make_router(tag: str, prefix: str = API) -> APIRouter:
+    """Return a router whose routes take a caller with a token, known parameters and JSON without repeated keys."""
+    dependencies = [Depends(refuse_unknown_parameters), Depends(require_reader)]
+    return APIRouter(prefix=prefix, tags=[tag], route_class=StrictRoute, dependencies=dependencies)
+
+
 def _context(request: Request) -> ServiceContext:
     context: ServiceContext = request.app.state.context
     return context
+
+
+async def refuse_unknown_parameters(request: Request) -> None:
+    """Refuse a request with an unknown or repeated parameter or form field."""
+    route: Dependant = request.scope["route"].dependant
+    if request.scope["query_string"]:
+        await _refuse_names(request, "query", _query_names(route), request.query_params.multi_items())
+    if request.method in SAFE:
+        return
+    if any(isinstance(field.field_info, Form) for field in route.body_params):
+        names = [field.alias for field in route.body_params]
+        await _refuse_names(request, "body", names, (await request.form()).multi_items())
+    elif not route.body_params and (await request.body()).strip() not in (b"", b"{}"):
+        raise Problem(422, "body: nothing is taken here; leave it out")
+
+
+class StrictRoute(APIRoute):
+    """Route that refuses JSON objects with a repeated key, since all but one value would be lost."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the function that answers a request."""
+        handle = super().get_route_handler()
+
+        async def handle_strictly(request: Request) -> Response:
+            return await handle(_StrictRequest(request.scope, request.receive))
+
+        return handle_strictly
+
+
+class _StrictRequest(Request):
+    async def json(self) -> Any:
+        return json.loads(await self.body(), object_pairs_hook=_build_unique_dict)
+
+
+def _build_unique_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        name = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise HTTPException(422, _format_refusal("body", name, [name]))
+    return fields
+
+
+async def _refuse_names(
+    request: Request, location: Literal["query", "body"], known_names: list[str], items: Iterable[tuple[str, Any]]
+) -> None:
+    for name, count in Counter(name for name, _ in items).items():
+        if name not in known_names or count > 1:
+            identify_caller(request, await get_context(request))  # callers without a token learn nothing else
+            raise Problem(422, _format_refusal(location, name, known_names))
+
+
+def _query_names(route: Dependant) -> list[str]:
+    """Return the query parameters of a route and of its dependencies."""
+    names = [field.alias for field in route.query_params]
+    return names + [name for dependency in route.dependencies for name in _query_names(dependency)]
+
+
+def _format_refusal(place: Literal["query", "body"], name: str, names: list[str]) -> str:
+    if name in names:
+        return f"{place}.{name}: it is there more than once; give it once"
+    if not _NAME.fullmatch(name):  # for example, a file is sent instead of a form
+        return f"{place}: a {_PART_NAMES[place]} has a name of {len(name):,} characters; known here: {', '.join(names)}"
+    similar = get_close_matches(name, names, 1)
+    remedy = f"did you mean {similar[0]}?" if similar else f"known here: {', '.join(names) or 'none'}"
+    return f"{place}.{name}: there is no such {_PART_NAMES[place]}; {remedy}"

@@ -1,16 +1,22 @@
 """Inference with a served model: plain functions behind the routes."""
 
+import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fastapi import UploadFile
 
 from wsabie.core.errors import InputError
+from wsabie.features.images.image_decoder import open_image_stream, read_header
 from wsabie.io.records import Item, ModalityName
 from wsabie.io.regions import ItemContent, RegionCrop, parse_region
-from wsabie.models.annotators.annotator import Annotator
-from wsabie.models.annotators.thresholds import Least, rank_above
+from wsabie.models.annotators import Annotator, ThresholdFunction, rank_above
+from wsabie.models.explanations import explain_picture
 from wsabie.server.model_holder import ModelVersion
-from wsabie.server.schemas.model_schemas import FeatureRow, LabelRanking, LabelScore
+from wsabie.server.problems import Problem
+from wsabie.server.request_limits import ServiceLimits
+from wsabie.server.schemas import AnnotateResponse, FeatureRow, LabelRanking, LabelScore
 
 
 def build_matrix(rows: list[FeatureRow], n_features: int) -> Any:
@@ -25,8 +31,8 @@ def build_matrix(rows: list[FeatureRow], n_features: int) -> Any:
 
 
 def rank_labels(
-    version: ModelVersion, X: Any, k: int, candidates: list[str] | None = None, min_precision: float | None = None
-) -> list[LabelRanking]:
+    version: ModelVersion, X: Any, k: int, min_precision: float | None = None, candidates: list[str] | None = None
+) -> AnnotateResponse:
     """Return the k best labels of every row, with probabilities if the model is calibrated.
 
     With `min_precision`, only those of the first 100 labels that reach this precision on the held-out items. A row
@@ -63,7 +69,7 @@ def rank_labels(
         rankings.append(
             LabelRanking(labels=list(labels.values())[:k], no_tag_fits=None if min_precision is None else not labels)
         )
-    return rankings
+    return AnnotateResponse(model=version.id, results=rankings)
 
 
 def extract_row(annotator: Annotator, content: ItemContent, modality: ModalityName = "pictures") -> Any:
@@ -74,10 +80,20 @@ def extract_row(annotator: Annotator, content: ItemContent, modality: ModalityNa
     InputError
         The model does not take this modality, or the content cannot be read.
     """
-    if annotator.terms is None or annotator.terms.things != modality:
-        supported = "rows of features" if annotator.terms is None else annotator.terms.things
+    if annotator.terms is None or annotator.terms.modality != modality:
+        supported = "rows of features" if annotator.terms is None else annotator.terms.modality
         raise InputError(f"this model takes {supported} and no {modality}; `/api/v1/info` tells what it was trained on")
-    return annotator.rows_of_all([Item(f"one of the {modality}", content, ())], modality)
+    return annotator.rows_of_items([Item(f"one of the {modality}", content, ())], modality)
+
+
+def read_picture(file: UploadFile, limits: ServiceLimits) -> bytes:
+    """Read an uploaded picture, and check its size."""
+    content = file.file.read(limits.body + 1)
+    if len(content) > limits.body:
+        raise Problem(413, f"the picture is larger than {limits.body:,} bytes; send a smaller one")
+    with open_image_stream(content) as stream:
+        read_header(stream, max_pixels=limits.pixels)
+    return content
 
 
 def cut_region(content: bytes, region: str | None) -> ItemContent:
@@ -85,7 +101,14 @@ def cut_region(content: bytes, region: str | None) -> ItemContent:
     return content if region is None else RegionCrop(content, parse_region(region))
 
 
-def _find_thresholds(version: ModelVersion, min_precision: float) -> Least:
+def draw_heat_map(annotator: Annotator, picture: bytes | Path, label: str | None) -> bytes:
+    """Return a picture, as PNG, with a heat map over the region of a label or of the best one."""
+    out = io.BytesIO()
+    explain_picture(annotator, picture, label).picture.save(out, "PNG")
+    return out.getvalue()
+
+
+def _find_thresholds(version: ModelVersion, min_precision: float) -> ThresholdFunction:
     """Return the lowest probability of each label that reaches `min_precision` on the held-out items."""
     if version.loaded_model is None:
         raise InputError(

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import logging
 import os
 import signal
 import socket
@@ -26,20 +27,71 @@ from wsabie.collection.search.query_parsing import LabelKnowledge, load_label_kn
 from wsabie.core.errors import BusyError, InputError
 from wsabie.core.input_files import format_open_error
 from wsabie.core.memory_budget import share_memory_budgets
-from wsabie.server import metrics, shared_memory
+from wsabie.server import metrics, model_holder
 from wsabie.server.app import make_app
-from wsabie.server.auth.tokens import TokenFile
-from wsabie.server.connections.open_connections import (
+from wsabie.server.connections import (
     BACKLOG,
     ConnectionTable,
+    StrictHttpProtocol,
     choose_connection_limit,
     limit_send_buffer,
     raise_handle_limit,
 )
 from wsabie.server.dependencies import ServiceContext
-from wsabie.server.limits.log_filter import limit_log
-from wsabie.server.limits.request_limits import LOOPBACK, ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder, FolderModelHolder
+from wsabie.server.request_limits import LOOPBACK, ServiceLimits
+from wsabie.server.tokens import TokenFile
+
+LOGGERS = ("asyncio", "uvicorn.error", "wsabie.serve")
+_INTERVAL = 60.0  # seconds
+_MAX_KINDS = 1000
+
+
+class RepeatFilter(logging.Filter):
+    """Filter that passes each kind of message once a minute; the next one tells how many were left out.
+
+    Examples
+    --------
+    >>> record = logging.makeLogRecord({"msg": "no handles"})
+    >>> repeats = RepeatFilter()
+    >>> [repeats.filter(record) for _ in range(3)]
+    [True, False, False]
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: dict[tuple[object, ...], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a message is to be written."""
+        kind, now = _kind(record), time.monotonic()
+        since, count = self.counts.get(kind, (now - _INTERVAL, 0))
+        if now - since < _INTERVAL:
+            self.counts[kind] = since, count + 1
+            return False
+        if count:
+            record.msg, record.args = f"{record.getMessage()} ({count:,} more like this since the last)", None
+        if len(self.counts) >= _MAX_KINDS:
+            self.counts.clear()
+        self.counts[kind] = now, 0
+        return True
+
+
+def limit_log() -> None:
+    """Log each kind of message at most once a minute in this process."""
+    repeats = RepeatFilter()
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(repeats)
+
+
+def _kind(record: logging.LogRecord) -> tuple[object, ...]:
+    """Message without its details, and the place of the error in the code."""
+    error, _, trace = record.exc_info or (None, None, None)
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = trace and (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+    return record.name, str(record.msg).partition("\n")[0][:80], error, place
+
 
 _OPTIONS_VARIABLE = "WSABIE_SERVE"
 _GRACE_SECONDS = 30  # seconds for running requests when the service is stopped
@@ -145,8 +197,6 @@ def run_service(service: ServiceOptions, listener: socket.socket, on_start: Call
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    from wsabie.server.connections.strict_http import StrictHttpProtocol
-
     raise_handle_limit()
     max_connections = choose_connection_limit(service.limits.max_concurrent, service.limits.connections)
     context = make_context(service)  # reports an error once, here, and not from each process
@@ -171,7 +221,7 @@ def run_service(service: ServiceOptions, listener: socket.socket, on_start: Call
         if service.workers == 1:
             uvicorn.Server(config).run(sockets=[listener])
         else:
-            with _share_folder("figures", metrics.FOLDER), _share_folder("tables", shared_memory.FOLDER):
+            with _share_folder("figures", metrics.FOLDER), _share_folder("tables", model_holder.FOLDER):
                 Multiprocess(config, sockets=[listener]).run()
 
 
@@ -198,7 +248,6 @@ def _share_folder(purpose: str, variable: str) -> Iterator[None]:
 
 def make_application() -> ASGIApp:
     """Build the application of one process from the options of its parent."""
-    from wsabie.server.connections.strict_http import StrictHttpProtocol
 
     fields: dict[str, Any] = json.loads(os.environ[_OPTIONS_VARIABLE])
     limits = ServiceLimits(**fields.pop("limits"))

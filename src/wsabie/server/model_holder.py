@@ -1,24 +1,52 @@
 """Holders of the served model: mapped into memory, and replaced when its folder holds another one."""
 
+import os
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from wsabie.collection.db.database import begin_snapshot
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.registry.item_embeddings import load_model_in_use
-from wsabie.collection.registry.model_registry import LoadedModel
+from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
 from wsabie.collection.search.query_parsing import read_names
 from wsabie.core.errors import InputError
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.models.annotators import Annotator
 from wsabie.models.index_files import FOLDER as INDEX
 from wsabie.models.index_files import find_index
-from wsabie.server.shared_memory import share_features
 from wsabie.storage.model_folder import is_model_folder, read_content_checksum
+
+LARGE = 1 << 20
+"""Smallest table, in bytes, that is worth a file."""
+
+FOLDER = "WSABIE_TABLES"
+"""The variable that names the folder of the service."""
+
+
+def share_features(model: Any, checksum: str) -> None:
+    """Map the features of the model with this checksum, if several processes serve it."""
+    folder, space = os.environ.get(FOLDER), getattr(model, "space_", None)
+    if folder is None or not isinstance(space, JointSpace) or space.features.nbytes < LARGE:
+        return
+    path = Path(folder) / checksum
+    with suppress(OSError):  # no space: each process keeps its own table
+        if not path.exists():
+            with tempfile.NamedTemporaryFile(dir=folder) as draft:
+                space.features.tofile(draft.name)
+                with suppress(FileExistsError):  # another process was quicker
+                    os.link(draft.name, path)
+        # "c": nobody writes, and kernels for writable arrays are compiled already
+        features = np.memmap(path, np.float32, "c", shape=space.features.shape).view(np.ndarray)
+        model.space_ = replace(space, features=features)
+
 
 _CHECK_INTERVAL = 1.0  # seconds
 

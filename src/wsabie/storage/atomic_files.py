@@ -1,4 +1,4 @@
-"""Atomic writes: a temporary file beside the target is flushed, then renamed over it."""
+"""Atomic writes: a temporary file beside the target is flushed, then renamed over it. Locks of files and folders."""
 
 import errno
 import fcntl
@@ -149,19 +149,10 @@ def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[None]:
         return
     with explain_write_errors(folder):
         handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        free = wait or os.fstat(handle).st_nlink > 0
-    except BlockingIOError:
-        free = False
-    except OSError:  # there are no locks here
-        free = True
-    try:
-        if not free:
+    with _hold_lock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB) as is_free:
+        if not (is_free and (wait or os.fstat(handle).st_nlink)):
             raise InputError(f"another command is changing {folder}; give this one again when it is done")
         yield
-    finally:
-        os.close(handle)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -340,3 +331,55 @@ def _flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def lock_file(path: Path, *, shared: bool = False) -> Iterator[bool]:
+    """Lock a file until the block ends, and yield False where others hold it.
+
+    Parameters
+    ----------
+    path : Path
+        Is made where it is missing. Another user's, which may only be read, can be locked too.
+    shared : bool
+        Several may hold it at once, but nobody who wants it alone.
+
+    Raises
+    ------
+    WriteError
+        It cannot be made or opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with lock_file(Path(folder) / "a.lock") as first, lock_file(Path(folder) / "a.lock") as second:
+    ...         (first, second)
+    (True, False)
+    """
+    with explain_write_errors(path):
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)  # over NFS a lock needs write access
+        except PermissionError:
+            handle = os.open(path, os.O_RDONLY)
+    with _hold_lock(handle, fcntl.LOCK_NB | (fcntl.LOCK_SH if shared else fcntl.LOCK_EX)) as is_free:
+        yield is_free
+
+
+@contextmanager
+def _hold_lock(handle: int, kind: int) -> Iterator[bool]:
+    """Lock an open file or folder and close it when the block ends; yield False where others hold it."""
+    try:
+        yield _lock(handle, kind)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind)
+    except BlockingIOError:
+        return False
+    except OSError:  # there are no locks on this file system
+        pass
+    return True

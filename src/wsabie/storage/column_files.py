@@ -9,23 +9,23 @@ import hashlib
 import json
 import math
 import mmap
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from wsabie.core.arrays import Int64
+from wsabie.core.arrays import Array, Int64
 from wsabie.core.input_files import open_input
+from wsabie.core.json_conversion import JsonObject
 from wsabie.storage.atomic_files import replace_file
-from wsabie.storage.model_folder import CODES, DTYPES
+from wsabie.storage.model_folder import CODES, encode_safetensors_header, parse_tensor_entry, read_safetensors_header
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _ROWS_AT_ONCE = 1 << 13
 _MOST_HEADER = 1 << 28
 _PIECE = 1 << 24
@@ -169,15 +169,13 @@ def _tensors(columns: ColumnTable) -> Iterator[tuple[str, Array]]:
 
 
 def _header(tensors: Mapping[str, Array], order: Sequence[str], note: Mapping[str, Any]) -> bytes:
-    info: dict[str, Any] = {"__metadata__": {_KEY: json.dumps(note, ensure_ascii=False, sort_keys=True)}}
+    info: JsonObject = {"__metadata__": {_KEY: json.dumps(note, ensure_ascii=False, sort_keys=True)}}
     end = 0
     for name in order:
         start, end = end, end + tensors[name].nbytes
         code = CODES[tensors[name].dtype.newbyteorder("<")]
         info[name] = {"dtype": code, "shape": list(tensors[name].shape), "data_offsets": [start, end]}
-    text = json.dumps(info, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
-    text += b" " * (-(len(text) + 8) % _ALIGNED)
-    return len(text).to_bytes(8, "little") + text
+    return encode_safetensors_header(info, _ALIGNED)
 
 
 def _iterate_pieces(array: Array) -> Iterator[Any]:
@@ -186,7 +184,7 @@ def _iterate_pieces(array: Array) -> Iterator[Any]:
         yield flat[start : start + _PIECE]
 
 
-def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> tuple[ColumnTable, dict[str, Any]]:
+def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> tuple[ColumnTable, JsonObject]:
     """Map the columns of a file into memory; return them and its note.
 
     Parameters
@@ -206,11 +204,8 @@ def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> t
         It cannot be read.
     """
     with open_input(path) as stream:
-        length = int.from_bytes(stream.read(8), "little")
         size = path.stat().st_size
-        if not 0 < length <= min(size - 8, _MOST_HEADER):
-            raise ValueError("header length out of range")
-        info = json.loads(stream.read(length).decode("utf-8", "surrogatepass"))
+        info, begin = read_safetensors_header(stream, size, _MOST_HEADER)
         content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     if scattered and hasattr(mmap, "MADV_RANDOM"):
         with suppress(OSError):
@@ -218,9 +213,9 @@ def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> t
     try:
         note = json.loads(info.pop("__metadata__")[_KEY])
         end = max((int(entry["data_offsets"][1]) for entry in info.values()), default=0)
-        if 8 + length + end != size or not isinstance(note, dict):
+        if begin + end != size or not isinstance(note, dict):
             raise ValueError("size does not agree with the header")
-        tensors = {name: _map_tensor(content, 8 + length, entry) for name, entry in info.items()}
+        tensors = {name: _map_tensor(content, begin, entry) for name, entry in info.items()}
         columns = _group_tensors(tensors)
         if check:
             _check_lengths(columns)
@@ -261,12 +256,8 @@ def _get_mapped_file(array: Any) -> mmap.mmap | None:
 
 
 def _map_tensor(content: mmap.mmap, offset: int, entry: Mapping[str, Any]) -> Array:
-    dtype, shape = np.dtype(DTYPES[entry["dtype"]]), tuple(int(n) for n in entry["shape"])
-    start, end = (int(n) for n in entry["data_offsets"])
-    count = math.prod(shape)
-    if min(shape, default=0) < 0 or start < 0 or end - start != count * dtype.itemsize:
-        raise ValueError("data size does not agree with the shape")
-    return np.frombuffer(content, dtype, count, offset + start).reshape(shape)
+    dtype, shape, start = parse_tensor_entry(entry)
+    return np.frombuffer(content, dtype, math.prod(shape), offset + start).reshape(shape)
 
 
 def _group_tensors(tensors: Mapping[str, Array]) -> ColumnTable:
@@ -292,35 +283,16 @@ def _check_lengths(columns: ColumnTable) -> None:
         raise ValueError("columns of different lengths")
 
 
-class ColumnFileCache:
-    """Cache of mapped files: a process may not have any number open.
+ColumnFileCache: TypeAlias = Callable[[int], ColumnTable]
+"""Returns the columns of a file by its number; may be called from several threads."""
 
-    Parameters
-    ----------
-    mapped : callable
-        Maps the file of a number.
-    most : int
-        Files that stay mapped.
+
+def cache_mapped_files(map_file: ColumnFileCache, most: int) -> ColumnFileCache:
+    """Return a function that keeps the last `most` files mapped: a process may not have any number open.
+
+    `functools.lru_cache` does it all: files have no sizes to count and no time after which they are stale.
     """
-
-    def __init__(self, mapped: Callable[[int], ColumnTable], most: int) -> None:
-        self._map_file, self._most = mapped, most
-        self._open: OrderedDict[int, ColumnTable] = OrderedDict()
-        self._lock = Lock()
-
-    def __call__(self, number: int) -> ColumnTable:
-        """Return the columns of a file; may be called from several threads."""
-        with self._lock:
-            table = self._open.pop(number, None)
-            if table is None:
-                while len(self._open) >= self._most:
-                    self._open.popitem(last=False)
-                table = self._map_file(number)
-            self._open[number] = table
-            return table
-
-    def __len__(self) -> int:
-        return len(self._open)
+    return lru_cache(most)(map_file)
 
 
 def replace_list_column(columns: ColumnTable, name: str, change: Callable[[ListColumn], ListColumn]) -> ColumnTable:

@@ -13,39 +13,45 @@ A tensor file is named by the hash of its content and never overwritten by other
 the only pointer and is replaced last. A save that dies in between leaves the old model whole.
 """
 
-import fcntl
 import hashlib
 import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from wsabie.core.arrays import Array
 from wsabie.core.errors import ModelFolderError, WsabieError
-from wsabie.core.input_files import open_input, read_input
-from wsabie.storage.atomic_files import explain_read_errors, explain_write_errors, replace_file, write_bytes
-from wsabie.storage.schema_validation import Count, Sha256, check_schema
+from wsabie.core.input_files import open_input
+from wsabie.core.json_conversion import JsonObject
+from wsabie.storage.atomic_files import explain_read_errors, explain_write_errors, lock_folder, replace_file
+from wsabie.storage.schema_validation import (
+    SEAL_BYTES,
+    Count,
+    Sha256,
+    check_schema,
+    read_sealed_json,
+    write_sealed_json,
+)
 
 FORMAT = "wsabie"
 VERSION = 1
 MAP_VARIABLE = "WSABIE_MAP"
 """Environment variable: "no" has tensors of model folders read into memory and not mapped."""
-_MAX_CONFIG_BYTES = 1 << 30
 _MAX_HEADER_BYTES = 1 << 20
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U64": "<u8", "U32": "<u4",
            "U16": "<u2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}  # fmt: skip
 CODES = {np.dtype(dtype): code for code, dtype in DTYPES.items()}
-_HEAD = 80  # bytes of config.json before those that its checksum covers
 _DIGITS = slice(14, 78)  # of the checksum, in these
 _PIECE = 1 << 26
 _TENSOR_FILE = re.compile(r"[0-9a-f]{32}\.safetensors|\.[0-9a-f]{32}\.safetensors\..*\.tmp")
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class FolderConfig:
     """Content of `config.json`, without its checksum, format and version."""
 
     kind: str
-    config: dict[str, Any]
+    config: JsonObject
     tensors: dict[str, TensorEntry]
 
 
@@ -72,14 +78,14 @@ class ModelState:
     """State of a model on disk: its kind, a JSON-able config, and named arrays."""
 
     kind: str
-    config: dict[str, Any]
+    config: JsonObject
     tensors: dict[str, Array]
 
     def nested(self, prefix: str) -> dict[str, Array]:
         """Return the arrays, named under another state's `prefix`."""
         return {f"{prefix}/{name}": array for name, array in self.tensors.items()}
 
-    def under(self, prefix: str, kind: str, config: dict[str, Any]) -> "ModelState":
+    def extract(self, prefix: str, kind: str, config: JsonObject) -> "ModelState":
         """Return the inner state that was stored by `nested`."""
         start = f"{prefix}/"
         inner = {n.removeprefix(start): a for n, a in self.tensors.items() if n.startswith(start)}
@@ -100,35 +106,18 @@ def save_model_folder(path: str | Path, state: ModelState) -> None:
     """
     path = Path(path)
     refuse_foreign_files(path)
-    with explain_write_errors(path), _lock_for_saving(path / "tensors"):
-        try:
-            entries = {name: _save_tensor(path, np.asarray(array)) for name, array in state.tensors.items()}
-            pointer = {
-                "format": FORMAT,
-                "version": VERSION,
-                "kind": state.kind,
-                "config": state.config,
-                "tensors": entries,
-            }
-            _write_config(path / "config.json", pointer)
-        except BaseException:
-            with suppress(WsabieError, OSError):
-                _remove_unreferenced(path, _list_referenced_files(path))
-            raise
-        _remove_unreferenced(path, (entry["file"] for entry in entries.values()))
-
-
-@contextmanager
-def _lock_for_saving(folder: Path) -> Iterator[None]:
-    """Wait until no other save works in the folder: it would remove tensors that nothing points to yet."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # there are no locks here
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+    with explain_write_errors(path):
+        (path / "tensors").mkdir(parents=True, exist_ok=True)
+        with lock_folder(path / "tensors", wait=True):  # another save would remove tensors that nothing points to yet
+            try:
+                entries = {name: _save_tensor(path, np.asarray(array)) for name, array in state.tensors.items()}
+                pointer = {"format": FORMAT, "version": VERSION, "kind": state.kind, "config": state.config}
+                write_sealed_json(path / "config.json", pointer | {"tensors": entries})
+            except BaseException:
+                with suppress(WsabieError, OSError):
+                    _remove_unreferenced(path, _list_referenced_files(path))
+                raise
+            _remove_unreferenced(path, (entry["file"] for entry in entries.values()))
 
 
 def open_model_folder(path: str | Path, *, verify: bool = True) -> ModelState:
@@ -147,16 +136,24 @@ def open_model_folder(path: str | Path, *, verify: bool = True) -> ModelState:
         A file may not be read, or the disk fails.
     """
     path = Path(path)
-    pointer = _read_config(path)
     while True:
+        stamp = _get_config_stamp(path)
         try:
+            pointer = _read_config(path)
             with explain_read_errors(path):
                 tensors = {name: _load_tensor(path, name, entry, verify) for name, entry in pointer["tensors"].items()}
             return ModelState(str(pointer["kind"]), pointer["config"], tensors)
         except WsabieError:
-            previous, pointer = pointer, _read_config(path)
-            if pointer == previous:  # otherwise it was replaced meanwhile
+            if _get_config_stamp(path) == stamp:  # otherwise it was replaced meanwhile
                 raise
+
+
+def _get_config_stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = (path / "config.json").stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def is_model_folder(path: str | Path) -> bool:
@@ -171,7 +168,7 @@ def read_content_checksum(path: str | Path) -> str:
     """Return the checksum at the start of `config.json`, which changes with the content; "" without one."""
     try:
         with open_input(Path(path) / "config.json") as file:
-            return file.read(_HEAD).decode("ascii", "replace")[_DIGITS]
+            return file.read(SEAL_BYTES).decode("ascii", "replace")[_DIGITS]
     except OSError:
         return ""
 
@@ -208,7 +205,7 @@ def _is_wsabie_config(config: Path) -> bool:
     if not config.is_file():
         return False
     with open_input(config) as stream:
-        return b'"format": "wsabie"' in stream.read(_HEAD + 100)
+        return b'"format": "wsabie"' in stream.read(SEAL_BYTES + 100)
 
 
 def _holds_only_remains(path: Path) -> bool:
@@ -234,14 +231,10 @@ def _remove_unreferenced(path: Path, keep: Iterable[str]) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _write_config(file: Path, pointer: Mapping[str, Any]) -> None:
-    body = json.dumps(pointer, indent=1, ensure_ascii=False).encode()[1:]
-    write_bytes(file, f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
-
-
-def _save_tensor(folder: Path, array: Array) -> dict[str, Any]:
+def _save_tensor(folder: Path, array: Array) -> JsonObject:
     array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    head, data = _header(array), array.reshape(-1).view(np.uint8).data
+    info = {"dtype": CODES[array.dtype], "shape": list(array.shape), "data_offsets": [0, array.nbytes]}
+    head, data = encode_safetensors_header({"tensor": info}, 8), array.reshape(-1).view(np.uint8).data
     hasher = hashlib.sha256(head)
     hasher.update(data)
     digest = hasher.hexdigest()
@@ -255,11 +248,28 @@ def _save_tensor(folder: Path, array: Array) -> dict[str, Any]:
     return {"file": file, "sha256": digest, "dtype": array.dtype.str, "shape": list(array.shape)}
 
 
-def _header(array: Array) -> bytes:
-    info = {"dtype": CODES[array.dtype], "shape": list(array.shape), "data_offsets": [0, array.nbytes]}
-    text = json.dumps({"tensor": info}, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
+def encode_safetensors_header(info: Mapping[str, Any], alignment: int) -> bytes:
+    """Return the header of a safetensors file, filled up so that data begin at a multiple of `alignment`."""
+    text = json.dumps(info, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    text += b" " * (-(len(text) + 8) % alignment)
     return len(text).to_bytes(8, "little") + text
+
+
+def read_safetensors_header(stream: BufferedReader, size: int, most: int) -> tuple[JsonObject, int]:
+    """Return the header of a file of `size` bytes, and where its data begin; ValueError if it is none."""
+    length = int.from_bytes(stream.read(8), "little")
+    if not 0 < length <= min(size - 8, most):
+        raise ValueError("header length out of range")
+    return json.loads(stream.read(length).decode("utf-8", "surrogatepass")), 8 + length
+
+
+def parse_tensor_entry(entry: Mapping[str, Any]) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+    """Return type, shape and first byte of a tensor from its entry in a header; ValueError if they clash."""
+    dtype, shape = np.dtype(DTYPES[entry["dtype"]]), tuple(int(n) for n in entry["shape"])
+    start, end = (int(n) for n in entry["data_offsets"])
+    if min(shape, default=0) < 0 or start < 0 or end - start != math.prod(shape) * dtype.itemsize:
+        raise ValueError("data size does not agree with the shape")
+    return dtype, shape, start
 
 
 def _has_digest(path: Path, digest: str) -> bool:
@@ -284,36 +294,13 @@ def require_model_folder(path: Path) -> None:
         )
 
 
-def _config_bytes(path: Path) -> bytes:
-    require_model_folder(path)
-    file = path / "config.json"
-    if file.stat().st_size > _MAX_CONFIG_BYTES:
-        raise ModelFolderError(f"{file} is larger than {_MAX_CONFIG_BYTES >> 20} MiB and was not read")
-    return read_input(file)
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    file = path / "config.json"
+def _read_config(path: Path) -> JsonObject:
+    file, remedy = path / "config.json", "restore the folder from a copy or make it again"
     with explain_read_errors(file):
-        content = _config_bytes(path)
-    try:
-        pointer = json.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ModelFolderError(
-            f"{file} is damaged ({error}); restore the folder from a copy or make it again"
-        ) from error
-    if not isinstance(pointer, dict) or pointer.get("format") != FORMAT:
-        raise ModelFolderError(f"{file} was not written by wsabie; give the folder that `wsabie train --model` wrote")
-    if pointer.get("version") != VERSION:
-        raise ModelFolderError(
-            f"{path} has format {pointer.get('version')!r} and this program reads format {VERSION}; "
-            "install the version of wsabie that wrote it, or make it again"
-        )
-    if hashlib.sha256(content[_HEAD:]).hexdigest() != pointer.pop("sha256", None):
-        raise ModelFolderError(
-            f"{file} is damaged (it does not agree with its checksum); restore the folder from a copy or make it again"
-        )
-    check_schema(FolderConfig, pointer, file, "restore the folder from a copy or make it again", ModelFolderError)
+        require_model_folder(path)
+        foreign = "was not written by wsabie; give the folder that `wsabie train --model` wrote"
+        pointer = read_sealed_json(file, (FORMAT, VERSION), foreign, remedy, "make it again", ModelFolderError)
+    check_schema(FolderConfig, pointer, file, remedy, ModelFolderError)
     return pointer
 
 
@@ -337,21 +324,17 @@ def map_tensor(file: Path) -> Array:
     """Map the single tensor of a safetensors file read-only, or read it whole where the user wants that."""
     size = file.stat().st_size
     with open_input(file) as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        if not 0 < length <= min(size - 8, _MAX_HEADER_BYTES):
-            raise ValueError("header length out of range")
-        info = json.loads(stream.read(length))["tensor"]
-    dtype, shape = np.dtype(DTYPES[info["dtype"]]), tuple(int(n) for n in info["shape"])
-    start, end = info["data_offsets"]
-    expected = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or start != 0 or end != expected or 8 + length + end != size:
+        info, begin = read_safetensors_header(stream, size, _MAX_HEADER_BYTES)
+    dtype, shape, start = parse_tensor_entry(info["tensor"])
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if start != 0 or begin + n_bytes != size:
         raise ValueError("data size does not agree with the shape")
-    if expected == 0:
+    if n_bytes == 0:
         return np.empty(shape, dtype)
     if os.environ.get(MAP_VARIABLE) == "no":
         with open_input(file) as stream:
-            return np.frombuffer(stream.read()[8 + length :], dtype).reshape(shape)
-    return np.memmap(file, dtype, "r", offset=8 + length, shape=shape)
+            return np.frombuffer(stream.read()[begin:], dtype).reshape(shape)
+    return np.memmap(file, dtype, "r", offset=begin, shape=shape)
 
 
 def measure_folder_bytes(path: str | Path) -> int:

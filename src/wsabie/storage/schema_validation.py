@@ -1,17 +1,22 @@
 """Schemas of the JSON that this program writes: dataclasses, checked field by field on reading.
 
+A sealed file begins with `{`, newline, ` "sha256": "`, 64 hex digits, `",`: the SHA-256 of the rest.
 msgspec checks plain dataclasses, which the service can also publish.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
 import msgspec
 import numpy as np
 
 from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.input_files import read_input
+from wsabie.storage.atomic_files import write_bytes
 
 T = TypeVar("T")
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
@@ -23,6 +28,7 @@ PositiveCount: TypeAlias = Annotated[int, msgspec.Meta(gt=0, lt=1 << 53)]
 Sha256: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 """Hex digits of a checksum."""
 
+_MOST_BYTES = 1 << 30
 _FAULTS = (msgspec.ValidationError, UnicodeEncodeError)  # the second of text that is no Unicode, which JSON can hold
 
 
@@ -72,6 +78,57 @@ def parse_json(schema: type[T], content: bytes, where: object, remedy: str, erro
     return check_schema(schema, value, where, remedy, error)
 
 
+SEAL_BYTES = 80
+"""Bytes of a sealed file before those that its checksum covers."""
+
+
+def write_sealed_json(file: Path, document: Mapping[str, Any]) -> None:
+    """Write a JSON object with its checksum, atomically."""
+    body = json.dumps(document, indent=1, ensure_ascii=False).encode()[1:]
+    write_bytes(file, f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
+
+
+def read_sealed_json(
+    file: Path, form: tuple[str, int], foreign: str, remedy: str, rebuild: str, error: type[WsabieError] = InputError
+) -> dict[str, Any]:
+    """Return the object in a sealed file, without its checksum.
+
+    Parameters
+    ----------
+    file : Path
+    form : (str, int)
+        The format and version that the object has to name.
+    foreign : str
+        What is wrong with a file that names another format.
+    remedy, rebuild : str
+        What to do about a damaged file, and about one of another version.
+    error : type
+        Of the errors.
+
+    Raises
+    ------
+    WsabieError
+        Of the type `error`: too large, damaged, of another format or version.
+    """
+    if file.stat().st_size > _MOST_BYTES:
+        raise error(f"{file} is larger than {_MOST_BYTES >> 20} MiB and was not read")
+    content = read_input(file)
+    try:
+        document = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as fault:
+        raise error(f"{file} is damaged ({fault}); {remedy}") from fault
+    if not isinstance(document, dict) or document.get("format") != form[0]:
+        raise error(f"{file} {foreign}")
+    if document.get("version") != form[1]:
+        raise error(
+            f"{file.parent} has format {document.get('version')!r} and this program reads format {form[1]}; "
+            f"install the version of wsabie that wrote it, or {rebuild}"
+        )
+    if hashlib.sha256(content[SEAL_BYTES:]).hexdigest() != document.pop("sha256", None):
+        raise error(f"{file} is damaged (it does not agree with its checksum); {remedy}")
+    return document
+
+
 def read_config(schema: type[T], config: Any, name: str = "its config") -> T:
     """Return the config of a model folder, or its part called `name`, as an instance of `schema`.
 
@@ -104,7 +161,7 @@ def check_parameters(kind: type, parameters: Mapping[str, Any]) -> None:
     >>> from typing import Literal
     >>> class Model:
     ...     def __init__(self, dim: int = 8, rows: Literal["auto"] | None = None) -> None: ...
-    >>> check_parameters(Model, {"dim": 4, "rows": "auto"})
+    >>> check_parameters(Model, {"dim": 4, "scaling": "auto"})
     """
     hints = get_type_hints(kind.__init__)  # type: ignore[misc]
     for name in parameters.keys() & hints.keys():
@@ -113,7 +170,7 @@ def check_parameters(kind: type, parameters: Mapping[str, Any]) -> None:
 
 
 def check_array(
-    tensors: Mapping[str, Any], name: str, dtypes: str, shape: Sequence[int | None], *, below: int | None = None
+    tensors: Mapping[str, Any], name: str, dtypes: str, shape: Sequence[int | None], *, upper_bound: int | None = None
 ) -> Any:
     """Return an array of a model folder after checking its type, shape and range.
 
@@ -125,7 +182,7 @@ def check_array(
         Names of types as NumPy has them, with blanks between.
     shape : sequence of int or None
         None: any length.
-    below : int or None
+    upper_bound : int or None
         Entries must lie from 0 to this, exclusive.
 
     Raises
@@ -145,8 +202,8 @@ def check_array(
         raise ValueError(f"the sizes of {name} do not agree with the rest")
     if array.dtype.name not in dtypes.split():
         raise ValueError(f"{name} holds {array.dtype.name}, and {' or '.join(dtypes.split())} is needed")
-    if below is not None and array.size and not 0 <= int(np.min(array)) <= int(np.max(array)) < below:
-        raise ValueError(f"{name} holds a number outside of 0 to {below - 1}")
+    if upper_bound is not None and array.size and not 0 <= int(np.min(array)) <= int(np.max(array)) < upper_bound:
+        raise ValueError(f"{name} holds a number outside of 0 to {upper_bound - 1}")
     return array
 
 

@@ -98,7 +98,7 @@ class CheckpointFolder:
         if not self._has_checkpoint() or not self.resume:
             return None
         parts = open_model_folder(self.path)
-        advice = "restore it from a copy, or begin anew (--anew)"
+        advice = "restore it from a copy, or begin anew (--restart)"
         config = check_schema(CheckpointConfig, parts.config, self.path, advice, ModelFolderError)
         identity = config.identity
         different = sorted(k for k in {*identity, *self.identity} if identity.get(k) != self.identity.get(k))
@@ -107,7 +107,7 @@ class CheckpointFolder:
         if different:
             raise InputError(
                 f"the checkpoint at {self.path} was made with other {', '.join(different)}; "
-                "use the same settings and data, or begin anew (--anew)"
+                "use the same settings and data, or begin anew (--restart)"
             )
         best = None
         try:

@@ -12,7 +12,7 @@ _MIN_PARALLEL_ITEMS = 64  # fewer items are done before another thread would hav
 class KernelThreads:
     """Pool of n - 1 threads; the calling thread is the n-th. Use it as a context manager.
 
-    `counts` are the counters of barriers inside a kernel (`wsabie.kernels.primitives.thread_barrier`), (n + 1, 16)
+    `counts` are the counters of barriers inside a kernel (`wsabie.kernels.training.deterministic_loop`), (n + 1, 16)
     int64, one cache line each. After an error no thread waits at a barrier any more.
     """
 

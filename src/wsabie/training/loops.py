@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,9 @@ import numpy.typing as npt
 from wsabie.core.arrays import LANES, Csr, Float64, Int64
 from wsabie.embedding.joint_space import JointSpace, make_minimal_items
 from wsabie.embedding.protocols import EmbeddingSpace, Inputs, select_tower_inputs
-from wsabie.training.candidate_pool import allocate_pool
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler, SamplerConfig, create_sampler
-from wsabie.training.targets import RowBlock, build_targets
+from wsabie.training.training_data import RowBlock, build_targets
 
 VISITS_PER_CHUNK = 4096
 BLOCKS_PER_CHUNK = 16
@@ -37,15 +36,19 @@ class StepCounters:
         return cls(np.zeros((threads, N_COUNTERS), np.int64), np.zeros((threads, 16)))
 
 
-def run_hogwild(
-    space: EmbeddingSpace,
-    block: RowBlock,
-    step_config: Any,
-    sampling: NegativeSampler,
-    order: Int64,
-    threads: KernelThreads,
-    step_counters: StepCounters,
-) -> Iterator[int]:
+class BlockVisits(NamedTuple):
+    """Visits of a block in their order, and what a pass over them needs."""
+
+    space: EmbeddingSpace
+    block: RowBlock
+    step_config: Any
+    sampler: NegativeSampler
+    order: Int64
+    threads: KernelThreads
+    step_counters: StepCounters
+
+
+def run_hogwild(visits: BlockVisits) -> Iterator[int]:
     """Run Algorithm 1 in threads that share the tables without locks (one thread: the sequential loop).
 
     Weights with decay or a norm limit are trained by one thread: a step over a scale that another thread is just
@@ -53,6 +56,7 @@ def run_hogwild(
     """
     from wsabie.kernels.training.sequential_loop import run_visits
 
+    space, block, step_config, sampling, order, threads, step_counters = visits
     pattern, labels = space.pattern(block.inputs), sampling.labels(space)
     scratch = _allocate_scratch(space, threads.n)
     n = 1 if step_config.keep_weights != 1 or np.isfinite(step_config.max_norm_weights) else threads.n
@@ -74,18 +78,11 @@ def run_hogwild(
             yield stop - start
 
 
-def run_blocks(
-    space: EmbeddingSpace,
-    block: RowBlock,
-    step_config: Any,
-    sampling: NegativeSampler,
-    order: Int64,
-    threads: KernelThreads,
-    step_counters: StepCounters,
-) -> Iterator[int]:
+def run_blocks(visits: BlockVisits) -> Iterator[int]:
     """Run blocks against frozen tables, then owner-computes updates (see `deterministic_loop`)."""
     from wsabie.kernels.training import deterministic_loop
 
+    space, block, step_config, sampling, order, threads, step_counters = visits
     plan = _BlockPlan(space, block, order, sampling, threads.n)
     pattern, labels = space.pattern(block.inputs), plan.labels
     step = block.turn or BLOCKS_PER_CHUNK * threads.n
@@ -105,18 +102,11 @@ def run_blocks(
             yield int(plan.cuts[hi] - plan.cuts[lo])
 
 
-def run_owpc(
-    space: EmbeddingSpace,
-    block: RowBlock,
-    step_config: Any,
-    sampling: NegativeSampler,
-    order: Int64,
-    threads: KernelThreads,
-    step_counters: StepCounters,
-) -> Iterator[int]:
+def run_owpc(visits: BlockVisits) -> Iterator[int]:
     """Run visits one after the other with exact ranks and all violators at once; nothing is drawn."""
     from wsabie.kernels.training.owpc import run_owpc_visits
 
+    space, block, step_config, _, order, _, step_counters = visits
     pattern, labels = space.pattern(block.inputs), space.label_arrays()
     scratch, scores = _allocate_scratch(space, 1)[0], np.zeros(space.n_labels, np.float32)
     for start in range(0, len(order), VISITS_PER_OWPC_CHUNK):
@@ -133,7 +123,7 @@ def _allocate_scratch(space: EmbeddingSpace, n_threads: int) -> npt.NDArray[np.f
     return np.zeros((n_threads, 2, LANES * len(space.width) + 32), np.float32)
 
 
-Run = Callable[[EmbeddingSpace, RowBlock, Any, NegativeSampler, Int64, KernelThreads, StepCounters], Iterator[int]]
+Run = Callable[[BlockVisits], Iterator[int]]
 """A pass over visits in their order; it yields the number of visits of each chunk."""
 
 
@@ -146,13 +136,14 @@ def warm_up_loops(
     """
     from scipy.sparse import csr_matrix
 
-    minimal_space = space.toy()
+    minimal_space = space.make_minimal()
     inputs = make_minimal_items(block.inputs, 1)
     rows = RowBlock(inputs, build_targets(csr_matrix([[1, 0]], dtype=np.int8), None, "mean"))
     step_config = step_config._replace(losses=step_config.losses[:3])
     with KernelThreads(1) as threads:
         sampling = create_sampler(sampler, minimal_space, np.ones(2, np.int64), 1, sketched)
-        for _ in run(minimal_space, rows, step_config, sampling, np.arange(1), threads, StepCounters.new(1)):
+        visits = BlockVisits(minimal_space, rows, step_config, sampling, np.arange(1), threads, StepCounters.new(1))
+        for _ in run(visits):
             pass
 
 
@@ -190,9 +181,29 @@ class _BlockPlan:
         )
         self.labels = sampling.labels(space)
         if isinstance(space, JointSpace) and space.candidates is not None:
-            self.labels = allocate_pool(space, pairs, n_threads)
+            self.labels = _allocate_pool(space, pairs, n_threads)
             if space.labels is not space.features:  # shared rows keep the same owner on both sides
                 self.label_bounds = _split_features(len(space.labels), space.candidates, n_threads)
+
+
+def _allocate_pool(space: JointSpace, most_pairs: int, n_threads: int) -> Any:
+    """Allocate the candidates of a block: the drawn ones and the positives of at most `most_pairs` pairs."""
+    from wsabie.kernels.embedding.candidate_pools import CandidatePool
+    from wsabie.kernels.embedding.towers import allocate_tile_scratch
+
+    slots, width = space.negatives + most_pairs, LANES * len(space.width)
+    points, directions = np.zeros((2, slots, width), np.float32)
+    return CandidatePool(
+        points=space.scored(points, np.zeros(slots, np.float32)),
+        tower=space.candidate_tower(),
+        ids=np.zeros(slots, np.int32),
+        directions=directions,
+        moved=np.zeros(slots, np.bool_),
+        order=np.arange(slots),
+        drawn=np.zeros(1, np.int64),
+        n_sampled=space.negatives,
+        marks=allocate_tile_scratch(n_threads, slots, len(space.labels)),
+    )
 
 
 def _count_pairs_before(block: RowBlock, order: Int64) -> Int64:

@@ -64,13 +64,13 @@ def _build_rank_weights(rank_weight: RankWeight, n: int) -> np.ndarray[tuple[int
     return np.concatenate([weights, np.full(max(n - len(weights), 0), weights[-1])])[:n]
 
 
-def resolve_max_sampled(loss: LossName, max_trials: int | Literal["auto"] | None, n_labels: int) -> int:
+def resolve_max_sampled(loss: LossName, max_sampled: int | Literal["auto"] | None, n_labels: int) -> int:
     """Return the maximum number of draws: 1 for "auc", all for None (Algorithm 1), 1,000 for "auto"."""
     if loss == "auc":
         return 1
-    if max_trials is None:
+    if max_sampled is None:
         return n_labels
-    return min(AUTO_TRIALS, n_labels) if max_trials == "auto" else int(max_trials)
+    return min(AUTO_TRIALS, n_labels) if max_sampled == "auto" else int(max_sampled)
 
 
 def build_losses(loss: LossName, rank_weight: RankWeight, n_labels: int) -> Float32:

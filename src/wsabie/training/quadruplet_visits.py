@@ -2,7 +2,7 @@
 
 A quadruplet is an object picture with its label and a part picture with its label, where the labels are related. One of
 the labels is ranked and the others are given (Mesnil et al. 2014, section 4.3). The other picture does not touch the
-ranked label and falls out of the step (`wsabie.kernels.embedding.composed_queries`). Drawing quadruplets therefore
+ranked label and falls out of the step (`wsabie.kernels.embedding.relation_patterns`). Drawing quadruplets therefore
 means: every annotated pair of picture and label comes once an epoch, with a random relation of the label, as object or
 as part. Only the draws of one epoch are stored.
 """
@@ -15,7 +15,7 @@ from wsabie.core.arrays import Bool, Csr, Float32, Int64, Matrix
 from wsabie.embedding.multi_relation_space import RelationEnds
 from wsabie.embedding.protocols import ComposedInputs, Inputs
 from wsabie.training.samplers import PAIRS_PER_BLOCK
-from wsabie.training.targets import Positives, RowBlock, build_targets
+from wsabie.training.training_data import PairWeighting, RowBlock, TrainingData, build_targets
 from wsabie.vocabulary.label_quadruplets import group_images_by_label
 
 NEGATIVES = 256
@@ -46,8 +46,8 @@ class ImageVisits:
         label_of_image = np.repeat(np.arange(Y.shape[1]), np.diff(self.pictures.indptr))
         self._keys = label_of_image * self.n + self.pictures.rows  # sorted
         self.ends = (
-            RelationEnds("labels", "things", "labels"),
-            RelationEnds("pictures", "things", "things", inputs, NEGATIVES),
+            RelationEnds("labels", "items", "labels"),
+            RelationEnds("pictures", "items", "items", inputs, NEGATIVES),
         )
         self.turn = max(1, min(_MOST_BLOCKS, len(label_of_image) // (PAIRS_PER_BLOCK * _MAX_TURNS * 2)))
 
@@ -103,8 +103,8 @@ def _scale_rows(inputs: Any, factor: float) -> Any:
     return inputs * np.float32(factor)
 
 
-class QuadrupletVisits:
-    """Epochs of a collection; `Trainer.train` calls it with the epoch's number.
+class QuadrupletVisits(TrainingData):
+    """Epochs of a collection; drawn anew for each.
 
     A pair whose label has no relation, or whose relation has no other picture, is visited without a partner.
 
@@ -133,7 +133,7 @@ class QuadrupletVisits:
         Y: Matrix,
         relations: Int64,
         weights: Float32 | None,
-        positives: Positives,
+        pair_weighting: PairWeighting,
         seed: int,
         *,
         strict: bool = True,
@@ -144,7 +144,7 @@ class QuadrupletVisits:
         true = Y > 0
         counts = np.diff(true.indptr)
         weights = np.ones(len(counts), np.float32) if weights is None else weights
-        self.weights = weights / np.maximum(counts, 1) if positives == "mean" else weights
+        self.weights = weights / np.maximum(counts, 1) if pair_weighting == "mean" else weights
         self.image = np.repeat(np.arange(len(counts)), counts)
         self.label = true.indices.astype(np.int64)
         self._keys = self.image * Y.shape[1] + self.label  # sorted, as Y is
@@ -157,7 +157,7 @@ class QuadrupletVisits:
         n_image_pairs = 0 if self._pictures is None else int(self.relations.counts[self.label].astype(bool).sum())
         return len(self.label) + n_image_pairs
 
-    def __call__(self, epoch: int) -> list[RowBlock]:
+    def read_epoch(self, epoch: int) -> list[RowBlock]:
         """Draw the blocks of an epoch.
 
         The first holds pictures with labels ranked without a partner, then drawn (picture, other label). A second one

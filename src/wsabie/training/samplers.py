@@ -60,7 +60,7 @@ class SamplerConfig:
     paper: bool = False
 
     @classmethod
-    def given(cls, value: "str | Mapping[str, Any] | SamplerConfig") -> "SamplerConfig":
+    def from_value(cls, value: "str | Mapping[str, Any] | SamplerConfig") -> "SamplerConfig":
         """Create a sampler from its name, or from a mapping with the name and options.
 
         Raises
@@ -70,7 +70,7 @@ class SamplerConfig:
 
         Examples
         --------
-        >>> SamplerConfig.given({"name": "frequency", "power": 0.75}).power
+        >>> SamplerConfig.from_value({"name": "frequency", "power": 0.75}).power
         0.75
         """
         if isinstance(value, SamplerConfig):

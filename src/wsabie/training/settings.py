@@ -41,7 +41,7 @@ class TrainingSettings:
     loss: LossName
     rank_weight: RankWeight
     margin: float
-    max_trials: int
+    max_sampled: int
     learning_rate: float
     feature_rate: float
     bias_rate: float
@@ -61,3 +61,12 @@ class TrainingSettings:
     l2_rows: float = 0.0
     l2_labels: float = 0.0
     l2_weights: float = 0.0
+
+    def get_rate(self, epoch: float) -> float:
+        """Return the learning rate of labels at a point of the schedule, in epochs."""
+        share = 1 - epoch / self.epochs if self.schedule == "linear" else 1.0
+        return self.learning_rate * share
+
+    def get_rate_share(self, epoch: float) -> float:
+        """Return the share of the first epoch's learning rates at a point of the schedule."""
+        return self.get_rate(epoch) / self.learning_rate if self.learning_rate else 0.0

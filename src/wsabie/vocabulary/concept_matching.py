@@ -37,7 +37,7 @@ def match_labels(
     >>> graph.add("n1", ["crane"], "a bird")
     >>> graph.add("n2", ["crane"], "a machine")
     >>> matches = match_labels(graph, ["Crane", "crane (n2)", "ship", "lift"], {"lift": "n2"})
-    >>> matches.concepts, matches.how, matches.missing
+    >>> matches.concepts, matches.methods, matches.missing
     (['n1', 'n2', None, 'n2'], ['name', 'id', '', 'table'], ['ship'])
     """
     by_table: dict[str, str | None] = {}
@@ -87,14 +87,14 @@ class LabelConcepts:
     labels : list of str
     concepts : list of (str or None)
         The concept of each label.
-    how : list of str
+    methods : list of str
         Rule that matched each label: "table", "id", "name", or "" for none.
     """
 
     def __init__(
         self, knowledge: KnowledgeGraph, labels: list[str], concepts: list[str | None], methods: list[str]
     ) -> None:
-        self.knowledge, self.labels, self.concepts, self.how = knowledge, labels, concepts, methods
+        self.knowledge, self.labels, self.concepts, self.methods = knowledge, labels, concepts, methods
         self._places: dict[str, list[int]] = {}
         self._spelled: dict[str, int] = {}
         for place, (label, concept) in enumerate(zip(labels, concepts, strict=True)):
@@ -105,14 +105,14 @@ class LabelConcepts:
     @property
     def counts(self) -> dict[str, int]:
         """Number of labels by the rule that matched them; "missing" counts the others."""
-        return dict(Counter(method or "missing" for method in self.how))
+        return dict(Counter(method or "missing" for method in self.methods))
 
     @property
     def missing(self) -> list[str]:
         """Labels without a concept."""
-        return [label for label, method in zip(self.labels, self.how, strict=True) if not method]
+        return [label for label, method in zip(self.labels, self.methods, strict=True) if not method]
 
-    def about(self, label: str) -> Concept | None:
+    def find_concept(self, label: str) -> Concept | None:
         """Return the concept of a label: names, their languages, synset and gloss; None if it has none.
 
         Raises

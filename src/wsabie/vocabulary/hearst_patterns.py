@@ -60,13 +60,13 @@ class HearstPatternCounter:
 
     Attributes
     ----------
-    forgotten : int
+    max_undercount : int
         Upper bound of how much a count is too low; 0 if no pair was dropped.
 
     Examples
     --------
     >>> counter = HearstPatternCounter()
-    >>> counter.read("The toad is an amphibian, and a great white shark is a kind of large fish.")
+    >>> counter.count_pairs("The toad is an amphibian, and a great white shark is a kind of large fish.")
     >>> counter.pairs()
     [('great white shark', 'fish', 1), ('toad', 'amphibian', 1)]
     """
@@ -74,16 +74,16 @@ class HearstPatternCounter:
     def __init__(self, is_known: Callable[[str], bool] | None = None, most: int = 1_000_000) -> None:
         self._is_known, self._most = is_known, most
         self._counts: Counter[tuple[str, str]] = Counter()
-        self.forgotten = 0
+        self.max_undercount = 0
 
-    def read(self, sentence: str) -> None:
+    def count_pairs(self, sentence: str) -> None:
         """Count the pairs of a sentence, or of several."""
         for child, parent in _find_pairs(sentence, self._is_known):
             self._counts[child, parent] += 1
         if len(self._counts) > self._most:
             rare = sorted(self._counts.values())[len(self._counts) // 2]
             self._counts = Counter({pair: count for pair, count in self._counts.items() if count > rare})
-            self.forgotten += rare  # a dropped pair that comes again starts at 0
+            self.max_undercount += rare  # a dropped pair that comes again starts at 0
 
     def pairs(self, min_count: int = 1) -> list[tuple[str, str, int]]:
         """Return (child, parent, count), the most frequent first and ties in alphabetical order."""

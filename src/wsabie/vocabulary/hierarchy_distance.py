@@ -131,7 +131,7 @@ class HopDistances:
         self._labels = _as_lists(concepts.T.tocsr())
         self._next = _as_lists((pairs + pairs.T).tocsr())
 
-    def known(self) -> Bool:
+    def is_known(self) -> Bool:
         """Return which labels are in the is-a list, (n_labels,)."""
         return np.asarray(np.diff(self._concepts[0]) > 0)
 

@@ -121,7 +121,7 @@ class Vocabulary:
 
     >>> words.merge("dog", ["sea lion"]).tolist()
     [2]
-    >>> words.ids(["sea lion", "dog"]).tolist(), words.now().tolist()
+    >>> words.ids(["sea lion", "dog"]).tolist(), words.current_ids().tolist()
     ([0, 0], [0, 1, 0])
     """
 
@@ -151,7 +151,7 @@ class Vocabulary:
         return duplicate
 
     @property
-    def numbered(self) -> bool:
+    def is_numbered(self) -> bool:
         """True if the names are just the numbers: "0", "1", ..."""
         return all(name == str(number) for number, name in enumerate(self._names))
 
@@ -159,20 +159,20 @@ class Vocabulary:
         """Return the number of a label by one of its names; -1 if there is none."""
         return self._ids.get(normalise_label_name(name), -1)
 
-    def now(self) -> Int64:
+    def current_ids(self) -> Int64:
         """Return each label's current number, (n,) int64: the target if merged, -1 if removed."""
         current_ids = np.arange(len(self))
         for number, target in self._replacements.items():
             current_ids[number] = target
         return current_ids
 
-    def retired(self) -> Int64:
+    def retired_ids(self) -> Int64:
         """Return the numbers of merged and removed labels, int64."""
         return np.array(sorted(self._replacements), np.int64)
 
-    def living(self) -> Int64:
+    def active_ids(self) -> Int64:
         """Return the numbers of the labels that are neither merged nor removed, int64."""
-        return np.setdiff1d(np.arange(len(self)), self.retired())
+        return np.setdiff1d(np.arange(len(self)), self.retired_ids())
 
     def rename(self, old: str, new: str) -> int:
         """Rename a label and return its number; the old name still leads to it.
@@ -241,14 +241,14 @@ class Vocabulary:
         self._replacements |= dict.fromkeys(numbers, into)
 
     def edits(self) -> dict[str, Any]:
-        """Return what `restored` needs beside the names, JSON-able; empty without any edit."""
+        """Return what `restore` needs beside the names, JSON-able; empty without any edit."""
         current_numbers = {name: number for number, name in enumerate(self._names)}
         aliases = {name: number for name, number in self._ids.items() if current_numbers.get(name) != number}
         retired = {str(number): into for number, into in sorted(self._replacements.items())}
         return {"aliases": aliases, "retired": retired} if aliases or retired else {}
 
     @classmethod
-    def restored(cls, names: Iterable[str], edits: Mapping[str, Any]) -> "Vocabulary":
+    def restore(cls, names: Iterable[str], edits: Mapping[str, Any]) -> "Vocabulary":
         """Restore a saved vocabulary; edits that do not fit the names raise ValueError."""
         vocabulary = cls()
         vocabulary._names = [str(name) for name in names]

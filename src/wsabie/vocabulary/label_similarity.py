@@ -60,7 +60,7 @@ class SiblingSimilarity:
         similarity[labels] = 1
         return similarity
 
-    def known(self) -> Bool:
+    def is_known(self) -> Bool:
         """Return which labels are in the is-a list, (n_labels,)."""
         return self._has_parent
 

@@ -136,7 +136,7 @@ class TermTable(NamedTuple):
             self.n_labels + len(names),
         )
 
-    def known(self) -> Bool:
+    def has_terms(self) -> Bool:
         """Return which labels have a term, (n_labels,)."""
         has_term = np.zeros(self.n_labels, bool)
         has_term[self.label] = True
@@ -154,7 +154,7 @@ class TermTable(NamedTuple):
             label_scores[:, labels] = np.maximum.reduceat(scores[:, self.term], starts, axis=1)
         return label_scores
 
-    def expanded(
+    def expand_terms(
         self,
         terms: Int64,
         scores: Float32,
@@ -209,7 +209,7 @@ def _sample_label(labels: list[int], rng: np.random.Generator | None) -> list[in
 def _look_up_vectors(terms: Sequence[str], vectors: WordVectors) -> Iterator[Float32 | None]:
     """Yield the unit vector of each term, or None."""
     for term in terms:
-        table = vectors.of([term]).table
+        table = vectors.look_up([term]).table
         yield _scale_to_unit(table[0]) if len(table) else None
 
 

@@ -35,11 +35,11 @@ _INVERSE = pow(_P, -1, 1 << 64)
 
 
 class SpellingMatch(NamedTuple):
-    """Two names by place, and their difference; `distance` in letters if `how` is "letters", else 0."""
+    """Two names by place, and their difference; `distance` in letters if `difference` is "letters", else 0."""
 
-    one: int
-    other: int
-    how: SpellingDifference
+    first: int
+    second: int
+    difference: SpellingDifference
     distance: int
 
 
@@ -234,8 +234,7 @@ def _measure_distances(first_names: list[str], second_names: list[str]) -> Int64
     width = max(map(len, first_names + second_names))
     a, b = (np.array([list(name.ljust(width, "\0")) for name in part]).T for part in (first_names, second_names))
     ends = np.array([[len(x), len(y) - len(x) + 2] for x, y in zip(first_names, second_names, strict=True)])
-    result = np.full(m, 3)
-    limit = np.full(m, 3, np.int8)
+    result, limit = np.full(m, 3), np.full(m, 3, np.int8)
     previous_rows: list[list[Any]] = []
     for i in range(width + 1):
         row: list[Any] = []

@@ -53,7 +53,7 @@ class WordVectors:
     Examples
     --------
     >>> vectors = WordVectors(["white", "shark", "sea_lion"], np.array([[1, 0], [0, 1], [5, 5]], np.float32))
-    >>> vectors.of(["White shark", "sea lion", "sea"])
+    >>> vectors.look_up(["White shark", "sea lion", "sea"])
     VectorLookup(table=array([[0.5, 0.5], [5. , 5. ]], dtype=float32), places=array([0, 1]), missing=['sea'])
     """
 
@@ -69,19 +69,19 @@ class WordVectors:
         return len(self.words)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and bool(self.rows(name))
+        return isinstance(name, str) and bool(self.find_rows(name))
 
     @property
     def dim(self) -> int:
         """Number of dimensions."""
         return int(self.table.shape[1])
 
-    def rows(self, name: str) -> list[int]:
+    def find_rows(self, name: str) -> list[int]:
         """Return the rows whose mean is the vector of a name: one, or one per word; none if it is unknown.
 
         Examples
         --------
-        >>> WordVectors(["new", "york", "New_York"], np.eye(3, dtype=np.float32)).rows("new york")
+        >>> WordVectors(["new", "york", "New_York"], np.eye(3, dtype=np.float32)).find_rows("new york")
         [2]
         """
         pieces = normalise_label_name(name.replace("_", " ")).split(" ")
@@ -91,11 +91,11 @@ class WordVectors:
         rows = [row for piece in pieces if (row := self._find_row(piece)) is not None]
         return rows if len(rows) == len(pieces) else []
 
-    def of(self, names: Iterable[str]) -> VectorLookup:
+    def look_up(self, names: Iterable[str]) -> VectorLookup:
         """Look up the vectors of some names, and list the names without one."""
         rows, places, missing = [], [], []
         for place, name in enumerate(names):
-            if name_rows := self.rows(name):
+            if name_rows := self.find_rows(name):
                 rows.append(self._average_rows(name_rows))
                 places.append(place)
             else:
@@ -111,7 +111,7 @@ class WordVectors:
         UnknownLabelError
             It has none; the message suggests similar words.
         """
-        rows = self.rows(name)
+        rows = self.find_rows(name)
         if not rows:
             unknown = next(
                 (word for word in normalise_label_name(name).split(" ") if self._find_row(word) is None), name

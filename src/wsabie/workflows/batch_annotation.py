@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,16 +15,17 @@ from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.alignment import AlignedTable
 from wsabie.io.records import FeatureTable, ItemList, ItemSource
-from wsabie.models.annotators.annotator import Annotator
-from wsabie.models.annotators.thresholds import Least, rank_above
+from wsabie.models.annotators import Annotator, ThresholdFunction, rank_above
 from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import Rejects
 from wsabie.training.prefetch import prefetch
-from wsabie.workflows.compare.entrant_fitting import load_in_worker
+from wsabie.workflows.compare.entrant_fitting import WorkerModel
 
 ITEMS_PER_BLOCK = 1024
 Write = Callable[[Sequence[str], Int64, Float32], None]
 """Writes rows: ids, label numbers (-1: none) and scores, best first."""
+Ranking = Sequence[tuple[str, float]]
+FormatRow = Callable[[str, Ranking], str]
 
 
 class AnnotationSummary(NamedTuple):
@@ -44,8 +44,7 @@ def annotate_to_file(
     *,
     candidates: Sequence[str] | None = None,
     exact: bool = False,
-    least: Least | None = None,
-    total: int | None = None,
+    least: ThresholdFunction | None = None,
     executor: Executor | None = None,
     folder: Path | None = None,
     progress: Progress = SILENT,
@@ -69,9 +68,7 @@ def annotate_to_file(
     exact : bool
         Bypass the index of the labels.
     least : callable or None
-        Minimum probabilities of labels, by their columns: see `wsabie.models.annotators.thresholds`.
-    total : int or None
-        Number of rows, for the progress.
+        Minimum probabilities of labels, by their columns: see `wsabie.models.annotators`.
     executor : Executor or None
         Extracts features; ranks rows too if its workers are standing and `folder` is given.
     folder : Path or None
@@ -101,19 +98,22 @@ def annotate_to_file(
     n_rows = n_unknown = untagged = 0
     use_workers = executor is not None and executor.standing and folder is not None
     ranking_executor = executor if executor is not None and use_workers else SerialExecutor()
-    ranking = _Ranking(folder, None if use_workers else annotator.model, min(k, len(names)), candidates, least, exact)
+    ranking = _Ranking(None if use_workers else annotator.model, folder, min(k, len(names)), candidates, least, exact)
     pending: deque[tuple[int, AlignedTable]] = deque()
 
     def align_blocks() -> Iterator[Any]:
         for block in prefetch(blocks):
-            table = _align(annotator, block, executor, rejects)
+            if isinstance(block, FeatureTable):
+                table = annotator.rows_to_learn(block, rejects=rejects)  # its own labels are ignored
+            else:
+                table = annotator.rows(block, executor=executor, rejects=rejects)
             pending.append((len(block), table))
             yield table.rows.X
 
     with (
         replace_file(file) as draft,
         open_writer(draft, names) as write,
-        progress.stage("annotating", total, "rows") as stage,
+        progress.stage("annotating", None, "rows") as stage,
     ):
         for ranked in ranking_executor.map_with(_Ranking.rank, ranking, align_blocks()):
             n_items, aligned_table = pending.popleft()
@@ -128,21 +128,13 @@ def annotate_to_file(
 
 
 @dataclass
-class _Ranking:
-    """Ranking of labels; travels to workers, which open the model themselves."""
+class _Ranking(WorkerModel):
+    """Ranking of labels."""
 
-    folder: Path | None
-    local_model: Any
     k: int
     candidates: Sequence[str] | None
-    least: Least | None
+    least: ThresholdFunction | None
     exact: bool
-
-    @cached_property
-    def model(self) -> Any:
-        if self.folder is None or self.local_model is not None:
-            return self.local_model
-        return load_in_worker(self.folder)
 
     def rank(self, X: Any) -> tuple[Int64, Float32] | None:
         """Return (labels, scores), or None for no rows."""
@@ -156,20 +148,11 @@ class _Ranking:
         return rank_above(self.model, X, self.k, self.least, **options)[:2]
 
 
-def _align(
-    annotator: Annotator, block: FeatureTable | ItemSource, executor: Executor | None, rejects: Rejects | None
-) -> AlignedTable:
-    """Return a block in the model's features; its own labels are ignored."""
-    if isinstance(block, FeatureTable):
-        return annotator.rows_to_learn(block, rejects=rejects)
-    return annotator.rows(block, executor=executor, rejects=rejects)
-
-
 def iterate_item_blocks(source: ItemSource) -> Iterator[ItemList]:
     """Yield a source of items in blocks."""
     items = iter(source)
     while block := list(islice(items, ITEMS_PER_BLOCK)):
-        yield ItemList(source.path, block, source.things)
+        yield ItemList(source.path, block, source.modality)
 
 
 def detect_output_format(file: Path) -> "OutputFormat":
@@ -182,39 +165,32 @@ def detect_output_format(file: Path) -> "OutputFormat":
 
 
 @contextmanager
-def _open_json_lines(draft: Path, names: Sequence[str]) -> Iterator[Write]:
+def _open_text(draft: Path, names: Sequence[str], header: str, format_row: FormatRow) -> Iterator[Write]:
     with draft.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.write(header)
 
         def write(ids: Sequence[str], labels: Int64, scores: Float32) -> None:
             for row_id, label_ids, row_scores in zip(ids, labels.tolist(), scores.tolist(), strict=True):
-                labels_and_scores = [
-                    [names[label_id], round(score, 6)]
-                    for label_id, score in zip(label_ids, row_scores, strict=True)
-                    if label_id >= 0
-                ]
-                stream.write(json.dumps({"id": row_id, "labels": labels_and_scores}, ensure_ascii=False) + "\n")
+                pairs = zip(label_ids, row_scores, strict=True)
+                stream.write(format_row(row_id, [(names[label], score) for label, score in pairs if label >= 0]))
 
         yield write
 
 
-@contextmanager
-def _open_tsv(draft: Path, names: Sequence[str]) -> Iterator[Write]:
-    cell_names = [_strip_separators(name) for name in names]
-    with draft.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.write("id\tlabel\tscore\n")
+def _open_json_lines(draft: Path, names: Sequence[str]) -> AbstractContextManager[Write]:
+    def format_row(row_id: str, ranking: Ranking) -> str:
+        labels = [[name, round(score, 6)] for name, score in ranking]
+        return json.dumps({"id": row_id, "labels": labels}, ensure_ascii=False) + "\n"
 
-        def write(ids: Sequence[str], labels: Int64, scores: Float32) -> None:
-            for row_id, label_ids, row_scores in zip(
-                map(_strip_separators, ids), labels.tolist(), scores.tolist(), strict=True
-            ):
-                labels_and_scores = zip(label_ids, row_scores, strict=True)
-                stream.writelines(
-                    f"{row_id}\t{cell_names[label_id]}\t{score:.6f}\n"
-                    for label_id, score in labels_and_scores
-                    if label_id >= 0
-                )
+    return _open_text(draft, names, "", format_row)
 
-        yield write
+
+def _open_tsv(draft: Path, names: Sequence[str]) -> AbstractContextManager[Write]:
+    def format_row(row_id: str, ranking: Ranking) -> str:
+        cell = _strip_separators(row_id)
+        return "".join(f"{cell}\t{name}\t{score:.6f}\n" for name, score in ranking)
+
+    return _open_text(draft, [*map(_strip_separators, names)], "id\tlabel\tscore\n", format_row)
 
 
 def _strip_separators(text: str) -> str:
@@ -234,10 +210,8 @@ def _open_parquet(draft: Path, names: Sequence[str]) -> Iterator[Write]:
             has_label = labels >= 0
             starts = pa.array([0, *has_label.sum(axis=1).cumsum().tolist()], pa.int32())
             texts = name_array.take(pa.array(labels[has_label]))
-            lists = [
-                pa.ListArray.from_arrays(starts, values)
-                for values in (texts, pa.array(scores[has_label], pa.float32()))
-            ]
+            values = (texts, pa.array(scores[has_label], pa.float32()))
+            lists = [pa.ListArray.from_arrays(starts, column) for column in values]
             writer.write_table(pa.table([pa.array(ids, pa.string()), *lists], schema=schema))
 
         yield write

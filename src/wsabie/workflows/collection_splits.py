@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from wsabie.core.errors import InputError
-from wsabie.evaluation.leave_one_out import hold_out_labels
-from wsabie.evaluation.quadruplet_splits import split_quadruplets
-from wsabie.evaluation.splits import Split, split
+from wsabie.evaluation.quadruplets import split_quadruplets
+from wsabie.evaluation.splits import Split, hold_out_labels, split
 from wsabie.features.images.augmentation import strip_view_ids
 from wsabie.io.records import FeatureTable
 from wsabie.vocabulary.label_names import Vocabulary
@@ -77,7 +76,7 @@ class RelationSplit(NamedTuple):
     """Sides, the relations with quadruplets on each side, and the dropped ones with their reasons."""
 
     sides: Split
-    kept: list[Pair]
+    relations: list[Pair]
     dropped: list[tuple[Pair, str]]
 
 
@@ -108,7 +107,7 @@ def split_with_relations(
     >>> Y = csr_matrix(np.eye(2, dtype="int8")[[0, 1] * 6])
     >>> rows = FeatureTable(csr_matrix((12, 0)), Y, ["car", "wheel"], [str(i) for i in range(12)])
     >>> result = split_with_relations(rows, [("car", "wheel"), ("car", "wing")], 0.2, 0.2, 0)
-    >>> result.kept, result.dropped
+    >>> result.relations, result.dropped
     ([('car', 'wheel')], [(('car', 'wing'), "no row has the label 'wing'")])
     """
     labels = Vocabulary(rows.label_names)
@@ -142,11 +141,11 @@ def split_with_relations(
 
 def recheck_relations(split: RelationSplit, rows: FeatureTable, sides: Split) -> RelationSplit:
     """Check the relations again after rows have left the sides."""
-    ids = convert_pairs_to_ids(split.kept, Vocabulary(rows.label_names)).ids
+    ids = convert_pairs_to_ids(split.relations, Vocabulary(rows.label_names)).ids
     names = [name for name in ("train", "valid", "test") if len(getattr(split.sides, name))]
     has_quadruplets = np.all([count_quadruplets(rows.Y, ids, rows=getattr(sides, name)) > 0 for name in names], axis=0)
-    usable = [pair for pair, is_usable in zip(split.kept, has_quadruplets, strict=True) if is_usable]
-    unusable = [pair for pair, is_usable in zip(split.kept, has_quadruplets, strict=True) if not is_usable]
+    usable = [pair for pair, is_usable in zip(split.relations, has_quadruplets, strict=True) if is_usable]
+    unusable = [pair for pair, is_usable in zip(split.relations, has_quadruplets, strict=True) if not is_usable]
     reason = "its pictures on a side are too near those of an earlier side"
     return RelationSplit(sides, usable, [*split.dropped, *((pair, reason) for pair in unusable)])
 

@@ -4,7 +4,8 @@ import xml.etree.ElementTree as ET
 from itertools import pairwise
 from typing import Any
 
-from wsabie.workflows.charts.parallel_coordinates import (
+from wsabie.workflows.charts.svg_charts import format_svg
+from wsabie.workflows.tune.tuning_page import (
     BOTTOM,
     GAP,
     HEIGHT,
@@ -16,11 +17,9 @@ from wsabie.workflows.charts.parallel_coordinates import (
     draw_parallel_coordinates,
 )
 
-SVG = "{http://www.w3.org/2000/svg}"
-
 
 def drawn(axes: list[ParallelAxis], lines: list[ParallelLine]) -> Any:
-    return ET.fromstring(draw_parallel_coordinates(axes, lines, title="t", description="d"))  # noqa: S314
+    return ET.fromstring(format_svg(draw_parallel_coordinates(axes, lines, title="t", description="d")))  # noqa: S314
 
 
 def points(line: Any) -> list[tuple[float, float]]:
@@ -30,12 +29,12 @@ def points(line: Any) -> list[tuple[float, float]]:
 def test_linear_logarithmic_and_named_axes() -> None:
     axes = [
         ParallelAxis("plain", [0.0, 5.0, 10.0]),
-        ParallelAxis("rate", [0.01, 0.1, 1.0], log=True),
+        ParallelAxis("rate", [0.01, 0.1, 1.0], is_log=True),
         ParallelAxis("kind", ["a", "b", "c"]),
         ParallelAxis("same", [3, 3, 3]),
     ]
     lines = [ParallelLine(i / 2, False, f"trial {i}") for i in range(3)]
-    found = [points(line) for line in drawn(axes, lines).iter(f"{SVG}polyline")]
+    found = [points(line) for line in drawn(axes, lines).iter("polyline")]
     bottom, middle = HEIGHT - BOTTOM, (HEIGHT - BOTTOM + TOP) / 2
     heights = [bottom, middle, TOP]
     for line, height in zip(found, heights, strict=True):
@@ -45,8 +44,8 @@ def test_linear_logarithmic_and_named_axes() -> None:
 
 def test_the_best_line_is_thick_dark_and_on_top() -> None:
     lines = [ParallelLine(1.0, False, "best"), ParallelLine(0.0, True, "worst")]
-    worst, best = drawn([ParallelAxis("a", [1, 2]), ParallelAxis("b", [1, 2])], lines).iter(f"{SVG}polyline")
-    assert [line.find(f"{SVG}title").text for line in (worst, best)] == ["worst", "best"]
+    worst, best = drawn([ParallelAxis("a", [1, 2]), ParallelAxis("b", [1, 2])], lines).iter("polyline")
+    assert [line.find("title").text for line in (worst, best)] == ["worst", "best"]
     assert float(best.get("stroke-width")) > 2 * float(worst.get("stroke-width"))
     assert worst.get("stroke-dasharray") is not None
     assert best.get("stroke-dasharray") is None
@@ -67,9 +66,9 @@ def test_the_worst_line_can_be_seen_on_white() -> None:
 
 
 def test_the_ends_of_numeric_axes_have_values_with_room_around_them() -> None:
-    axes = [ParallelAxis("rate", [0.025187, 0.28512], log=True), ParallelAxis("MAP", [0.20923, 0.3164])]
+    axes = [ParallelAxis("rate", [0.025187, 0.28512], is_log=True), ParallelAxis("MAP", [0.20923, 0.3164])]
     found = drawn(axes, [ParallelLine(0.5, False, "")] * 2)
-    marks = {t.text: float(t.get("y")) for t in found.iter(f"{SVG}text") if t.get("text-anchor") == "start"}
+    marks = {t.text: float(t.get("y")) for t in found.iter("text") if t.get("text-anchor") == "start"}
     assert {"0.0252", "0.05", "0.1", "0.2", "0.285"} < set(marks)
     assert marks["0.0252"] == marks["0.209"] > marks["0.285"] == marks["0.316"]
     for axis in (("0.0252", "0.05", "0.1", "0.2", "0.285"), ("0.209", "0.225", "0.25", "0.275", "0.3", "0.316")):
@@ -78,6 +77,6 @@ def test_the_ends_of_numeric_axes_have_values_with_room_around_them() -> None:
 
 
 def test_choices_have_a_mark_each_and_names_are_words() -> None:
-    axes = [ParallelAxis("max_trials", ["auto", "<b>", "none"]), ParallelAxis("dim", [50, 100, 200], few=True)]
-    words = [text.text for text in drawn(axes, [ParallelLine(0.5, False, "")] * 3).iter(f"{SVG}text")]
-    assert {"max", "trials", "auto", "<b>", "none", "50", "100", "200"} <= set(words)
+    axes = [ParallelAxis("max_sampled", ["auto", "<b>", "none"]), ParallelAxis("dim", [50, 100, 200], is_choice=True)]
+    words = [text.text for text in drawn(axes, [ParallelLine(0.5, False, "")] * 3).iter("text")]
+    assert {"max", "sampled", "auto", "<b>", "none", "50", "100", "200"} <= set(words)

@@ -1,25 +1,39 @@
 /** Asking the service: JSON in and out, and its errors as one kind of error. */
 
 import type {
-  CollectionFacts,
-  Decided,
-  Decision,
-  Entry,
+  AnnotateResponse,
+  CollectionStatus,
+  Completions,
+  DecisionRequest,
+  DecisionResult,
   Facets,
-  ItemDetail,
+  ItemDetails,
+  ItemHits,
   ItemPage,
-  Job,
-  JobKind,
-  LabelHit,
-  MapFacts,
-  MapLabel,
-  Models,
-  ModelWhole,
-  PictureAnswer,
-  ScoredItem,
-  SearchAnswer,
-  Suggestion,
+  JobList,
+  JobStatus,
+  JournalPage,
+  LabelPositions,
+  MapStatus,
+  ModelDetails,
+  ModelList,
+  operations,
+  PictureSearchResult,
+  SearchResult,
+  SuggestionCount,
+  UndoResult,
 } from "./types";
+
+export type Verdict = NonNullable<DecisionRequest["state"]>;
+export type JobKind = JobStatus["kind"];
+export type MapMethod = MapStatus["method"];
+type ItemParameters = NonNullable<operations["list_items"]["parameters"]["query"]>;
+export type Sort = NonNullable<ItemParameters["sort"]>;
+
+/** Filter and order of a list of items. */
+export interface ItemQuery extends Omit<ItemParameters, "cursor" | "k"> {
+  picked?: string; // never sent: which selection of this page, see gallery/picked.ts
+}
 
 export const API = "/api/v1";
 export const AWAY = "the service cannot be reached";
@@ -130,59 +144,41 @@ function upload<T>(path: string, file: Blob, signal?: AbortSignal): Promise<T> {
   return ask<T>(path, { method: "POST", body: form, ...(signal ? { signal } : {}) });
 }
 
-export interface ItemQuery {
-  label?: string;
-  label_state?: string;
-  min_probability?: number | string;
-  max_probability?: number | string;
-  unlabelled?: boolean;
-  state?: string;
-  folder?: string;
-  taken_from?: string;
-  taken_to?: string;
-  words?: string;
-  numbers?: string;
-  no_tag_fits?: number;
-  picked?: string; // never sent: which selection of this page, see gallery/picked.ts
-  sort?: string;
-  descending?: boolean;
-}
-
 export const api = {
-  collection: (signal?: AbortSignal) => get<CollectionFacts>("/collection", signal),
+  collection: (signal?: AbortSignal) => get<CollectionStatus>("/collection", signal),
   items: (asked: ItemQuery & { cursor?: string | null; k?: number }, signal?: AbortSignal) =>
     get<ItemPage>(`/items${query({ ...asked })}`, signal),
-  item: (id: number, signal?: AbortSignal) => get<ItemDetail>(`/items/${id}`, signal),
+  item: (id: number, signal?: AbortSignal) => get<ItemDetails>(`/items/${id}`, signal),
   similar: (id: number, k: number, signal?: AbortSignal) =>
-    get<{ items: ScoredItem[] }>(`/items/${id}/similar${query({ k })}`, signal),
+    get<ItemHits>(`/items/${id}/similar${query({ k })}`, signal),
   annotateRegion: (id: number, region: string, k: number, signal?: AbortSignal) =>
-    get<{ results: { labels: Suggestion[] }[] }>(`/items/${id}/annotate${query({ region, k })}`, signal),
-  decide: (decisions: Decision[]) => post<Decided>("/decisions", { decisions }),
+    get<AnnotateResponse>(`/items/${id}/annotate${query({ region, k })}`, signal),
+  decide: (decisions: DecisionRequest[]) => post<DecisionResult>("/decisions", { decisions }),
   decideAbove: (label: string | null, probability: number) =>
-    post<Decided>("/decisions/above", { label, probability }),
+    post<DecisionResult>("/suggestions/accept", { label, min_probability: probability }),
   countAbove: (label: string, probability: number, signal?: AbortSignal) =>
-    get<{ count: number }>(`/decisions/above${query({ label, probability })}`, signal),
-  undo: (entry: number | null) => post<{ undone: Entry }>("/undo", { entry }),
+    get<SuggestionCount>(`/suggestions/count${query({ label, min_probability: probability })}`, signal),
+  undo: (entry: number | null) => post<UndoResult>("/undo", { entry }),
   journal: (before: number | null, k: number, signal?: AbortSignal) =>
-    get<{ entries: Entry[] }>(`/journal${query({ k, before })}`, signal),
-  search: (text: string, k: number, signal?: AbortSignal) => get<SearchAnswer>(`/search${query({ text, k })}`, signal),
+    get<JournalPage>(`/journal${query({ k, before_id: before })}`, signal),
+  search: (text: string, k: number, signal?: AbortSignal) => get<SearchResult>(`/search${query({ text, k })}`, signal),
   searchPicture: (file: Blob, region: string | null, k: number, signal?: AbortSignal) =>
-    upload<PictureAnswer>(`/search/picture${query({ k, region })}`, file, signal),
+    upload<PictureSearchResult>(`/search/picture${query({ k, region })}`, file, signal),
   labels: (start: string, k: number, signal?: AbortSignal) =>
-    get<{ labels: LabelHit[] }>(`/labels${query({ start, k })}`, signal),
-  map: (method: string, signal?: AbortSignal) => get<MapFacts>(`/map${query({ method })}`, signal),
+    get<Completions>(`/labels${query({ prefix: start, k })}`, signal),
+  map: (method: string, signal?: AbortSignal) => get<MapStatus>(`/map${query({ method })}`, signal),
   mapPoints: (method: string, version: string, signal?: AbortSignal) =>
     bytes(`/map/points${query({ method, version })}`, signal),
   mapLabels: (method: string, version: string, k: number, signal?: AbortSignal) =>
-    get<{ labels: MapLabel[] }>(`/map/labels${query({ method, version, k })}`, signal),
+    get<LabelPositions>(`/map/labels${query({ method, version, k })}`, signal),
   mapLabel: (label: string, signal?: AbortSignal) => bytes(`/map/label${query({ label })}`, signal),
   facets: (signal?: AbortSignal) => get<Facets>("/facets", signal),
-  jobs: (signal?: AbortSignal) => get<{ jobs: Job[] }>("/jobs", signal),
-  startJob: (kind: JobKind, options: Record<string, unknown> = {}) => post<Job>("/jobs", { kind, options }),
-  stopJob: (id: number) => post<Job>(`/jobs/${id}/stop`, {}),
-  models: (signal?: AbortSignal) => get<Models>("/models", signal),
-  model: (id: number, signal?: AbortSignal) => get<ModelWhole>(`/models/${id}`, signal),
-  useModel: (id: number) => post<Models>(`/models/${id}/use`, {}),
+  jobs: (signal?: AbortSignal) => get<JobList>("/jobs", signal),
+  startJob: (kind: JobKind, options: Record<string, unknown> = {}) => post<JobStatus>("/jobs", { kind, options }),
+  stopJob: (id: number) => post<JobStatus>(`/jobs/${id}/stop`, {}),
+  models: (signal?: AbortSignal) => get<ModelList>("/models", signal),
+  model: (id: number, signal?: AbortSignal) => get<ModelDetails>(`/models/${id}`, signal),
+  useModel: (id: number) => post<ModelList>(`/models/${id}/use`, {}),
 };
 
 /** Address of a small picture; those of the same content have the same address, so that browsers may keep them. */

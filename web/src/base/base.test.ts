@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { query } from "../api/client";
 import { between, boxOf, nudged, regionOf } from "../item/box";
 import { provenance, tagRows } from "../item/tags";
-import type { ItemDetail } from "../api/types";
+import type { ItemDetails } from "../api/types";
 import { lastTerm, written } from "../search/terms";
 import { withJob } from "../status/order";
-import type { Job } from "../api/types";
+import type { JobStatus } from "../api/types";
 import { ago, bytes, count, nameOf, percent } from "./format";
 import { changed } from "./router";
 
@@ -79,7 +79,7 @@ describe("labels of an item", () => {
       { ...annotation, label: "mast", state: "accepted", origin: "person", region: "1,2,3,4" },
     ],
     suggestions: [{ label: "dog", score: 1, probability: 0.7 }],
-  } as unknown as ItemDetail;
+  } as unknown as ItemDetails;
 
   it("are what the service said and, over it, what was just decided", () => {
     const overlay = new Map([
@@ -102,7 +102,7 @@ describe("labels of an item", () => {
 
 describe("jobs", () => {
   it("are replaced by what is newly known of them", () => {
-    const job = (id: number, state: string): Job => ({ id, state }) as Job;
+    const job = (id: number, state: string): JobStatus => ({ id, state }) as JobStatus;
     const list = withJob(withJob([job(1, "done")], job(2, "waiting")), job(2, "running"));
     expect(list.map((j) => [j.id, j.state])).toEqual([
       [2, "running"],

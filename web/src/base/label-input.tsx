@@ -2,7 +2,7 @@
 
 import { type KeyboardEvent, type ReactNode, useId, useState } from "react";
 import { api } from "../api/client";
-import type { LabelHit } from "../api/types";
+import type { Completion } from "../api/types";
 import { number } from "./format";
 import { useLoad, useSettled } from "./load";
 
@@ -43,7 +43,7 @@ export function LabelInput(props: Props): ReactNode {
     setAt(-1);
     onPick(now ? now.put(label) : label);
   };
-  const choose = (from: readonly LabelHit[]): void => {
+  const choose = (from: readonly Completion[]): void => {
     const exact = from.find((hit) => hit.name === sought) ?? from.find((hit) => hit.name.toLowerCase() === sought.toLowerCase());
     const chosen = exact?.name ?? (free ? sought : from[0]?.name);
     if (chosen) pick(chosen);
@@ -121,7 +121,7 @@ export function LabelInput(props: Props): ReactNode {
             }}
           >
             <span>{hit.name}</span>
-            {hit.other && <small>{hit.other}</small>}
+            {hit.synonym && <small>{hit.synonym}</small>}
             <small className="choice-facts" aria-hidden="true">
               {hit.language} {number(hit.items)}
             </small>

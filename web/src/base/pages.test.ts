@@ -7,7 +7,7 @@ function numbers(total: number, asked: string[] = []): Pages<number> {
       asked.push(`${cursor ?? "start"} ${k}`);
       const start = Number(cursor ?? 0);
       const items = Array.from({ length: Math.min(k, total - start) }, (_, i) => start + i);
-      return { items, next: start + k < total ? String(start + k) : null, total: cursor === null ? total : null };
+      return { items, next_cursor: start + k < total ? String(start + k) : null, total: cursor === null ? total : null };
     },
     { near: 10, far: 50 },
   );
@@ -44,7 +44,7 @@ describe("a list that is walked from page to page", () => {
     let broken = true;
     const pages = new Pages<number>(async () => {
       if (broken) throw new Error("away");
-      return { items: [1, 2], next: null, total: 2 };
+      return { items: [1, 2], next_cursor: null, total: 2 };
     });
     pages.need(0);
     await rest();
@@ -62,7 +62,7 @@ describe("a list whose places have cursors", () => {
     const pages = new Pages<string>(
       async (cursor, k) => {
         asked.push(cursor);
-        return { items: names.slice(Number(cursor), Number(cursor) + k), next: null, total: names.length };
+        return { items: names.slice(Number(cursor), Number(cursor) + k), next_cursor: null, total: names.length };
       },
       { near: 10, at: String },
     );
@@ -102,16 +102,16 @@ describe("a list whose places have cursors", () => {
     const pages = new Pages<string>(() => new Promise((done) => answers.push(done)), { near: 10, at: String });
     pages.need(0);
     pages.refresh();
-    answers[1]!({ items: ["new"], next: null, total: 1 });
+    answers[1]!({ items: ["new"], next_cursor: null, total: 1 });
     await rest();
-    answers[0]!({ items: ["old"], next: null, total: 1 });
+    answers[0]!({ items: ["old"], next_cursor: null, total: 1 });
     await rest();
     expect(pages.items).toEqual(["new"]);
   });
 
   it("tells of trouble, and asks again when it is asked to", async () => {
     let broken = true;
-    const pages = new Pages<number>(() => (broken ? Promise.reject(new Error("gone")) : Promise.resolve({ items: [1], next: null, total: 1 })), {
+    const pages = new Pages<number>(() => (broken ? Promise.reject(new Error("gone")) : Promise.resolve({ items: [1], next_cursor: null, total: 1 })), {
       at: String,
     });
     pages.need(0);

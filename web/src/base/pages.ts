@@ -2,7 +2,7 @@
 
 export interface Page<T> {
   items: T[];
-  next: string | null; // where the next page begins
+  next_cursor: string | null; // where the next page begins
   total: number | null;
 }
 
@@ -123,8 +123,8 @@ export class Pages<T> {
       this.fresh.add(from);
       this.items.length = Math.min(this.items.length, total ?? Infinity);
     }
-    this.next = page.next;
-    this.note({ known: this.items.length, total, ended: !this.cursorAt && page.next === null });
+    this.next = page.next_cursor;
+    this.note({ known: this.items.length, total, ended: !this.cursorAt && page.next_cursor === null });
   }
 
   private note(change: Partial<PagesState>): void {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import type { Decided } from "../api/types";
+import type { DecisionResult } from "../api/types";
 
 const asked: string[] = [];
 let refuses = "";
@@ -8,7 +8,7 @@ vi.mock("../api/client", () => {
     passing = false;
   }
   const api = {
-    decide: (): Promise<Decided> => {
+    decide: (): Promise<DecisionResult> => {
       asked.push("decide");
       return Promise.resolve({ entry: 7, added: 1, changed: 0, removed: 0 });
     },

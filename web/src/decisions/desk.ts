@@ -1,7 +1,8 @@
 /** The one queue of this page, what was done on any of its views so far, and taking it back. */
 
 import { api, ApiError } from "../api/client";
-import type { Decided, Decision, Verdict } from "../api/types";
+import type { DecisionResult, DecisionRequest } from "../api/types";
+import type { Verdict } from "../api/client";
 import { count } from "../base/format";
 import { store, useStore } from "../base/store";
 import { keyOf } from "../item/key";
@@ -75,7 +76,7 @@ export function useQueue(): QueueState {
 }
 
 /** Decide now and send it by and by; `told` is what undoing it would say. */
-export function decide(decisions: Decision[], told: string): void {
+export function decide(decisions: DecisionRequest[], told: string): void {
   if (!decisions.length || onlyReads()) return;
   const before = decisions.map((d): Made["before"][number] => {
     const key = keyOf(d.item, d.label);
@@ -144,7 +145,7 @@ export function forgetOverlay(item: number): void {
   overlay.set((old) => new Map([...old].filter(([key]) => !key.startsWith(start))));
 }
 
-function answered(step: Step, answer: Decided | null): void {
+function answered(step: Step, answer: DecisionResult | null): void {
   settledCount.set((n) => n + 1);
   const back = takenBack.get(step.id);
   if (back) {

@@ -1,19 +1,19 @@
 import { describe, expect, it, vi } from "vitest";
-import type { Decided, Decision } from "../api/types";
+import type { DecisionResult, DecisionRequest } from "../api/types";
 import { orphans, pageKeeper } from "./keeper";
 import { DecisionQueue, type Step } from "./queue";
 
-const yes = (item: number, label = "boat"): Decision[] => [{ item, label, state: "accepted" }];
+const yes = (item: number, label = "boat"): DecisionRequest[] => [{ item, label, state: "accepted" }];
 
 class Service {
   taken: string[] = [];
   trouble: "none" | "away" | "refuses" = "none";
   entry = 0;
-  decide = async (decisions: Decision[]): Promise<Decided> => this.take(`decide ${decisions.map((d) => d.item).join()}`);
-  above = async (): Promise<Decided> => this.take("above");
+  decide = async (decisions: DecisionRequest[]): Promise<DecisionResult> => this.take(`decide ${decisions.map((d) => d.item).join()}`);
+  above = async (): Promise<DecisionResult> => this.take("above");
   undo = async (entry: number): Promise<unknown> => this.take(`undo ${entry}`);
   passing = (): boolean => this.trouble === "away";
-  private async take(what: string): Promise<Decided> {
+  private async take(what: string): Promise<DecisionResult> {
     await Promise.resolve();
     if (this.trouble !== "none") throw new Error(this.trouble);
     this.taken.push(what);

@@ -3,12 +3,12 @@
  * while the service cannot be reached, and taken back in the order in which they were made.
  */
 
-import type { Decided, Decision } from "../api/types";
+import type { DecisionResult, DecisionRequest } from "../api/types";
 
 export interface Decide {
   id: string;
   kind: "decide";
-  decisions: Decision[];
+  decisions: DecisionRequest[];
 }
 
 export interface Above {
@@ -41,8 +41,8 @@ export interface QueueState {
 
 /** How steps reach the service. */
 export interface Sender {
-  decide: (decisions: Decision[]) => Promise<Decided>;
-  above: (step: Above) => Promise<Decided>;
+  decide: (decisions: DecisionRequest[]) => Promise<DecisionResult>;
+  above: (step: Above) => Promise<DecisionResult>;
   undo: (entry: number) => Promise<unknown>;
   passing: (error: unknown) => boolean; // whether the same may succeed later
 }
@@ -55,7 +55,7 @@ export interface Keeper {
 
 export interface Events {
   changed: () => void;
-  answered?: (step: Step, answer: Decided | null) => void;
+  answered?: (step: Step, answer: DecisionResult | null) => void;
   refused?: (step: Step, reason: string) => void;
 }
 
@@ -89,7 +89,7 @@ export class DecisionQueue {
     return this.waiting.some((s) => s.kind !== "decide" || s.decisions.some((d) => d.item === item));
   }
 
-  decide(decisions: Decision[]): string {
+  decide(decisions: DecisionRequest[]): string {
     return this.add({ id: this.newId(), kind: "decide", decisions });
   }
 
@@ -176,14 +176,14 @@ export class DecisionQueue {
     this.note();
   }
 
-  private async send(step: Step): Promise<Decided | null> {
+  private async send(step: Step): Promise<DecisionResult | null> {
     if (step.kind === "decide") return this.sender.decide(step.decisions);
     if (step.kind === "above") return this.sender.above(step);
     if (step.entry !== null) await this.sender.undo(step.entry);
     return null;
   }
 
-  private answered(step: Step, answer: Decided | null): void {
+  private answered(step: Step, answer: DecisionResult | null): void {
     this.sending = null;
     this.tries = 0;
     this.trouble = null;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Decision } from "../api/types";
+import type { DecisionRequest } from "../api/types";
 import { toldOf } from "./words";
 
 describe("what is said of a step on its way", () => {
@@ -9,7 +9,7 @@ describe("what is said of a step on its way", () => {
     expect(toldOf({ ...undo, told: "merged 'boats' into 'boat'" })).toBe("Taking back: merged 'boats' into 'boat'");
   });
   it("is the first decision and how many more", () => {
-    const decisions: Decision[] = [1, 2, 3].map((item) => ({ item, label: "boat", state: "rejected" }));
+    const decisions: DecisionRequest[] = [1, 2, 3].map((item) => ({ item, label: "boat", state: "rejected" }));
     expect(toldOf({ id: "a", kind: "decide", decisions })).toBe("boat rejected and 2 more");
     expect(toldOf({ id: "a", kind: "decide", decisions: [{ item: 1, label: "boat", state: null }] })).toBe("boat left open");
     expect(toldOf({ id: "a", kind: "above", label: null, probability: 0.9 })).toBe("Accepting everything from 90 %");

@@ -2,7 +2,7 @@
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
-import type { CollectionFacts, LabelCount } from "../api/types";
+import type { CollectionStatus, LabelCount } from "../api/types";
 import { number, percent } from "../base/format";
 import { LabelInput } from "../base/label-input";
 import { useLoad } from "../base/load";
@@ -23,7 +23,7 @@ const PRESENCE = [
 
 interface FiltersProps {
   asked: URLSearchParams;
-  facts: CollectionFacts | null;
+  facts: CollectionStatus | null;
   onClose: () => void;
 }
 
@@ -109,10 +109,10 @@ function LabelFilter({ label, often }: { label: string; often: LabelCount[] | nu
             key={l.id}
             type="button"
             className="chip"
-            aria-pressed={l.label === label}
-            onClick={() => ask({ label: l.label === label ? null : l.label })}
+            aria-pressed={l.name === label}
+            onClick={() => ask({ label: l.name === label ? null : l.name })}
           >
-            {l.label} <small>{number(l.accepted)}</small>
+            {l.name} <small>{number(l.accepted)}</small>
           </button>
         ))}
       </div>

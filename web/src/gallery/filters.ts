@@ -1,14 +1,14 @@
 /** What the gallery shows, as its address says it. */
 
 import type { ItemQuery } from "../api/client";
-import type { Sort } from "../api/types";
+import type { Sort } from "../api/client";
 
 export const SORTS: { value: Sort; name: string; descending: boolean }[] = [
   { value: "path", name: "Name", descending: false },
-  { value: "taken", name: "Date taken", descending: true },
-  { value: "added", name: "Date added", descending: true },
-  { value: "best", name: "Surest", descending: true },
-  { value: "doubt", name: "Most doubtful", descending: true },
+  { value: "taken_at", name: "Date taken", descending: true },
+  { value: "added_at", name: "Date added", descending: true },
+  { value: "best_probability", name: "Surest", descending: true },
+  { value: "uncertainty", name: "Most doubtful", descending: true },
   { value: "probability", name: "Probability of the label", descending: true },
 ];
 
@@ -35,7 +35,7 @@ export function itemQuery(asked: URLSearchParams): ItemQuery {
   const label = asked.get("label") ?? "";
   const suggested = suggestedOnly(asked);
   const sort = SORTS.find((s) => s.value === asked.get("sort")) ?? SORTS[0]!;
-  const found: ItemQuery = { sort: sort.value === "probability" && !suggested ? "best" : sort.value };
+  const found: ItemQuery = { sort: sort.value === "probability" && !suggested ? "best_probability" : sort.value };
   const descending = asked.get("order") === "other" ? !sort.descending : sort.descending;
   if (descending) found.descending = true;
   if (label) found.label = label;

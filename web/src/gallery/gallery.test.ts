@@ -54,7 +54,7 @@ describe("filters in the address", () => {
     });
     expect(of("unfit=90")).toEqual({ sort: "path", state: "present", no_tag_fits: 0.9 });
     for (const wrong of ["0", "-5", "101", "x", ""]) expect(of(`unfit=${wrong}`)).toEqual(of(""));
-    expect(of("sort=taken&order=other")).toEqual({ sort: "taken", state: "present" });
+    expect(of("sort=taken_at&order=other")).toEqual({ sort: "taken_at", state: "present" });
   });
 
   it("are left out where they make no sense", () => {
@@ -65,7 +65,7 @@ describe("filters in the address", () => {
       label_state: "suggested",
     });
     expect(of("min=50&label=b")).toEqual({ sort: "path", state: "present", label: "b" });
-    expect(of("sort=probability")).toEqual({ sort: "best", descending: true, state: "present" });
+    expect(of("sort=probability")).toEqual({ sort: "best_probability", descending: true, state: "present" });
   });
 });
 

@@ -2,7 +2,7 @@
 
 import { type KeyboardEvent, memo, type MouseEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { type ItemQuery, thumbnail } from "../api/client";
-import type { CollectionFacts, Item } from "../api/types";
+import type { CollectionStatus, ItemSummary } from "../api/types";
 import { count, nameOf, number, percent } from "../base/format";
 import { useKeys } from "../base/keys";
 import { ask, openOver, useAsked } from "../base/router";
@@ -20,7 +20,7 @@ import { useListing } from "./listing";
 import { clicked, everything, moved, NOTHING, type Selection, toggled } from "./selection";
 import { TagBar } from "./tag-bar";
 
-export function GalleryPage({ facts }: { facts: CollectionFacts | null }): ReactNode {
+export function GalleryPage({ facts }: { facts: CollectionStatus | null }): ReactNode {
   const asked = useAsked();
   const query = itemQuery(asked);
   const { pages, state, key } = useListing(query, `${useStore(collectionTurn)} ${useDecisionsBefore(query)}`);
@@ -215,7 +215,7 @@ function useLatest(now: TileDoes): TileDoes {
 
 interface TileProps {
   at: number;
-  item: Item | undefined;
+  item: ItemSummary | undefined;
   column: number;
   tabIndex: number;
   chosen: boolean;

@@ -1,7 +1,7 @@
 /** What can be done with the selection. */
 
 import { type ReactNode, useState } from "react";
-import type { Verdict } from "../api/types";
+import type { Verdict } from "../api/client";
 import { count } from "../base/format";
 import { LabelInput } from "../base/label-input";
 import { Icon } from "../base/ui";

@@ -2,11 +2,11 @@
 
 import { useEffect, useSyncExternalStore } from "react";
 import { api, thumbnail } from "../api/client";
-import type { ItemDetail } from "../api/types";
+import type { ItemDetails } from "../api/types";
 import { forgetOverlay, queue } from "../decisions/desk";
 
 const MOST = 300;
-let kept: ReadonlyMap<number, ItemDetail> = new Map();
+let kept: ReadonlyMap<number, ItemDetails> = new Map();
 const errors = new Map<number, Error>();
 const asked = new Map<number, Promise<void>>();
 const listeners = new Set<() => void>();
@@ -50,7 +50,7 @@ export function prefetch(item: { id: number; hash: string | null }): void {
 }
 
 /** An item; what is kept is shown at once, and asked again where `afresh`. */
-export function useDetail(id: number | null, afresh = false): { item: ItemDetail | null; error: Error | null } {
+export function useDetail(id: number | null, afresh = false): { item: ItemDetails | null; error: Error | null } {
   const item = useSyncExternalStore(subscribe, () => (id === null ? null : (kept.get(id) ?? null)));
   const error = useSyncExternalStore(subscribe, () => (id === null ? null : (errors.get(id) ?? null)));
   useEffect(() => {
@@ -60,7 +60,7 @@ export function useDetail(id: number | null, afresh = false): { item: ItemDetail
 }
 
 /** All items that are kept. */
-export function useDetails(): ReadonlyMap<number, ItemDetail> {
+export function useDetails(): ReadonlyMap<number, ItemDetails> {
   return useSyncExternalStore(subscribe, () => kept);
 }
 

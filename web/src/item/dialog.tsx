@@ -2,7 +2,7 @@
 
 import { type ReactNode, useState } from "react";
 import { api, heat, original, thumbnail } from "../api/client";
-import type { ItemDetail } from "../api/types";
+import type { ItemDetails } from "../api/types";
 import { bytes, nameOf } from "../base/format";
 import { useKeys } from "../base/keys";
 import { LabelInput } from "../base/label-input";
@@ -49,7 +49,7 @@ export function ItemDialog({ id }: { id: number }): ReactNode {
 }
 
 interface OpenProps {
-  item: ItemDetail;
+  item: ItemDetails;
   onStep: (by: number) => void;
   first: boolean;
   last: boolean;
@@ -144,7 +144,7 @@ function Open({ item, onStep, first, last }: OpenProps): ReactNode {
   );
 }
 
-function Regions({ item }: { item: ItemDetail }): ReactNode {
+function Regions({ item }: { item: ItemDetails }): ReactNode {
   const found = item.annotations.filter((a) => a.region);
   if (!found.length) return null;
   return (
@@ -184,12 +184,12 @@ function Similar({ id }: { id: number }): ReactNode {
   );
 }
 
-function Facts({ item }: { item: ItemDetail }): ReactNode {
+function Facts({ item }: { item: ItemDetails }): ReactNode {
   const facts: [string, string | null][] = [
     ["File", item.path],
     ["Size", item.width && item.height ? `${item.width} × ${item.height}` : null],
     ["Bytes", item.size === null ? null : bytes(item.size)],
-    ["Taken", item.taken?.replace("T", " ") ?? null],
+    ["Taken", item.taken_at?.replace("T", " ") ?? null],
     ["State", item.state === "present" ? null : item.state],
   ];
   return (

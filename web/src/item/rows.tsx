@@ -1,7 +1,7 @@
 /** Labels of an item as rows that are accepted or rejected. */
 
 import type { ReactNode } from "react";
-import type { Verdict } from "../api/types";
+import type { Verdict } from "../api/client";
 import { ago, percent } from "../base/format";
 import { Bar, Icon } from "../base/ui";
 import { useMayWrite } from "../decisions/may";

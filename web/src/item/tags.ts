@@ -1,6 +1,7 @@
 /** The labels of an item as the reader sees them: what the service said, and over it what was just decided. */
 
-import type { Annotation, ItemDetail, Suggestion, Verdict } from "../api/types";
+import type { Annotation, ItemDetails, Suggestion } from "../api/types";
+import type { Verdict } from "../api/client";
 import { keyOf } from "./key";
 
 export interface TagRow {
@@ -11,7 +12,7 @@ export interface TagRow {
 }
 
 /** Suggestions and annotations of the whole item, in the order in which they were first seen. */
-export function tagRows(item: ItemDetail, overlay: ReadonlyMap<string, Verdict | null>): TagRow[] {
+export function tagRows(item: ItemDetails, overlay: ReadonlyMap<string, Verdict | null>): TagRow[] {
   const rows = new Map<string, TagRow>();
   for (const annotation of item.annotations) {
     if (annotation.region) continue;

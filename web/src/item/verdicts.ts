@@ -1,6 +1,6 @@
 /** Deciding on the rows of an item. */
 
-import type { Verdict } from "../api/types";
+import type { Verdict } from "../api/client";
 import { decide } from "../decisions/desk";
 
 const DONE = { accepted: "accepted", rejected: "rejected" } as const;

@@ -1,13 +1,14 @@
 /** Deleting a label, with its tags, after a question. */
 
 import { type ReactNode, useState } from "react";
-import { type LabelDetail, labelApi } from "../api/labels";
+import { labelApi } from "../api/labels";
+import type { LabelDetails } from "../api/types";
 import { ask } from "../base/router";
 import { Dialog } from "../base/ui";
 import { change } from "./work";
 import { goesWith } from "./words";
 
-export function DeleteForm({ label }: { label: LabelDetail }): ReactNode {
+export function DeleteForm({ label }: { label: LabelDetails }): ReactNode {
   const [asking, setAsking] = useState(false);
   return (
     <section className="card label-delete" aria-label="Delete">
@@ -23,7 +24,7 @@ export function DeleteForm({ label }: { label: LabelDetail }): ReactNode {
   );
 }
 
-function Question({ label, onClose }: { label: LabelDetail; onClose: () => void }): ReactNode {
+function Question({ label, onClose }: { label: LabelDetails; onClose: () => void }): ReactNode {
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<string | null>(null);
   const done = async (): Promise<void> => {
@@ -38,7 +39,7 @@ function Question({ label, onClose }: { label: LabelDetail; onClose: () => void 
     <Dialog title={`Delete “${label.name}”?`} className="small" onClose={onClose}>
       <p>
         {goesWith(label)}
-        {label.below.length > 0 && " Labels below it move up."}
+        {label.child_labels.length > 0 && " Labels below it move up."}
       </p>
       <p>
         You can undo it with <kbd>z</kbd>, or later under Status.

@@ -2,8 +2,9 @@
 
 import { type ReactNode, useEffect } from "react";
 import { api, thumbnail } from "../api/client";
-import { type LabelDetail, labelApi, type NearLabel, type OtherLabel } from "../api/labels";
-import type { Item } from "../api/types";
+import { labelApi } from "../api/labels";
+import type { LabelDetails, LabelNeighbour, LabelReference } from "../api/types";
+import type { ItemSummary } from "../api/types";
 import { count, number, percent } from "../base/format";
 import { useLoad } from "../base/load";
 import { ask, galleryOf, openOver } from "../base/router";
@@ -21,7 +22,7 @@ export function Detail({ id, mayWrite }: { id: number; mayWrite: boolean }): Rea
   const turn = useStore(collectionTurn);
   const found = useLoad(`label ${id} ${turn}`, async (signal) => {
     const label = await labelApi.whole(id, signal);
-    const asked = { label: label.name, sort: "added", descending: true, k: PICTURES }; // the name that it has now
+    const asked = { label: label.name, sort: "added_at", descending: true, k: PICTURES } as const; // the name that it has now
     return { label, items: (await api.items(asked, signal)).items };
   });
   if (found.error) {
@@ -38,9 +39,9 @@ export function Detail({ id, mayWrite }: { id: number; mayWrite: boolean }): Rea
     <article className="label-detail" aria-label={label.name}>
       <BackToList />
       <header>
-        {label.above.length > 0 && (
+        {label.ancestors.length > 0 && (
           <p className="label-above">
-            {label.above.toReversed().map((one) => (
+            {label.ancestors.toReversed().map((one) => (
               <span key={one.id}>
                 <Chosen label={one} /> <span aria-hidden="true">›</span>{" "}
               </span>
@@ -57,11 +58,11 @@ export function Detail({ id, mayWrite }: { id: number; mayWrite: boolean }): Rea
           <Figures label={label} />
           <section className="card" aria-label="Hierarchy">
             <h3>Below it</h3>
-            {label.below.length ? <Chips labels={label.below} /> : <p className="quiet">Nothing.</p>}
-            {label.apart.length > 0 && (
+            {label.child_labels.length ? <Chips labels={label.child_labels} /> : <p className="quiet">Nothing.</p>}
+            {label.merge_exclusions.length > 0 && (
               <>
                 <h3>Kept apart from</h3>
-                <Chips labels={label.apart} />
+                <Chips labels={label.merge_exclusions} />
               </>
             )}
           </section>
@@ -88,7 +89,7 @@ function BackToList(): ReactNode {
   );
 }
 
-function Chosen({ label }: { label: OtherLabel }): ReactNode {
+function Chosen({ label }: { label: LabelReference }): ReactNode {
   return (
     <button type="button" className="link" onClick={() => ask({ label: label.id })}>
       {label.name}
@@ -96,7 +97,7 @@ function Chosen({ label }: { label: OtherLabel }): ReactNode {
   );
 }
 
-function Chips({ labels }: { labels: OtherLabel[] }): ReactNode {
+function Chips({ labels }: { labels: LabelReference[] }): ReactNode {
   return (
     <div className="chips">
       {labels.map((one) => (
@@ -108,7 +109,7 @@ function Chips({ labels }: { labels: OtherLabel[] }): ReactNode {
   );
 }
 
-function Pictures({ label, items }: { label: LabelDetail; items: Item[] }): ReactNode {
+function Pictures({ label, items }: { label: LabelDetails; items: ItemSummary[] }): ReactNode {
   useEffect(() => listed.set(items), [items]);
   return (
     <section aria-label="Pictures">
@@ -116,7 +117,7 @@ function Pictures({ label, items }: { label: LabelDetail; items: Item[] }): Reac
         <Link to={galleryOf(label.name)}>
           {label.items ? `All ${count(label.items, "picture")} in the gallery` : "In the gallery"}
         </Link>
-        {label.waiting > 0 && <Link to={reviewOf(label.name)}>Review {count(label.waiting, "suggestion")}</Link>}
+        {label.open_suggestions > 0 && <Link to={reviewOf(label.name)}>Review {count(label.open_suggestions, "suggestion")}</Link>}
       </p>
       <ul className="label-pictures" aria-label={`Pictures of ${label.name}`}>
         {items.map((item) => (
@@ -132,22 +133,22 @@ function Pictures({ label, items }: { label: LabelDetail; items: Item[] }): Reac
   );
 }
 
-function Figures({ label }: { label: LabelDetail }): ReactNode {
-  const { held_out: held } = label;
+function Figures({ label }: { label: LabelDetails }): ReactNode {
+  const { evaluation: held } = label;
   return (
     <section className="card" aria-label="Figures">
       <h3>Figures</h3>
       <dl className="facts wide-facts">
         <Fact name="Pictures" told={number(label.items)} />
         <Fact name="Rejected" told={number(label.rejected)} />
-        <Fact name="Suggested, open" told={number(label.waiting)} />
-        <Fact name="Right by people" told={shareOf(label.right, label.suggested, "none was decided")} />
-        {held && <Fact name="Right on held-out" told={held.known ? shareOf(held.right, held.suggested, "none was suggested") : "the model has not learnt it"} />}
-        {held?.limits.map((limit) => (
+        <Fact name="Suggested, open" told={number(label.open_suggestions)} />
+        <Fact name="Right by people" told={shareOf(label.accepted_suggestions, label.reviewed_suggestions, "none was decided")} />
+        {held && <Fact name="Right on held-out" told={held.is_trained ? shareOf(held.correct, held.suggestions, "none was suggested") : "the model has not learnt it"} />}
+        {held?.thresholds.map((limit) => (
           <Fact
             key={limit.precision}
             name={`${percent(limit.precision)} right`}
-            told={limit.probability === null ? "not reached; more tags help" : `from ${percent(limit.probability)}${limit.own ? "" : ", as all labels"}`}
+            told={limit.probability === null ? "not reached; more tags help" : `from ${percent(limit.probability)}${limit.is_label_specific ? "" : ", as all labels"}`}
           />
         ))}
         {label.wordnet && <Fact name="Meaning" told={label.wordnet} />}
@@ -186,7 +187,7 @@ function Neighbours({ id, turn }: { id: number; turn: number }): ReactNode {
   );
 }
 
-function Neighbour({ near }: { near: NearLabel }): ReactNode {
+function Neighbour({ near }: { near: LabelNeighbour }): ReactNode {
   const [picture] = near.pictures;
   return (
     <li>

@@ -1,7 +1,8 @@
 /** Changing a label: its name, language, meaning, parent and other names; merging it into another. */
 
 import { type FormEvent, type ReactNode, useId, useState } from "react";
-import { type LabelDetail, type LabelEdit, labelApi } from "../api/labels";
+import { labelApi } from "../api/labels";
+import type { LabelDetails, LabelEditRequest } from "../api/types";
 import { api } from "../api/client";
 import { count } from "../base/format";
 import { LabelInput } from "../base/label-input";
@@ -11,17 +12,17 @@ import { change } from "./work";
 import { spoken } from "./words";
 
 /** What the form starts from: a new form is made when it changes, and what is being typed stays when other things do. */
-export function valuesOf({ name, language, wordnet, parent }: LabelDetail): { name: string; language: string; wordnet: string; parent: string } {
+export function valuesOf({ name, language, wordnet, parent }: LabelDetails): { name: string; language: string; wordnet: string; parent: string } {
   return { name, language, wordnet, parent: parent ?? "" };
 }
 
-export function EditForm({ label }: { label: LabelDetail }): ReactNode {
+export function EditForm({ label }: { label: LabelDetails }): ReactNode {
   const before = valuesOf(label);
   const [now, setNow] = useState(before);
   const [refused, setRefused] = useState<string | null>(null);
   const edits = Object.fromEntries(
     Object.entries(now).filter(([key, value]) => value.trim() !== before[key as keyof typeof before]),
-  ) as LabelEdit;
+  ) as LabelEditRequest;
   const none = Object.keys(edits).length === 0;
   const set = (part: Partial<typeof before>): void => setNow((old) => ({ ...old, ...part }));
   const save = async (event: FormEvent): Promise<void> => {
@@ -60,13 +61,13 @@ export function EditForm({ label }: { label: LabelDetail }): ReactNode {
   );
 }
 
-export function MergeForm({ label }: { label: LabelDetail }): ReactNode {
+export function MergeForm({ label }: { label: LabelDetails }): ReactNode {
   const [into, setInto] = useState("");
   const [refused, setRefused] = useState<string | null>(null);
   const merge = async (): Promise<void> => {
     const name = into.trim();
     const hits = (await api.labels(name, 20)).labels;
-    const target = hits.find((hit) => hit.name === name) ?? hits.find((hit) => hit.other === name);
+    const target = hits.find((hit) => hit.name === name) ?? hits.find((hit) => hit.synonym === name);
     if (!target) {
       setRefused(`There is no label “${name}”; choose one of the list.`);
       return;
@@ -106,12 +107,12 @@ export function MergeForm({ label }: { label: LabelDetail }): ReactNode {
 }
 
 /** Other names, by language. */
-export function Names({ label, mayWrite }: { label: LabelDetail; mayWrite: boolean }): ReactNode {
+export function Names({ label, mayWrite }: { label: LabelDetails; mayWrite: boolean }): ReactNode {
   const [name, setName] = useState("");
   const [language, setLanguage] = useState("");
   const [refused, setRefused] = useState<string | null>(null);
   const tongues = [...new Set(label.names.map((one) => one.language))];
-  const save = async (edits: LabelEdit, told: string): Promise<void> => {
+  const save = async (edits: LabelEditRequest, told: string): Promise<void> => {
     setRefused(await change(labelApi.edit(label.id, edits), told));
   };
   return (

@@ -2,7 +2,8 @@
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
-import { labelApi, type LabelRow, type RowQuery } from "../api/labels";
+import { labelApi, type RowQuery } from "../api/labels";
+import type { LabelSummary } from "../api/types";
 import { count, number } from "../base/format";
 import { Pages, type PagesState } from "../base/pages";
 import { ask } from "../base/router";
@@ -16,7 +17,7 @@ import { accuracy, spoken } from "./words";
 const HEIGHT = 44;
 
 export function LabelList({ chosen, asked }: { chosen: number | null; asked: URLSearchParams }): ReactNode {
-  const query: RowQuery = { containing: asked.get("words") ?? "", order: asked.get("order") ?? "items" };
+  const query: RowQuery = { contains: asked.get("words") ?? "", order: (asked.get("order") ?? "items") as NonNullable<RowQuery["order"]> };
   const { rows, state, key } = useRows(query, useStore(collectionTurn));
   const box = useRef<HTMLDivElement>(null);
   const length = state.total ?? 0;
@@ -84,15 +85,15 @@ export function LabelList({ chosen, asked }: { chosen: number | null; asked: URL
 }
 
 /** The labels of a question; asked again when `turn` changes. */
-function useRows(asked: RowQuery, turn: number): { rows: Pages<LabelRow>; state: PagesState; key: string } {
+function useRows(asked: RowQuery, turn: number): { rows: Pages<LabelSummary>; state: PagesState; key: string } {
   const key = JSON.stringify(asked);
   const rows = useMemo(() => {
     const query = JSON.parse(key) as RowQuery;
     const load = async (cursor: string | null, k: number, signal: AbortSignal) => {
       const { total, labels } = await labelApi.rows(query, Number(cursor), k, signal);
-      return { items: labels, next: null, total };
+      return { items: labels, next_cursor: null, total };
     };
-    return new Pages<LabelRow>(load, { at: String });
+    return new Pages<LabelSummary>(load, { at: String });
   }, [key]);
   const state = useSyncExternalStore(rows.subscribe, rows.get);
   useEffect(() => {
@@ -103,7 +104,7 @@ function useRows(asked: RowQuery, turn: number): { rows: Pages<LabelRow>; state:
 }
 
 interface RowProps {
-  row: LabelRow | undefined;
+  row: LabelSummary | undefined;
   at: number;
   of: number;
   top: number;
@@ -126,7 +127,7 @@ function Row({ row, at, of, top, chosen }: RowProps): ReactNode {
         {row?.name ?? "…"} {row?.language && <small title={spoken(row.language)}>{row.language}</small>}
       </span>
       <small className="label-right" title="Suggestions that people found right">
-        {row && accuracy(row.right, row.suggested)}
+        {row && accuracy(row.accepted_suggestions, row.reviewed_suggestions)}
       </small>
       <span className="label-items" title="Pictures">
         {row && number(row.items)}

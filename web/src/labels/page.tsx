@@ -75,7 +75,7 @@ function Filter({ asked }: { asked: URLSearchParams }): ReactNode {
         <select aria-label="Order" value={asked.get("order") ?? "items"} onChange={(event) => ask({ order: event.target.value === "items" ? null : event.target.value })}>
           <option value="items">Most frequent</option>
           <option value="name">Name</option>
-          <option value="right">Models are wrong most</option>
+          <option value="accuracy">Models are wrong most</option>
         </select>
       </label>
     </>

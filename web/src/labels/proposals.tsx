@@ -2,7 +2,8 @@
 
 import { type ReactNode, useEffect, useState } from "react";
 import { thumbnail } from "../api/client";
-import { labelApi, type PicturedLabel, type Proposal, type Proposals } from "../api/labels";
+import { labelApi } from "../api/labels";
+import type { IllustratedLabel, MergeProposal, ProposalPage } from "../api/types";
 import { ago, count, number, percent } from "../base/format";
 import { useKeys } from "../base/keys";
 import { useLoad } from "../base/load";
@@ -25,8 +26,8 @@ interface Choice {
   without: ReadonlySet<number>;
 }
 
-function keyOf(proposal: Proposal): string {
-  return [proposal.into, ...proposal.labels].map((label) => label.id).join(" ");
+function keyOf(proposal: MergeProposal): string {
+  return [proposal.target, ...proposal.labels].map((label) => label.id).join(" ");
 }
 
 export function ProposalsView({ mayWrite }: { mayWrite: boolean }): ReactNode {
@@ -41,13 +42,13 @@ export function ProposalsView({ mayWrite }: { mayWrite: boolean }): ReactNode {
   const place = Math.min(at - page * AT_ONCE, Math.max(shown.length - 1, 0));
   const current = shown[place];
   const key = current ? keyOf(current) : "";
-  const choice = choices.get(key) ?? { into: current?.into.id ?? 0, without: new Set<number>() };
+  const choice = choices.get(key) ?? { into: current?.target.id ?? 0, without: new Set<number>() };
   const to = (next: number): void => setAt(Math.max(0, Math.min(total - 1, next)));
   const choose = (part: Partial<Choice>): void => setChoices((old) => new Map(old).set(key, { ...choice, ...part }));
 
   const decide = async (what: "merge" | "apart"): Promise<void> => {
     if (!current || !mayWrite || busy || found.busy) return;
-    const all = [current.into, ...current.labels].filter((label) => !choice.without.has(label.id));
+    const all = [current.target, ...current.labels].filter((label) => !choice.without.has(label.id));
     const into = all.find((label) => label.id === choice.into);
     const rest = all.filter((label) => label.id !== choice.into);
     if (!into || !rest.length) {
@@ -73,20 +74,20 @@ export function ProposalsView({ mayWrite }: { mayWrite: boolean }): ReactNode {
     { keys: ["x"], told: "Keep apart", run: () => void decide("apart") },
     { keys: ["z"], told: "Undo", run: undo },
   ]);
-  const pictures = current && [current.into, ...current.labels].flatMap((label) => label.pictures);
+  const pictures = current && [current.target, ...current.labels].flatMap((label) => label.pictures);
   useEffect(() => listed.set(pictures ?? []), [key]); // eslint-disable-line react-hooks/exhaustive-deps
 
   if (found.error) return <Trouble error={found.error} again={found.again} />;
   if (!found.value) return <div className="proposals" aria-busy="true" />;
   return (
     <div className={`proposals ${found.busy ? "stale" : ""}`}>
-      {found.value.made === null ? (
+      {found.value.created === null ? (
         <NotCompared mayWrite={mayWrite} />
       ) : (
-        <Looked found={found.value} made={found.value.made} mayWrite={mayWrite} />
+        <Looked found={found.value} made={found.value.created} mayWrite={mayWrite} />
       )}
       {!current ? (
-        found.value.made !== null && <Empty title="Nothing is left to decide" />
+        found.value.created !== null && <Empty title="Nothing is left to decide" />
       ) : (
         <div className="proposals-main">
           <ol className="proposal-list" aria-label="Proposals" start={page * AT_ONCE + 1}>
@@ -94,7 +95,7 @@ export function ProposalsView({ mayWrite }: { mayWrite: boolean }): ReactNode {
               <li key={keyOf(one)}>
                 <button type="button" aria-current={i === place || undefined} onClick={() => setAt(page * AT_ONCE + i)}>
                   <span className="label-name">
-                    {one.labels.map((label) => label.name).join(", ")} → {one.into.name}
+                    {one.labels.map((label) => label.name).join(", ")} → {one.target.name}
                   </span>
                   <small>{percent(one.score)}</small>
                 </button>
@@ -111,7 +112,7 @@ export function ProposalsView({ mayWrite }: { mayWrite: boolean }): ReactNode {
               </h2>
               <fieldset className="sides">
                 <legend>The label that stays</legend>
-                {[current.into, ...current.labels].map((label) => (
+                {[current.target, ...current.labels].map((label) => (
                   <Side key={label.id} label={label} of={current} choice={choice} onChoose={choose} />
                 ))}
               </fieldset>
@@ -139,17 +140,17 @@ export function ProposalsView({ mayWrite }: { mayWrite: boolean }): ReactNode {
 }
 
 /** When somebody looked, and looking again. */
-function Looked({ found, made, mayWrite }: { found: Proposals; made: string; mayWrite: boolean }): ReactNode {
+function Looked({ found, made, mayWrite }: { found: ProposalPage; made: string; mayWrite: boolean }): ReactNode {
   return (
     <div className="looked" aria-live="polite">
       <p>
         <strong>{count(found.total, "proposal")}</strong>{" "}
         <small>
           compared {ago(made)}
-          {found.since > 0 && `, ${count(found.since, "change")} since`}
-          {found.other_model && !found.not_asked["model"] && ", by another model than the one in use"}
-          {Object.entries(found.not_asked).map(([what, why]) => `; ${NOT_ASKED[what] ?? what} was not asked (${why})`)}
-          {found.other_model && found.not_asked["model"] && "; there is one in use now: compare again to ask it"}
+          {found.changes > 0 && `, ${count(found.changes, "change")} since`}
+          {found.is_other_model && !found.unused_sources["model"] && ", by another model than the one in use"}
+          {Object.entries(found.unused_sources).map(([what, why]) => `; ${NOT_ASKED[what] ?? what} was not asked (${why})`)}
+          {found.is_other_model && found.unused_sources["model"] && "; there is one in use now: compare again to ask it"}
         </small>
       </p>
       <Compare name="Compare again" mayWrite={mayWrite} />
@@ -180,8 +181,8 @@ function Compare({ name, className, mayWrite }: { name: string; className?: stri
 }
 
 interface SideProps {
-  label: PicturedLabel;
-  of: Proposal;
+  label: IllustratedLabel;
+  of: MergeProposal;
   choice: Choice;
   onChoose: (part: Partial<Choice>) => void;
 }
@@ -222,20 +223,20 @@ function Side({ label, of, choice, onChoose }: SideProps): ReactNode {
   );
 }
 
-function Why({ proposal }: { proposal: Proposal }): ReactNode {
+function Why({ proposal }: { proposal: MergeProposal }): ReactNode {
   return (
     <section className="why" aria-label="What speaks for it and against">
-      {proposal.why.map((reason) => (
-        <div key={`${reason.one} ${reason.other}`}>
+      {proposal.reasons.map((reason) => (
+        <div key={`${reason.first} ${reason.second}`}>
           <h3>
-            {reason.one}, {reason.other} <Bar value={reason.score} />
+            {reason.first}, {reason.second} <Bar value={reason.score} />
           </h3>
           <ul>
             {reason.evidence.map((one) => (
               <li key={one.kind} className={one.weight < 0 ? "against" : "for"}>
                 <span aria-hidden="true">{one.weight < 0 ? "−" : "+"}</span>
                 <span className="sr">{one.weight < 0 ? "against: " : "for: "}</span>
-                {one.told}
+                {one.message}
               </li>
             ))}
           </ul>

@@ -1,7 +1,8 @@
 /** Labels below labels; what is below one is asked for when it is opened. */
 
 import { type KeyboardEvent, type ReactNode, useRef } from "react";
-import { type LabelRow, labelApi } from "../api/labels";
+import { labelApi } from "../api/labels";
+import type { LabelSummary } from "../api/types";
 import { number } from "../base/format";
 import { useLoad } from "../base/load";
 import { ask } from "../base/router";
@@ -22,9 +23,9 @@ function toggle(id: number, is?: boolean): void {
   });
 }
 
-function useBelow(id: number): ReturnType<typeof useLoad<{ total: number; labels: LabelRow[] }>> {
+function useBelow(id: number): ReturnType<typeof useLoad<{ total: number; labels: LabelSummary[] }>> {
   const turn = useStore(collectionTurn);
-  return useLoad(`below ${id} ${turn}`, (signal) => labelApi.rows({ below: id }, 0, MOST, signal));
+  return useLoad(`below ${id} ${turn}`, (signal) => labelApi.rows({ parent: id }, 0, MOST, signal));
 }
 
 export function LabelTree({ chosen }: { chosen: number | null }): ReactNode {
@@ -82,8 +83,8 @@ export function LabelTree({ chosen }: { chosen: number | null }): ReactNode {
   );
 }
 
-function Branch({ row, depth, chosen, first }: { row: LabelRow; depth: number; chosen: number | null; first: boolean }): ReactNode {
-  const expanded = useStore(open).has(row.id) && row.children > 0;
+function Branch({ row, depth, chosen, first }: { row: LabelSummary; depth: number; chosen: number | null; first: boolean }): ReactNode {
+  const expanded = useStore(open).has(row.id) && row.n_children > 0;
   return (
     <li role="none">
       <div
@@ -92,7 +93,7 @@ function Branch({ row, depth, chosen, first }: { row: LabelRow; depth: number; c
         tabIndex={first ? 0 : -1}
         aria-level={depth}
         aria-selected={row.id === chosen}
-        aria-expanded={row.children ? expanded : undefined}
+        aria-expanded={row.n_children ? expanded : undefined}
         className={`tree-line ${row.id === chosen ? "chosen" : ""}`}
         style={{ paddingLeft: 8 + 18 * Math.min(depth - 1, 12) }}
         onClick={() => ask({ label: row.id })}
@@ -104,10 +105,10 @@ function Branch({ row, depth, chosen, first }: { row: LabelRow; depth: number; c
             toggle(row.id);
           }}
         >
-          {row.children > 0 && <Icon name="next" />}
+          {row.n_children > 0 && <Icon name="next" />}
         </span>
         <span className="label-name">{row.name}</span>
-        {row.children > 0 && <small>{number(row.children)} below</small>}
+        {row.n_children > 0 && <small>{number(row.n_children)} below</small>}
         <span className="label-items">{number(row.items)}</span>
       </div>
       {expanded && <Below id={row.id} depth={depth + 1} chosen={chosen} />}

@@ -1,6 +1,6 @@
 /** Labels as people read of them. */
 
-import type { LabelDetail } from "../api/labels";
+import type { LabelDetails } from "../api/types";
 import { count, number, percent } from "../base/format";
 
 const languages = new Intl.DisplayNames("en", { type: "language" });
@@ -26,7 +26,7 @@ export function reviewOf(label: string): string {
 }
 
 /** What goes when a label is deleted. */
-export function goesWith(label: Pick<LabelDetail, "items" | "rejected" | "names">): string {
+export function goesWith(label: Pick<LabelDetails, "items" | "rejected" | "names">): string {
   const tags = [
     label.items && `${count(label.items, "picture")} ${label.items === 1 ? "is" : "are"} tagged so`,
     label.rejected && `${count(label.rejected, "picture")} ${label.rejected === 1 ? "is" : "are"} marked as not being so`,

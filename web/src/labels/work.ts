@@ -1,12 +1,12 @@
 /** Changing labels. */
 
-import type { Changed } from "../api/labels";
+import type { ChangeResult } from "../api/types";
 import { remember } from "../decisions/desk";
 import { collectionChanged } from "../shell/collection";
 import { say } from "../base/saying";
 
 /** Wait for a change, do what follows from it, and tell of it; what the service said where it refused. */
-export async function change(asked: Promise<Changed>, told: string, then?: () => void): Promise<string | null> {
+export async function change(asked: Promise<ChangeResult>, told: string, then?: () => void): Promise<string | null> {
   try {
     const { entry } = await asked;
     if (entry === null) {

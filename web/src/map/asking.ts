@@ -1,7 +1,8 @@
 /** The map and its points, of one version. */
 
 import { api, ApiError } from "../api/client";
-import type { MapFacts, Method } from "../api/types";
+import type { MapStatus } from "../api/types";
+import type { MapMethod } from "../api/client";
 import { type Points, readPoints } from "./points";
 
 const TRIES = 3; // while the collection changes
@@ -13,10 +14,10 @@ export function isAnother(error: unknown): boolean {
 
 /** The facts of a map, then its points; both again when it changed in between. */
 export async function askMap(
-  method: Method,
+  method: MapMethod,
   signal: AbortSignal,
   from: Pick<typeof api, "map" | "mapPoints"> = api,
-): Promise<{ about: MapFacts; points: Points }> {
+): Promise<{ about: MapStatus; points: Points }> {
   for (let left = TRIES - 1; ; left -= 1) {
     const about = await from.map(method, signal);
     try {

@@ -2,7 +2,7 @@
 
 import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { api } from "../api/client";
-import type { MapFacts, MapLabel } from "../api/types";
+import type { MapStatus, LabelPosition } from "../api/types";
 import { count } from "../base/format";
 import { useKeys } from "../base/keys";
 import { useLoad } from "../base/load";
@@ -28,7 +28,7 @@ const LABELS = 500;
 const DRAG = 120; // pixels of a press of an arrow
 
 interface Props {
-  about: MapFacts;
+  about: MapStatus;
   points: Points;
   allowed: boolean;
   label: string;
@@ -43,7 +43,7 @@ export function Chart({ about, points, allowed, label, onAnother }: Props): Reac
   const [pointed, setPointed] = useState<Pointed | null>(null);
   const [lassoing, setLassoing] = useState(false);
   const [listing, setListing] = useState(false);
-  const [sight, setSight] = useState<{ points: number; labels: readonly MapLabel[] }>({ points: 0, labels: [] });
+  const [sight, setSight] = useState<{ points: number; labels: readonly LabelPosition[] }>({ points: 0, labels: [] });
   const named = useLoad(`labels ${about.version}`, (signal) => api.mapLabels(about.method, about.version, LABELS, signal));
   const labels = named.value?.labels;
   const another = isAnother(named.error);
@@ -52,7 +52,7 @@ export function Chart({ about, points, allowed, label, onAnother }: Props): Reac
   }, [another]); // eslint-disable-line react-hooks/exhaustive-deps -- asked for once, whoever answers
   const codes = useColours(label, points);
   const chosenMarks = useMemo(() => marked(points, chosen), [points, chosen]);
-  const words = useMemo(() => (labels ?? []).map((l) => ({ label: l.label, weight: l.accepted, ...within(about, l) })), [labels, about]);
+  const words = useMemo(() => (labels ?? []).map((l) => ({ label: l.name, weight: l.accepted, ...within(about, l) })), [labels, about]);
   const total = points.ids.length;
 
   const choose = (at: readonly number[], more: boolean): void => {
@@ -109,7 +109,7 @@ export function Chart({ about, points, allowed, label, onAnother }: Props): Reac
   ]);
   const pick = (name: string): void => {
     ask({ label: name });
-    const there = labels?.find((l) => l.label === name);
+    const there = labels?.find((l) => l.name === name);
     const place = there && within(about, there);
     if (place && !stage?.sees(place.x, place.y)) stage?.goTo(place.x, place.y);
   };
@@ -166,7 +166,7 @@ export function Chart({ about, points, allowed, label, onAnother }: Props): Reac
             inSight={sight.labels}
             points={sight.points}
             chosen={chosen}
-            onLabel={(l) => pick(l.label)}
+            onLabel={(l) => pick(l.name)}
             onClose={() => setListing(false)}
           />
         )}
@@ -202,7 +202,7 @@ function useColours(label: string, points: Points): Uint8Array<ArrayBuffer> | nu
 }
 
 /** Where a place of the plane is in the units of points. */
-function within(about: MapFacts, at: { x: number; y: number }): { x: number; y: number } {
+function within(about: MapStatus, at: { x: number; y: number }): { x: number; y: number } {
   const { x, y, side } = about.box;
   return { x: ((at.x - x) / side) * SIDE, y: SIDE - ((at.y - y) / side) * SIDE };
 }

@@ -2,7 +2,7 @@
 
 import { type ReactNode, useEffect } from "react";
 import { api, thumbnail } from "../api/client";
-import type { MapLabel } from "../api/types";
+import type { LabelPosition } from "../api/types";
 import { count, nameOf, number } from "../base/format";
 import { useLoad } from "../base/load";
 import { openOver } from "../base/router";
@@ -13,16 +13,16 @@ const LABELS = 40;
 const PICTURES = 100;
 
 interface Props {
-  inSight: readonly MapLabel[];
+  inSight: readonly LabelPosition[];
   points: number; // in sight
   chosen: ReadonlySet<number>;
-  onLabel: (label: MapLabel) => void;
+  onLabel: (label: LabelPosition) => void;
   onClose: () => void;
 }
 
 export function InWords({ inSight, points, chosen, onLabel, onClose }: Props): ReactNode {
   const numbers = [...chosen].slice(0, PICTURES).join(",");
-  const found = useLoad(numbers ? `numbers ${numbers}` : null, (signal) => api.items({ numbers, k: PICTURES }, signal));
+  const found = useLoad(numbers ? `numbers ${numbers}` : null, (signal) => api.items({ ids: numbers, k: PICTURES }, signal));
   const items = numbers ? found.value?.items : undefined;
   useEffect(() => {
     if (items) listed.set(items);
@@ -42,7 +42,7 @@ export function InWords({ inSight, points, chosen, onLabel, onClose }: Props): R
         {inSight.slice(0, LABELS).map((label) => (
           <li key={label.id}>
             <button type="button" className="chip" onClick={() => onLabel(label)}>
-              {label.label} <small>{number(label.accepted)}</small>
+              {label.name} <small>{number(label.accepted)}</small>
             </button>
           </li>
         ))}

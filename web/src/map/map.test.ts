@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ApiError } from "../api/client";
-import type { MapFacts } from "../api/types";
+import type { MapStatus } from "../api/types";
 import { askMap } from "./asking";
 import { moved, toMap, toScreen, whole, zoomed, zoomOf } from "./camera";
 import { between, parsed } from "./colours";
@@ -24,7 +24,7 @@ describe("a map that changes while it is asked for", () => {
   const from = (failures: number) => {
     const asked: string[] = [];
     let turn = 0;
-    const map = async () => ({ version: `v${(turn += 1)}` }) as MapFacts;
+    const map = async () => ({ version: `v${(turn += 1)}` }) as MapStatus;
     const mapPoints = async (_: string, version: string) => {
       asked.push(version);
       if (asked.length <= failures) throw gone;

@@ -2,7 +2,8 @@
 
 import "./map.css";
 import type { ReactNode } from "react";
-import type { CollectionFacts, Method } from "../api/types";
+import type { CollectionStatus } from "../api/types";
+import type { MapMethod } from "../api/client";
 import { useLoad } from "../base/load";
 import { ask, useAsked } from "../base/router";
 import { useStore } from "../base/store";
@@ -13,13 +14,13 @@ import { askMap } from "./asking";
 import { Chart } from "./chart";
 
 interface PageProps {
-  facts: CollectionFacts | null;
+  facts: CollectionStatus | null;
 }
 
 export function MapPage({ facts }: PageProps): ReactNode {
   const writes = useMayWrite();
   const asked = useAsked();
-  const method: Method = asked.get("by") === "umap" ? "umap" : "pca";
+  const method: MapMethod = asked.get("by") === "umap" ? "umap" : "pca";
   const turn = useStore(collectionTurn);
   const there = useLoad(`map ${method} ${turn}`, (signal) => askMap(method, signal));
   if (facts && !facts.model) return <NoModel />;

@@ -1,14 +1,15 @@
 /** Which projection is looked at, and the job that makes the slow one. */
 
 import type { ReactNode } from "react";
-import type { MapFacts, Method } from "../api/types";
+import type { MapStatus } from "../api/types";
+import type { MapMethod } from "../api/client";
 import { count, percent } from "../base/format";
 import { ask } from "../base/router";
 import { startJob, underWay, useJobs } from "../status/jobs";
 
-const NAMES: Record<Method, string> = { pca: "PCA", umap: "UMAP" };
+const NAMES: Record<MapMethod, string> = { pca: "PCA", umap: "UMAP" };
 
-export function Projections({ about, allowed }: { about: MapFacts; allowed: boolean }): ReactNode {
+export function Projections({ about, allowed }: { about: MapStatus; allowed: boolean }): ReactNode {
   const working = useJobs().some((job) => job.kind === "map" && underWay(job));
   const umap = about.projections.find((one) => one.method === "umap");
   const there = umap?.state === "ready" || umap?.state === "stale";
@@ -35,14 +36,14 @@ export function Projections({ about, allowed }: { about: MapFacts; allowed: bool
           title="It keeps like with like better, and takes minutes for 100,000 pictures"
           onClick={() => void startJob("map")}
         >
-          {working ? "Drawing…" : umap.state === "stale" ? `Draw anew (${count(umap.placed, "new picture")})` : "Draw by UMAP"}
+          {working ? "Drawing…" : umap.state === "stale" ? `Draw anew (${count(umap.new_items, "new picture")})` : "Draw by UMAP"}
         </button>
       )}
     </div>
   );
 }
 
-function titleOf(method: Method, about: MapFacts): string {
+function titleOf(method: MapMethod, about: MapStatus): string {
   if (method === "pca") {
     const share = about.share === null ? "" : `; they hold ${percent(about.share)} of what tells pictures apart`;
     return `Principal components: the two directions in which pictures differ most${share}`;

@@ -2,7 +2,7 @@
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
-import type { CollectionFacts } from "../api/types";
+import type { CollectionStatus } from "../api/types";
 import { count, percent } from "../base/format";
 import { LabelInput } from "../base/label-input";
 import { useLoad, useSettled } from "../base/load";
@@ -16,7 +16,7 @@ import { limitsOf, usable } from "./limits";
 interface Props {
   label: string;
   needed: boolean;
-  thresholds: NonNullable<CollectionFacts["thresholds"]>;
+  thresholds: NonNullable<CollectionStatus["thresholds"]>;
 }
 
 export function LabelBar({ label, needed, thresholds }: Props): ReactNode {

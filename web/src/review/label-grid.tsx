@@ -2,7 +2,8 @@
 
 import { type KeyboardEvent, type ReactNode, useEffect, useState } from "react";
 import { heat, thumbnail } from "../api/client";
-import type { Item, Verdict } from "../api/types";
+import type { ItemSummary } from "../api/types";
+import type { Verdict } from "../api/client";
 import { count, nameOf, number, percent } from "../base/format";
 import { useKeys } from "../base/keys";
 import { openOver } from "../base/router";
@@ -28,7 +29,7 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
       label,
       label_state: "suggested",
       state: "present",
-      sort: order === "best" ? "probability" : "doubt",
+      sort: order === "best_probability" ? "probability" : "uncertainty",
       descending: true,
     },
     turn,
@@ -37,7 +38,7 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
   const focus = focused.key === key ? focused.at : 0;
   const decided = useStore(overlay);
   useEffect(() => listed.set(pages.items), [pages]);
-  const verdictOf = (item: Item): Verdict | null => decided.get(keyOf(item.id, label)) ?? null;
+  const verdictOf = (item: ItemSummary): Verdict | null => decided.get(keyOf(item.id, label)) ?? null;
   const to = (at: number): void => {
     pages.need(at);
     setFocused({ key, at: Math.max(0, Math.min(pages.length - 1, at)) });
@@ -118,7 +119,7 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
 }
 
 interface CellOf {
-  item: Item | undefined;
+  item: ItemSummary | undefined;
   label: string;
   verdict: Verdict | null;
   props: CellProps;

@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { api } from "../api/client";
-import { labelApi, type LabelDetail } from "../api/labels";
+import { labelApi } from "../api/labels";
+import type { LabelDetails } from "../api/types";
 import { limitsOf } from "./limits";
 
-const hit = (id: number, name: string) => ({ id, name, other: null, language: "", items: 1 });
+const hit = (id: number, name: string) => ({ id, name, synonym: null, language: "", items: 1 });
 
 describe("limits of a label", () => {
   afterEach(() => vi.restoreAllMocks());
@@ -14,13 +15,13 @@ describe("limits of a label", () => {
       { precision: 0.8, probability: 0.31, own: true },
       { precision: 0.9, probability: null, own: true },
     ];
-    const asked = vi.spyOn(labelApi, "whole").mockResolvedValue({ held_out: { limits } } as unknown as LabelDetail);
+    const asked = vi.spyOn(labelApi, "whole").mockResolvedValue({ evaluation: { thresholds: limits } } as unknown as LabelDetails);
     expect(await limitsOf("sea")).toEqual([{ precision: 0.8, probability: 0.31, own: true }]);
     expect(asked.mock.calls[0]?.[0]).toBe(7);
   });
   it("are not known of what is no label, or was not judged", async () => {
     vi.spyOn(api, "labels").mockResolvedValue({ labels: [hit(8, "seal")] });
-    vi.spyOn(labelApi, "whole").mockResolvedValue({ held_out: null } as LabelDetail);
+    vi.spyOn(labelApi, "whole").mockResolvedValue({ evaluation: null } as LabelDetails);
     expect([await limitsOf("sea"), await limitsOf("seal")]).toEqual([null, null]);
   });
 });

@@ -12,8 +12,8 @@ export interface Limit {
 export async function limitsOf(label: string, signal?: AbortSignal): Promise<Limit[] | null> {
   const { labels } = await api.labels(label, 20, signal);
   const id = labels.find((hit) => hit.name === label)?.id;
-  const held = id === undefined ? null : (await labelApi.whole(id, signal)).held_out;
-  return held && usable(held.limits);
+  const held = id === undefined ? null : (await labelApi.whole(id, signal)).evaluation;
+  return held && usable(held.thresholds);
 }
 
 /** Those that some probability reaches. */

@@ -2,7 +2,8 @@
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { heat, thumbnail } from "../api/client";
-import type { Item, ItemDetail, Verdict } from "../api/types";
+import type { ItemSummary, ItemDetails } from "../api/types";
+import type { Verdict } from "../api/client";
 import { count, nameOf, number } from "../base/format";
 import { useKeys } from "../base/keys";
 import { LabelInput } from "../base/label-input";
@@ -32,7 +33,7 @@ export function OneByOne({ label, order }: { label: string; order: Order }): Rea
       ...(label ? { label } : {}),
       label_state: "suggested",
       state: "present",
-      sort: order === "best" && label ? "probability" : order,
+      sort: order === "best_probability" && label ? "probability" : order,
       descending: true,
     },
     turn,
@@ -76,7 +77,7 @@ export function OneByOne({ label, order }: { label: string; order: Order }): Rea
 }
 
 /** The place of the next item for which something is suggested, or of which that is not known yet. */
-function openFrom(list: readonly Item[], from: number, by: 1 | -1, details: ReadonlyMap<number, ItemDetail>): number | null {
+function openFrom(list: readonly ItemSummary[], from: number, by: 1 | -1, details: ReadonlyMap<number, ItemDetails>): number | null {
   for (let at = from; at >= 0 && at < list.length; at += by) {
     if (details.get(list[at]!.id)?.suggestions.length !== 0) return at;
   }
@@ -95,7 +96,7 @@ function AllDone({ label }: { label: string }): ReactNode {
 }
 
 interface OneProps {
-  item: Item;
+  item: ItemSummary;
   at: number;
   total: number | null;
   onNext: () => void;
@@ -143,7 +144,7 @@ function One({ item, at, total, onNext, onBack, onUndo }: OneProps): ReactNode {
 }
 
 interface DecideProps {
-  detail: ItemDetail;
+  detail: ItemDetails;
   onLook: (label: string | null) => void;
   onNext: () => void;
   onBack: () => void;

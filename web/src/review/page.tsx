@@ -6,17 +6,17 @@ import { number } from "../base/format";
 import { useLoad } from "../base/load";
 import { ask, useAsked } from "../base/router";
 import { Empty, Icon, Link } from "../base/ui";
-import type { CollectionFacts } from "../api/types";
+import type { CollectionStatus } from "../api/types";
 import { LabelBar } from "./label-bar";
 import { OneByOne } from "./one";
 import { LabelGrid } from "./label-grid";
 
-export type Order = "doubt" | "best";
+export type Order = "uncertainty" | "best_probability";
 
-export function ReviewPage({ facts }: { facts: CollectionFacts | null }): ReactNode {
+export function ReviewPage({ facts }: { facts: CollectionStatus | null }): ReactNode {
   const asked = useAsked();
   const grid = asked.get("view") === "grid";
-  const order: Order = asked.get("order") === "best" ? "best" : "doubt";
+  const order: Order = asked.get("order") === "best_probability" ? "best_probability" : "uncertainty";
   const label = asked.get("label") ?? "";
   if (!facts) return <section className="page" aria-label="Review" aria-busy="true" />;
   if (!facts.model) return <NoModel />;
@@ -33,10 +33,10 @@ export function ReviewPage({ facts }: { facts: CollectionFacts | null }): ReactN
           </button>
         </div>
         <div className="segments" role="group" aria-label="First come">
-          <button type="button" aria-pressed={order === "doubt"} onClick={() => ask({ order: null, item: null })}>
+          <button type="button" aria-pressed={order === "uncertainty"} onClick={() => ask({ order: null, item: null })}>
             Most doubtful
           </button>
-          <button type="button" aria-pressed={order === "best"} onClick={() => ask({ order: "best", item: null })}>
+          <button type="button" aria-pressed={order === "best_probability"} onClick={() => ask({ order: "best_probability", item: null })}>
             Surest
           </button>
         </div>
@@ -59,12 +59,12 @@ export function ReviewPage({ facts }: { facts: CollectionFacts | null }): ReactN
 /** The labels that are suggested most. */
 function Suggested(): ReactNode {
   const labels = useLoad("facets", api.facets).value?.labels ?? [];
-  const most = labels.filter((l) => l.suggested > 0).sort((a, b) => b.suggested - a.suggested);
+  const most = labels.filter((l) => l.open_suggestions > 0).sort((a, b) => b.open_suggestions - a.open_suggestions);
   return (
     <div className="chips center">
       {most.slice(0, 24).map((l) => (
-        <button key={l.id} type="button" className="chip" onClick={() => ask({ label: l.label })}>
-          {l.label} <small>{number(l.suggested)}</small>
+        <button key={l.id} type="button" className="chip" onClick={() => ask({ label: l.name })}>
+          {l.name} <small>{number(l.open_suggestions)}</small>
         </button>
       ))}
     </div>

@@ -2,14 +2,14 @@
 
 import type { ReactNode } from "react";
 import { thumbnail } from "../api/client";
-import type { ScoredItem, SearchGroup } from "../api/types";
+import type { ScoredItem, ResultGroup } from "../api/types";
 import { nameOf, number } from "../base/format";
 import { ask, openOver } from "../base/router";
 import { written } from "./terms";
 
 const NAMED = 8; // labels of a group that stand above it
 
-export function Groups({ groups }: { groups: SearchGroup[] }): ReactNode {
+export function Groups({ groups }: { groups: ResultGroup[] }): ReactNode {
   return groups.map((group, i) => (
     <section key={`${i} ${group.labels.join()}`} className="group" aria-label={group.labels.join(", ")}>
       <header>
@@ -21,7 +21,7 @@ export function Groups({ groups }: { groups: SearchGroup[] }): ReactNode {
           ))}
           {group.labels.length > NAMED && ` and ${number(group.labels.length - NAMED)} more`}
         </h2>
-        <p>{group.why}</p>
+        <p>{group.reason}</p>
       </header>
       <Found items={group.items} name={group.labels.join(", ")} />
     </section>

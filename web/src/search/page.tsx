@@ -2,7 +2,7 @@
 
 import { type DragEvent, type ReactNode, useEffect, useState } from "react";
 import { api } from "../api/client";
-import type { Suggestion } from "../api/types";
+import type { LabelScore } from "../api/types";
 import { percent } from "../base/format";
 import { LabelInput } from "../base/label-input";
 import { useLoad } from "../base/load";
@@ -137,8 +137,8 @@ function Start(): ReactNode {
       </p>
       <div className="chips center">
         {often.map((l) => (
-          <button key={l.id} type="button" className="chip" onClick={() => ask({ text: written(l.label) })}>
-            {l.label}
+          <button key={l.id} type="button" className="chip" onClick={() => ask({ text: written(l.name) })}>
+            {l.name}
           </button>
         ))}
       </div>
@@ -152,19 +152,19 @@ function ByText({ text }: { text: string }): ReactNode {
   useEffect(() => listed.set((groups ?? []).flatMap((group) => group.items)), [groups]);
   if (found.error) return <Trouble error={found.error} again={found.again} />;
   if (!found.value || !groups) return <div className="found" aria-busy="true" />;
-  const { wanted, unwanted, said } = found.value;
+  const { labels, excluded, notes } = found.value;
   return (
     <div className={`found ${found.busy ? "stale" : ""}`}>
       <p className="understood" aria-live="polite">
-        {wanted.length + unwanted.length > 0 ? (
+        {labels.length + excluded.length > 0 ? (
           <>
             Understood as{" "}
-            {wanted.map((label) => (
+            {labels.map((label) => (
               <span key={label} className="chip still">
                 {label}
               </span>
             ))}
-            {unwanted.map((label) => (
+            {excluded.map((label) => (
               <span key={label} className="chip still not">
                 not {label}
               </span>
@@ -173,7 +173,7 @@ function ByText({ text }: { text: string }): ReactNode {
         ) : (
           "No label is called that."
         )}{" "}
-        <small>{said.join("; ")}</small>
+        <small>{notes.join("; ")}</small>
       </p>
       {groups.length ? (
         <Groups groups={groups} />
@@ -237,6 +237,6 @@ function ByPicture({ picture }: { picture: Dropped }): ReactNode {
 }
 
 /** Eight labels of a picture; the model's order is that of scores, which is another one than that of probabilities. */
-function surest(labels: Suggestion[]): Suggestion[] {
+function surest(labels: LabelScore[]): LabelScore[] {
   return labels.toSorted((a, b) => (b.probability ?? 0) - (a.probability ?? 0)).slice(0, 8);
 }

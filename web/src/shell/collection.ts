@@ -1,7 +1,7 @@
 /** What the service serves, as all pages see it. */
 
 import { api } from "../api/client";
-import type { CollectionFacts } from "../api/types";
+import type { CollectionStatus } from "../api/types";
 import { type Loaded, useLoad } from "../base/load";
 import { store, useStore } from "../base/store";
 import { settledCount } from "../decisions/desk";
@@ -18,7 +18,7 @@ export function collectionChanged(): void {
 }
 
 /** Counts and the model in use; asked again after jobs, and now and then after decisions. */
-export function useCollection(): Loaded<CollectionFacts> {
+export function useCollection(): Loaded<CollectionStatus> {
   const turn = useStore(collectionTurn);
   const decided = Math.floor(useStore(settledCount) / 5);
   return useLoad(`collection ${turn} ${decided}`, api.collection);

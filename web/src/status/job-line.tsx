@@ -1,13 +1,13 @@
 /** A job as one line: what it does, how far it is, and an end to it. */
 
 import type { ReactNode } from "react";
-import type { Job } from "../api/types";
+import type { JobStatus } from "../api/types";
 import { ago, number } from "../base/format";
 import { useMayWrite } from "../decisions/may";
 import { JOB_NAMES, share, stopJob, underWay } from "./jobs";
 import { notesOf } from "./words";
 
-export function JobLine({ job }: { job: Job }): ReactNode {
+export function JobLine({ job }: { job: JobStatus }): ReactNode {
   const done = share(job);
   const writes = useMayWrite();
   const { stage, done: so_far, total, unit } = job.progress;
@@ -21,7 +21,7 @@ export function JobLine({ job }: { job: Job }): ReactNode {
               .join(": ") || job.state
           : job.state === "failed"
             ? `failed: ${job.error ?? "no reason was given"}`
-            : `${job.state} ${job.ended ? ago(job.ended) : ""}`}
+            : `${job.state} ${job.ended_at ? ago(job.ended_at) : ""}`}
       </span>
       {underWay(job) && (
         <>

@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
-import type { Job } from "../api/types";
+import type { JobStatus } from "../api/types";
 
-let told: Job[] = [];
+let told: JobStatus[] = [];
 const changed = vi.hoisted(() => vi.fn());
 vi.mock("../api/client", () => ({ api: { jobs: () => Promise.resolve({ jobs: told }) }, jobEvents: String }));
 vi.mock("../shell/collection", () => ({ collectionChanged: changed }));
@@ -12,8 +12,8 @@ vi.stubGlobal("EventSource", class {
 
 const { refreshJobs } = await import("./jobs");
 const { said } = await import("../base/saying");
-const job = (id: number, state: Job["state"]): Job => ({
-  id, kind: "train", state, by: "eve", options: {}, progress: {}, result: null, error: null, asked: "", started: null, ended: null,
+const job = (id: number, state: JobStatus["state"]): JobStatus => ({
+  id, kind: "train", state, by: "eve", options: {}, progress: {}, result: null, error: null, requested_at: "", started_at: null, ended_at: null,
 });
 
 it("what was done elsewhere has pages ask again, but not what was done before they were opened", async () => {

@@ -2,13 +2,14 @@
 
 import { useEffect } from "react";
 import { api, jobEvents } from "../api/client";
-import type { Job, JobKind } from "../api/types";
+import type { JobStatus } from "../api/types";
+import type { JobKind } from "../api/client";
 import { store, useStore } from "../base/store";
 import { collectionChanged } from "../shell/collection";
 import { say } from "../base/saying";
 import { withJob } from "./order";
 
-export const jobs = store<readonly Job[]>([]);
+export const jobs = store<readonly JobStatus[]>([]);
 /** Whether they have been asked for: before that nobody knows how many there are. */
 export const jobsKnown = store(false);
 const followed = new Map<number, EventSource>();
@@ -24,11 +25,11 @@ export const JOB_NAMES: Record<JobKind, string> = {
   index: "Indexing",
 };
 
-export function underWay(job: Job): boolean {
+export function underWay(job: JobStatus): boolean {
   return job.state === "waiting" || job.state === "running";
 }
 
-function note(job: Job): void {
+function note(job: JobStatus): void {
   const before = jobs.get().find((other) => other.id === job.id);
   jobs.set((list) => withJob(list, job));
   if (!underWay(job)) {
@@ -44,7 +45,7 @@ function follow(id: number): void {
   if (followed.has(id)) return;
   const events = new EventSource(jobEvents(id));
   followed.set(id, events);
-  events.addEventListener("job", (event) => note(JSON.parse((event as MessageEvent<string>).data) as Job));
+  events.addEventListener("job", (event) => note(JSON.parse((event as MessageEvent<string>).data) as JobStatus));
   events.onerror = () => {
     if (events.readyState !== EventSource.CLOSED) return; // the stream was short, and the browser asks again
     events.close();
@@ -89,13 +90,13 @@ export async function stopJob(id: number): Promise<void> {
   }
 }
 
-export function useJobs(): readonly Job[] {
+export function useJobs(): readonly JobStatus[] {
   useEffect(() => void refreshJobs(), []);
   return useStore(jobs);
 }
 
 /** How far a job is, from 0 to 1; null where nobody knows. */
-export function share(job: Job): number | null {
+export function share(job: JobStatus): number | null {
   const { done, total } = job.progress;
   return done !== undefined && total ? Math.min(1, done / total) : null;
 }

@@ -2,7 +2,7 @@
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
-import type { CollectionFacts, Job } from "../api/types";
+import type { CollectionStatus, JobStatus } from "../api/types";
 import { ago, count, number } from "../base/format";
 import { useKeys } from "../base/keys";
 import { type Loaded, useLoad } from "../base/load";
@@ -15,7 +15,7 @@ import { JobLine } from "./job-line";
 import { jobsKnown, startJob, underWay, useJobs } from "./jobs";
 import { indexTold, thresholdsTold } from "./words";
 
-export function StatusPage({ collection }: { collection: Loaded<CollectionFacts> }): ReactNode {
+export function StatusPage({ collection }: { collection: Loaded<CollectionStatus> }): ReactNode {
   const facts = collection.value;
   const jobs = useJobs();
   const busy = jobs.some(underWay);
@@ -50,7 +50,7 @@ export function StatusPage({ collection }: { collection: Loaded<CollectionFacts>
   );
 }
 
-function Counts({ facts }: { facts: CollectionFacts }): ReactNode {
+function Counts({ facts }: { facts: CollectionStatus }): ReactNode {
   const counts: [string, number][] = [
     ["pictures", facts.items.present ?? 0],
     ["labels", facts.labels],
@@ -58,7 +58,6 @@ function Counts({ facts }: { facts: CollectionFacts }): ReactNode {
     ["rejected", facts.rejected],
     ["open suggestions", facts.suggestions],
   ];
-  if (facts.reviewed !== undefined) counts.push(["pictures reviewed", facts.reviewed]);
   if (facts.items.missing) counts.push(["missing files", facts.items.missing]);
   if (facts.items.unreadable) counts.push(["unreadable files", facts.items.unreadable]);
   return (
@@ -74,11 +73,11 @@ function Counts({ facts }: { facts: CollectionFacts }): ReactNode {
 }
 
 interface StartProps {
-  kind: Job["kind"];
+  kind: JobStatus["kind"];
   name: string;
   told: string;
   busy: boolean;
-  facts: CollectionFacts | null;
+  facts: CollectionStatus | null;
 }
 
 function Start({ kind, name, told, busy, facts }: StartProps): ReactNode {
@@ -93,7 +92,7 @@ function Start({ kind, name, told, busy, facts }: StartProps): ReactNode {
   );
 }
 
-function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
+function Model({ facts }: { facts: CollectionStatus | null }): ReactNode {
   if (!facts) return null;
   const { model, thresholds = [] } = facts;
   return (
@@ -101,7 +100,7 @@ function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
       <h2>Model</h2>
       <p>
         {model
-          ? `Number ${model.id}, ${model.how === "corrections" ? "learnt from corrections" : "learnt from everything"}, ${ago(model.made)}.`
+          ? `Number ${model.id}, ${model.method === "corrections" ? "learnt from corrections" : "learnt from everything"}, ${ago(model.created_at)}.`
           : "None is in use: tag some pictures and let it learn, or choose one that has learnt."}{" "}
         <Link to="/training">{model ? "Learn, compare, switch" : "Learn"}</Link>
       </p>
@@ -125,12 +124,12 @@ function History(): ReactNode {
       <ul className="entries">
         {entries.map((entry) => (
           <li key={entry.id} className={entry.undone_by !== null ? "undone" : ""}>
-            <span>{entry.told}</span>
+            <span>{entry.summary}</span>
             <small title={entry.at}>
               {entry.by}, {ago(entry.at)}, {count(entry.changes, "change")}
             </small>
             {writes && entry.undone_by === null && entry.undoes === null && entry.changes > 0 && (
-              <button type="button" aria-label={`Undo ${entry.told}`} onClick={() => undoEntry(entry.id, entry.told, collectionChanged)}>
+              <button type="button" aria-label={`Undo ${entry.summary}`} onClick={() => undoEntry(entry.id, entry.summary, collectionChanged)}>
                 Undo
               </button>
             )}

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { Job } from "../api/types";
+import type { JobStatus } from "../api/types";
 import { indexTold, notesOf, thresholdsTold } from "./words";
 
 describe("what a scan has to say", () => {
-  const scan = (result: unknown): Job => ({ kind: "scan", state: "done", result }) as Job;
+  const scan = (result: unknown): JobStatus => ({ kind: "scan", state: "done", result }) as JobStatus;
 
   it("is which folders it left alone, and where tags come from", () => {
     const away = [{ folder: "/disk", reason: "it cannot be reached", items: 3 }];
@@ -20,19 +20,19 @@ describe("what a scan has to say", () => {
   });
   it("is nothing before it is done, and nothing of other work", () => {
     expect(notesOf(scan(null))).toEqual([]);
-    expect(notesOf({ kind: "train", result: { model: 3 } } as unknown as Job)).toEqual([]);
+    expect(notesOf({ kind: "train", result: { model: 3 } } as unknown as JobStatus)).toEqual([]);
   });
 });
 
 describe("what an index has to say", () => {
   const made = { "recall@10": 0.968, milliseconds: 0.234, exact_milliseconds: 12.4 };
   it("is how many of the nearest it finds, and how soon", () => {
-    const notes = notesOf({ kind: "index", state: "done", result: { dot: made, cosine: made } } as unknown as Job);
+    const notes = notesOf({ kind: "index", state: "done", result: { dot: made, cosine: made } } as unknown as JobStatus);
     expect(notes).toEqual([
       "Pictures of a label: 97 % of the ten nearest are found, in 0.2 ms instead of 12",
       "Similar pictures: 97 % of the ten nearest are found, in 0.2 ms instead of 12",
     ]);
-    expect(notesOf({ kind: "index", state: "running", result: null } as unknown as Job)).toEqual([]);
+    expect(notesOf({ kind: "index", state: "running", result: null } as unknown as JobStatus)).toEqual([]);
   });
   it("is nothing where none would help", () => {
     const none = { recall: null, milliseconds: null, exact_milliseconds: null };

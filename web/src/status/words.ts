@@ -1,4 +1,4 @@
-import type { IndexFacts, Job } from "../api/types";
+import type { IndexStatus, JobStatus } from "../api/types";
 import { count, percent } from "../base/format";
 
 interface ScanResult {
@@ -16,7 +16,7 @@ interface IndexResult {
 const SIMILARITIES: Record<string, string> = { dot: "Pictures of a label", cosine: "Similar pictures" };
 
 /** What a job has to say when it is done: a scan which folders it left alone, an index how well it finds. */
-export function notesOf(job: Job): string[] {
+export function notesOf(job: JobStatus): string[] {
   if (!job.result) return [];
   if (job.kind === "index") {
     return Object.entries(job.result as unknown as Record<string, IndexResult>).map(
@@ -30,7 +30,7 @@ export function notesOf(job: Job): string[] {
 }
 
 /** What the index of similar pictures is or would be; null where none would help. */
-export function indexTold(index: IndexFacts): string | null {
+export function indexTold(index: IndexStatus): string | null {
   const { state, recall, milliseconds } = index;
   if (state === "none") return "Find similar pictures sooner in a very large collection";
   if (state !== "ready" || recall === null || milliseconds === null) return null;

@@ -1,7 +1,7 @@
 /** A curve over epochs, drawn as SVG; the same figures are a table beside it. */
 
 import type { ReactNode } from "react";
-import type { Point } from "../api/types";
+import type { TrainingPoint } from "../api/types";
 import { number } from "../base/format";
 import { axis, marks } from "./words";
 
@@ -10,8 +10,8 @@ const [LEFT, RIGHT, TOP, BOTTOM] = [44, 10, 12, 24];
 
 interface ChartProps {
   name: string;
-  points: readonly Point[];
-  value: (point: Point) => number;
+  points: readonly TrainingPoint[];
+  value: (point: TrainingPoint) => number;
   kept?: number | null; // the epoch whose model was kept
 }
 
@@ -55,7 +55,7 @@ export function Chart({ name, points, value, kept }: ChartProps): ReactNode {
 }
 
 /** MAP and loss side by side; nothing where there are no epochs. */
-export function Curves({ points, kept = null }: { points: readonly Point[]; kept?: number | null }): ReactNode {
+export function Curves({ points, kept = null }: { points: readonly TrainingPoint[]; kept?: number | null }): ReactNode {
   if (!points.length) return null;
   return (
     <>

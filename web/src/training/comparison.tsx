@@ -1,7 +1,7 @@
 /** Two models beside each other, on the pictures that neither has learnt from. */
 
 import type { ReactNode } from "react";
-import type { Comparison, Job, Moved } from "../api/types";
+import type { Comparison, JobStatus, LabelDifference } from "../api/types";
 import { ago, count, number } from "../base/format";
 import { galleryOf } from "../base/router";
 import { Link, Trouble } from "../base/ui";
@@ -13,7 +13,7 @@ const FIGURES = ["MAP", "p@1", "p@5"];
 
 interface Props {
   models: readonly number[];
-  job: Job | null; // the last one that compared them
+  job: JobStatus | null; // the last one that compared them
   writes: boolean;
 }
 
@@ -38,7 +38,7 @@ export function ComparisonCard({ models, job, writes }: Props): ReactNode {
         </ul>
       )}
       {job?.state === "failed" && <Trouble error={new Error(job.error ?? "no reason was given")} />}
-      {found && <Result found={found} at={job?.ended ?? null} />}
+      {found && <Result found={found} at={job?.ended_at ?? null} />}
     </section>
   );
 }
@@ -95,14 +95,14 @@ function Result({ found, at }: { found: Comparison; at: string | null }): ReactN
         {found.models
           .filter((one) => one.labels < found.labels)
           .map((one) => `Model ${one.model} knows ${number(one.labels)} of these labels. `)}
-        {found.told.map((told) => `${told[0]?.toUpperCase()}${told.slice(1)}. `)}
+        {found.notes.map((note) => `${note[0]?.toUpperCase()}${note.slice(1)}. `)}
       </p>
     </>
   );
 }
 
 /** A label's figure is the mean of 1 / its place: 1 where it always comes first. */
-function MovedLabels({ name, moved }: { name: string; moved: readonly Moved[] }): ReactNode {
+function MovedLabels({ name, moved }: { name: string; moved: readonly LabelDifference[] }): ReactNode {
   if (!moved.length) return null;
   return (
     <table>

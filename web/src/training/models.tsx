@@ -2,7 +2,7 @@
 
 import type { ReactNode } from "react";
 import { api } from "../api/client";
-import type { Models, ModelSeen } from "../api/types";
+import type { ModelList, ModelSummary } from "../api/types";
 import { ago, count } from "../base/format";
 import { ask } from "../base/router";
 import { remember, undoEntry } from "../decisions/desk";
@@ -10,21 +10,21 @@ import { collectionChanged } from "../shell/collection";
 import { say } from "../base/saying";
 
 interface Props {
-  found: Models;
+  found: ModelList;
   shown: number | null; // the one whose curve is shown
   chosen: readonly number[];
   writes: boolean;
 }
 
 export function ModelsCard({ found, shown, chosen, writes }: Props): ReactNode {
-  const { models, removed, back } = found;
+  const { models, removed, rollback } = found;
   return (
     <section className="card" aria-label="Models">
       <header className="card-head">
         <h2>Models</h2>
-        {back && (
-          <button type="button" disabled={!writes} onClick={() => undoEntry(back.entry, usedIn(models), collectionChanged)}>
-            Back to model {back.model}
+        {rollback && (
+          <button type="button" disabled={!writes} onClick={() => undoEntry(rollback.entry, usedIn(models), collectionChanged)}>
+            Back to model {rollback.model}
           </button>
         )}
       </header>
@@ -49,7 +49,7 @@ export function ModelsCard({ found, shown, chosen, writes }: Props): ReactNode {
 }
 
 interface LineProps {
-  model: ModelSeen;
+  model: ModelSummary;
   shown: boolean;
   chosen: boolean;
   full: boolean; // two are chosen already
@@ -69,25 +69,25 @@ function ModelLine({ model, shown, chosen, full, single, writes, choose }: LineP
             type="checkbox"
             aria-label={`Compare model ${model.id}`}
             checked={chosen}
-            disabled={!model.there || (full && !chosen)}
+            disabled={!model.is_available || (full && !chosen)}
             onChange={(event) => choose(event.target.checked)}
           />
         )}
         <strong>{name}</strong>
       </label>
       <span className="model-state">
-        {!model.there ? (
+        {!model.is_available ? (
           <span className="badge bad">files are gone</span>
         ) : model.in_use ? (
           <span className="badge good">in use</span>
         ) : (
-          facts.kept_back && <span className="badge bad">did worse</span>
+          facts.rejection_reason && <span className="badge bad">did worse</span>
         )}
       </span>
       <p className="model-what">
-        {`${how(model)}, ${ago(model.made)}`}
-        {facts.labels !== undefined && `: ${count(facts.labels, "label")} from ${count(facts.items ?? 0, "picture")}, by ${facts.describe ?? ""}`}
-        {facts.kept_back && <small>Not put into use: {facts.kept_back}.</small>}
+        {`${how(model)}, ${ago(model.created_at)}`}
+        {facts.labels !== undefined && `: ${count(facts.labels, "label")} from ${count(facts.items ?? 0, "picture")}, by ${facts.features ?? ""}`}
+        {facts.rejection_reason && <small>Not put into use: {facts.rejection_reason}.</small>}
       </p>
       <dl className="model-figures">
         {Object.entries(figures.now ?? {}).map(([figure, value]) => (
@@ -102,7 +102,7 @@ function ModelLine({ model, shown, chosen, full, single, writes, choose }: LineP
           Curve <span className="sr">of model {model.id}</span>
         </button>
         {!model.in_use && (
-          <button type="button" disabled={!writes || !model.there} onClick={() => void use(model.id)}>
+          <button type="button" disabled={!writes || !model.is_available} onClick={() => void use(model.id)}>
             Use <span className="sr">model {model.id}</span>
           </button>
         )}
@@ -111,8 +111,8 @@ function ModelLine({ model, shown, chosen, full, single, writes, choose }: LineP
   );
 }
 
-function how(model: ModelSeen): string {
-  if (model.how === "full") return "Learnt from everything";
+function how(model: ModelSummary): string {
+  if (model.method === "full") return "Learnt from everything";
   return model.parent === null ? "Learnt from corrections" : `Learnt from corrections of model ${model.parent}`;
 }
 
@@ -121,14 +121,14 @@ function choose(numbers: readonly number[]): void {
 }
 
 /** What going back takes back. */
-function usedIn(models: readonly ModelSeen[]): string {
+function usedIn(models: readonly ModelSummary[]): string {
   return `the use of model ${models.find((model) => model.in_use)?.id ?? ""}`;
 }
 
 async function use(id: number): Promise<void> {
   try {
-    const { back, models: after } = await api.useModel(id);
-    if (back) remember(back.entry, usedIn(after), collectionChanged);
+    const { rollback, models: after } = await api.useModel(id);
+    if (rollback) remember(rollback.entry, usedIn(after), collectionChanged);
     say(`Model ${id} is in use. Press z to undo.`);
   } catch (error) {
     say((error as Error).message);

@@ -2,7 +2,7 @@
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
-import type { Job, Models } from "../api/types";
+import type { JobStatus, ModelList } from "../api/types";
 import { count } from "../base/format";
 import { useKeys } from "../base/keys";
 import { useLoad } from "../base/load";
@@ -56,14 +56,14 @@ export function TrainingPage(): ReactNode {
   );
 }
 
-function Learn({ models, jobs, writes }: { models: Models; jobs: readonly Job[]; writes: boolean }): ReactNode {
-  const { outlook } = models;
+function Learn({ models, jobs, writes }: { models: ModelList; jobs: readonly JobStatus[]; writes: boolean }): ReactNode {
+  const { forecast } = models;
   const [anew, setAnew] = useState(false);
   const [epochs, setEpochs] = useState("");
   const [worse, setWorse] = useState(false);
   const last = jobs.find((job) => job.kind === "train");
   const busy = jobs.some(underWay);
-  const nothing = outlook.how === "nothing" && !anew;
+  const nothing = forecast.method === "nothing" && !anew;
   const passes = epochs === "" ? null : Number(epochs);
   const wrong = passes !== null && !(Number.isInteger(passes) && passes >= 1 && passes <= 10_000);
   const start = (): void => {
@@ -74,8 +74,8 @@ function Learn({ models, jobs, writes }: { models: Models; jobs: readonly Job[];
     <section className="card" aria-label="Learn">
       <h2>Learn</h2>
       <p>
-        <strong>{count(outlook.decisions, "decision")}</strong> {outlook.decisions === 1 ? "is" : "are"} not learnt yet.{" "}
-        <span className="quiet">{sentence(outlook.why)}</span>
+        <strong>{count(forecast.decisions, "decision")}</strong> {forecast.decisions === 1 ? "is" : "are"} not learnt yet.{" "}
+        <span className="quiet">{sentence(forecast.reason)}</span>
       </p>
       <form
         className="learn"
@@ -113,9 +113,9 @@ function Learn({ models, jobs, writes }: { models: Models; jobs: readonly Job[];
         </button>
       </form>
       <p className="quiet">
-        {anew || outlook.how === "full"
+        {anew || forecast.method === "full"
           ? "A new model learns from all tags; that takes longest. "
-          : outlook.how === "corrections" && "The model in use goes on with what changed, new labels included. "}
+          : forecast.method === "corrections" && "The model in use goes on with what changed, new labels included. "}
         A model that does worse on the pictures held out, by more than chance, is kept but not used.
       </p>
       {last && (
@@ -128,7 +128,7 @@ function Learn({ models, jobs, writes }: { models: Models; jobs: readonly Job[];
 }
 
 /** The curve of the training that runs, or of a model. */
-function CurveCard({ jobs, shown, missing }: { jobs: readonly Job[]; shown: number | null; missing: string | null }): ReactNode {
+function CurveCard({ jobs, shown, missing }: { jobs: readonly JobStatus[]; shown: number | null; missing: string | null }): ReactNode {
   const running = jobs.find((job) => job.kind === "train" && job.state === "running");
   const model = useLoad(shown === null || running || missing ? null : `model ${shown}`, (signal) => api.model(shown ?? 0, signal));
   const value = model.busy ? null : model.value; // while it is asked for, that of the one before is still there

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { ComparedModel, Job, Models } from "../api/types";
+import type { ComparedModel, JobStatus, ModelList } from "../api/types";
 import { axis, chosenIn, comparisonJob, marks, missingOf, signed, verdictOf } from "./words";
 
 const compared = (verdict: ComparedModel["verdict"], mean: number, low: number, high: number): ComparedModel => ({
-  model: 2, labels: 3, describe: "colour", figures: {}, difference: { MAP: { mean, low, high } }, verdict, gained: [], lost: [],
+  model: 2, labels: 3, features: "colour", figures: {}, difference: { MAP: { mean, low, high } }, verdict, gained: [], lost: [],
 });
 
 describe("what a comparison says", () => {
@@ -23,15 +23,15 @@ describe("the models of an address", () => {
     expect([chosenIn(null), chosenIn(""), chosenIn("x,-1,1.5"), chosenIn("3,3"), chosenIn("1,2,3")]).toEqual([[], [], [], [3], [1, 2]]);
   });
   it("are told where they are not there", () => {
-    const models = { models: [{ id: 1, there: true }, { id: 3, there: false }], removed: [2] } as unknown as Models;
+    const models = { models: [{ id: 1, is_available: true }, { id: 3, is_available: false }], removed: [2] } as unknown as ModelList;
     expect([missingOf([], models), missingOf([1], models)]).toEqual([null, null]);
     expect(missingOf([1, 9], models)).toBe("There is no model 9 here.");
     expect(missingOf([2, 8], models)).toBe("There is no model 8 here. Model 2 was removed.");
     expect(missingOf([1, 3], models)).toBe("The files of model 3 are gone.");
   });
   it("find the latest job that compared them", () => {
-    const job = (id: number, kind: Job["kind"], models?: unknown): Job => ({
-      id, kind, state: "done", by: "eve", options: { models }, progress: {}, result: null, error: null, asked: "", started: null, ended: null,
+    const job = (id: number, kind: JobStatus["kind"], models?: unknown): JobStatus => ({
+      id, kind, state: "done", by: "eve", options: { models }, progress: {}, result: null, error: null, requested_at: "", started_at: null, ended_at: null,
     });
     const jobs = [job(5, "train"), job(4, "compare", [2, 1]), job(3, "compare", [1, 2]), job(2, "compare", [1, 2])];
     expect(comparisonJob(jobs, [1, 2])?.id).toBe(3);

@@ -1,6 +1,6 @@
 /** What a comparison says, in words; and the marks of an axis. */
 
-import type { Comparison, ComparedModel, Job, Models } from "../api/types";
+import type { Comparison, ComparedModel, JobStatus, ModelList } from "../api/types";
 import { count } from "../base/format";
 
 /** A figure with its sign; a real minus, so that it is as wide as the plus. */
@@ -27,9 +27,9 @@ export function chosenIn(text: string | null): number[] {
 }
 
 /** Why two models cannot be compared, or one cannot be shown; null where all are there. */
-export function missingOf(numbers: readonly number[], found: Models): string | null {
+export function missingOf(numbers: readonly number[], found: ModelList): string | null {
   const gone = numbers.filter((n) => found.removed.includes(n));
-  const away = numbers.filter((n) => found.models.some((model) => model.id === n && !model.there));
+  const away = numbers.filter((n) => found.models.some((model) => model.id === n && !model.is_available));
   const unknown = numbers.filter((n) => !gone.includes(n) && !found.models.some((model) => model.id === n));
   const said = [
     unknown.length && `There is no model ${unknown.join(" and no model ")} here.`,
@@ -40,13 +40,13 @@ export function missingOf(numbers: readonly number[], found: Models): string | n
 }
 
 /** The latest job that compares these models, in this order. */
-export function comparisonJob(jobs: readonly Job[], models: readonly number[]): Job | null {
+export function comparisonJob(jobs: readonly JobStatus[], models: readonly number[]): JobStatus | null {
   const wanted = models.join();
-  const asked = (job: Job): string => (Array.isArray(job.options["models"]) ? job.options["models"].join() : "");
+  const asked = (job: JobStatus): string => (Array.isArray(job.options["models"]) ? job.options["models"].join() : "");
   return jobs.find((job) => job.kind === "compare" && asked(job) === wanted) ?? null;
 }
 
-export function comparisonOf(job: Job | null): Comparison | null {
+export function comparisonOf(job: JobStatus | null): Comparison | null {
   return job?.state === "done" ? (job.result as unknown as Comparison) : null;
 }
 

@@ -1,1 +1,62 @@
 """`wsabie collection`: the commands of a collection."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from wsabie.cli.command import options
+from wsabie.core.errors import InputError
+from wsabie.core.machine import get_user_name
+
+if TYPE_CHECKING:
+    from wsabie.collection.folder.collection import Collection
+
+
+_LONGEST = 500
+"""Longest name of a person, in letters; the same limit holds for imported names."""
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the collection.")]
+
+
+@options
+class PersonOptions:
+    """Options of commands that the history lists."""
+
+    panel: ClassVar = "Output"
+
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who does it, for the journal (default: your login).")
+    ] = None
+
+    def resolve(self) -> str:
+        """Return the name of the author for the journal.
+
+        Raises
+        ------
+        InputError
+            The name is too long or has invisible characters.
+        """
+        name = self.by or get_user_name()
+        if not name.isprintable() or len(name) > _LONGEST:
+            raise InputError(f"the name {ascii(name)[:100]} cannot stand in the journal; give another one with --by")
+        return name
+
+
+@contextmanager
+def open_collection_folder(folder: Path, *, read_only: bool = False) -> Iterator["Collection"]:
+    """Open a collection for the commands inside."""
+    require_database()
+    from wsabie.collection.folder.collection import open_collection
+
+    with open_collection(folder, read_only=read_only) as collection:
+        yield collection
+
+
+def require_database() -> None:
+    """Raise InputError if the database layer is not installed."""
+    if any(find_spec(name) is None for name in ("sqlalchemy", "alembic")):
+        raise InputError("collections need SQLAlchemy and Alembic; run: pip install 'wsabie[collection]'")

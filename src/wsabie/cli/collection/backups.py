@@ -1,22 +1,16 @@
 """Commands of a collection: backup, restore."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wsabie.cli.collection.shared_options import (
-    ByOption,
-    FolderArgument,
-    open_collection_folder,
-    require_database,
-    resolve_person,
-)
-from wsabie.cli.inputs.options import Json
-from wsabie.cli.terminal.output import format_count, out, print_note, show_json, show_table
+from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder, require_database
+from wsabie.cli.command import command, options
+from wsabie.cli.options import OutputOptions
+from wsabie.cli.output import format_count, out, print_note, show_json, show_table
 
 if TYPE_CHECKING:
     from wsabie.collection.folder.backups import Backup
@@ -30,18 +24,25 @@ REASONS = {
 }
 
 
-def backup(
-    folder: FolderArgument,
-    to: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write it there (default: into DIR/.wsabie/backups).")
-    ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="Only list the backups that there are.")] = False,
-    json: Json = False,
-) -> None:
+@options
+class BackupOptions:
+    """Options of `wsabie collection backup`."""
+
+    folder: Folder
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it there (default: into DIR/.wsabie/backups).")
+    ] = None
+    listing: Annotated[bool, typer.Option("--list", help="Only list the backups that there are.")] = False
+    output: OutputOptions = OutputOptions()
+
+
+@command("collection backup photos", "collection backup photos --out /mnt/disk/photos.db")
+def backup(options: BackupOptions) -> None:
     """Copy the catalogue while it may be in use; of PostgreSQL, print the command that does it."""
+    folder, to = options.folder, options.out
     require_database()
-    if listing:
-        _show_backups(folder, json)
+    if options.listing:
+        _show_backups(folder, options.output.json)
         return
     with open_collection_folder(folder, read_only=True) as collection:
         from wsabie.collection.folder.backups import back_up, format_dump_command, refuse_target
@@ -65,7 +66,7 @@ def backup(
             copy, command = None, format_dump_command(address, str(to or "catalogue.dump"))
         with suppress(WsabieError):  # where only FILE can be written
             record_state(collection.place, read_state(collection.engine))
-    if json:
+    if options.output.json:
         show_json({"schema": 1, "backup": copy and copy.as_json(), "command": command or None})
     elif copy is None:
         print_note("the catalogue is in PostgreSQL; this makes a backup of it:")
@@ -74,23 +75,29 @@ def backup(
         print_note(f"{copy.path}: the catalogue up to entry {copy.journal}, {copy.bytes / 1e6:,.1f} MB")
 
 
-def restore(
-    folder: FolderArgument,
+@options
+class RestoreOptions:
+    """Options of `wsabie collection restore`."""
+
+    folder: Folder
     backup: Annotated[
         Path | None,
         typer.Argument(metavar="BACKUP", help="Its name or path (default: the one that holds most entries)."),
-    ] = None,
+    ] = None
     accept: Annotated[
         bool,
         typer.Option(
-            "--accept",
-            help="Take the catalogue that is there, or BACKUP, though it is older than it was or another one.",
+            help="Take the catalogue that is there, or BACKUP, though it is older than it was or another one."
         ),
-    ] = False,
-    by: ByOption = None,
-    json: Json = False,
-) -> None:
+    ] = False
+    person: PersonOptions = PersonOptions()
+    output: OutputOptions = OutputOptions()
+
+
+@command("collection restore photos", "collection restore photos --accept")
+def restore(options: RestoreOptions) -> None:
     """Replace the catalogue by a backup, and keep the old one; for PostgreSQL, print the command."""
+    folder, backup, accept = options.folder, options.backup, options.accept
     require_database()
     from wsabie.collection.folder.backups import format_load_command
     from wsabie.collection.folder.restoration import accept_catalogue, read_record, restore_backup
@@ -98,7 +105,7 @@ def restore(
     address = read_record(folder).database
     if address is not None and not accept:
         command = format_load_command(address, str(backup or "catalogue.dump"))
-        if json:
+        if options.output.json:
             show_json({"schema": 1, "restored": None, "command": command})
             return
         print_note("the catalogue is in PostgreSQL; these restore it from a dump:")
@@ -106,10 +113,10 @@ def restore(
         out.print(f"wsabie collection restore {quote(str(folder))} --accept")
         return
     if accept and backup is None:
-        result = accept_catalogue(folder, by=resolve_person(by))
+        result = accept_catalogue(folder, by=options.person.resolve())
     else:
-        result = restore_backup(folder, backup, by=resolve_person(by), accept=accept)
-    if json:
+        result = restore_backup(folder, backup, by=options.person.resolve(), accept=accept)
+    if options.output.json:
         show_json({"schema": 1, "restored": result.as_json(), "command": None})
         return
     lost = (
@@ -153,6 +160,3 @@ def _show_backups(folder: Path, json: bool) -> None:
         )
     else:
         print_note(f"{folder} has no backups yet; make one: wsabie collection backup {quote(str(folder))}")
-
-
-COMMANDS: tuple[Callable[..., Any], ...] = (backup, restore)

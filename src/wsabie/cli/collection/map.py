@@ -1,45 +1,47 @@
 """Command of a collection: map."""
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wsabie.cli.collection.shared_options import FolderArgument, open_collection_folder
-from wsabie.cli.inputs.options import Json
-from wsabie.cli.terminal.output import TerminalProgress, format_count, out, print_note, show_json
+from wsabie.cli.collection import Folder, open_collection_folder
+from wsabie.cli.command import command, options
+from wsabie.cli.options import OutputOptions
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_json
 
 if TYPE_CHECKING:
     from wsabie.collection.folder.collection import Collection
-    from wsabie.collection.maps.item_map import Map
-    from wsabie.collection.maps.label_overlay import LabelPosition
+    from wsabie.collection.maps.item_map import LabelPosition, Map
 
 _MAX_LABELS = 1_000_000
 
 
-def map_(
-    folder: FolderArgument,
-    umap: Annotated[
-        bool, typer.Option("--umap", help="By UMAP, which is made where it is missing or items came since.")
-    ] = False,
-    to: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write items and labels with x and y as CSV.")
-    ] = None,
-    json: Json = False,
-) -> None:
+@options
+class MapOptions:
+    """Options of `wsabie collection map`."""
+
+    folder: Folder
+    umap: Annotated[bool, typer.Option(help="By UMAP, which is made where it is missing or items came since.")] = False
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write items and labels with x and y as CSV.")] = None
+    output: OutputOptions = OutputOptions()
+
+
+@command("collection map photos", "collection map photos --umap --out map.csv", name="map")
+def map_(options: MapOptions) -> None:
     """Project items and labels onto the plane by the model in use: the map that `wsabie serve` shows."""
-    with open_collection_folder(folder, read_only=True) as collection:
-        from wsabie.collection.maps import item_map, label_overlay
+    umap, to = options.umap, options.out
+    with open_collection_folder(options.folder, read_only=True) as collection:
+        from wsabie.collection.maps import item_map
         from wsabie.storage.output_checks import check_output_paths
 
         check_output_paths(("places", to), inputs=[collection.place])
         if umap and item_map.list_projections(collection)[1].state != "ready":
             item_map.compute_projection(collection, progress=TerminalProgress())
         projection = item_map.build_map(collection, "umap" if umap else "pca")
-        labels = label_overlay.place_labels(collection, projection, _MAX_LABELS)
-        quality = label_overlay.measure_map_quality(collection, projection)
+        labels = item_map.place_labels(collection, projection, _MAX_LABELS)
+        quality = item_map.measure_map_quality(collection, projection)
         if to is not None:
             _write_table(collection, projection, labels, to)
         facts = {
@@ -52,7 +54,7 @@ def map_(
             "around_labels": quality._asdict(),
             "projections": [status._asdict() for status in item_map.list_projections(collection)],
         }
-    if json:
+    if options.output.json:
         show_json(facts)
         return
     share = "" if projection.share is None else f", which hold {projection.share:.0%} of what tells items apart"
@@ -81,6 +83,3 @@ def _write_table(collection: "Collection", projection: "Map", labels: "list[Labe
                 ["item", item.id, item.path, *positions[item.id]] for item in read_items_by_number(collection, item_ids)
             )
         lines.writerows(["label", label.id, label.name, label.x, label.y] for label in labels)
-
-
-COMMANDS: tuple[Callable[..., Any], ...] = (map_,)

@@ -1,32 +1,172 @@
-"""`wsabie features`."""
+"""`wsabie features`: features of pictures, sounds and documents, or dense ones of rows by kernel PCA."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from wsabie.cli.data.kernel_pca import summarize_map
-from wsabie.cli.inputs.command_inputs import KINDS, choose_label_source, collect_rejects, make_executor, open_data
-from wsabie.cli.terminal.output import TerminalProgress, out, show_json
+import typer
+
+from wsabie.cli.command import NotFor, command, options, refuse_options_for
+from wsabie.cli.inputs import (
+    KINDS,
+    choose_label_source,
+    format_features_hint,
+    make_executor,
+    open_data,
+    report_unknown_features,
+)
+from wsabie.cli.options import ClusterRunOptions, ExtractionOptions, Items, Landmarks, RejectOptions
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_json
 from wsabie.core.errors import InputError
-from wsabie.io.records import FeatureTable, ModalityName
+from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.storage.output_checks import check_output_paths
+from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
+    from wsabie.core.arrays import Float32, Matrix
     from wsabie.features.base.feature_extractor import FeatureExtractor
+    from wsabie.features.kernel_pca import KernelPca
+    from wsabie.io.records import FeatureTable, ItemSource, ModalityName
+    from wsabie.storage.rejects import Rejects
 
 
-def split_network_path(kind: str, paths: list[Path], describe: str | None) -> tuple[Path, str | None]:
-    """Split the paths after `onnx` into the pictures and a feature extractor with the network."""
-    if kind == "onnx" and describe is None and len(paths) == 2 and not _are_swapped(*paths):
-        return paths[1], f"onnx:{paths[0]}"
-    if kind == "onnx":
-        raise InputError(
-            "after onnx come the ONNX file and the pictures, in this order: "
-            "wsabie features onnx MODEL.onnx SRC --out FILE"
+DIM = 1024  # as in Mesnil et al. 2014
+
+
+_NOT_FOR_ROWS = NotFor(kpca="how pictures, sounds or documents are described, and kpca takes rows of features")
+_ONLY_KPCA = NotFor(items="how rows are mapped; it belongs to kpca")
+
+
+@options
+class ExtractorOptions(ExtractionOptions):
+    """Options of feature extractors that only this command has."""
+
+    landmarks: Annotated[Landmarks, NotFor(kpca="")] = None
+    balance: Annotated[
+        Literal["length", "mass"] | None,
+        typer.Option(
+            help="What is equal for features side by side: length, or mass for kernels (default: length; mass with "
+            "--components)."
+        ),
+    ] = None
+    weighting: Annotated[Literal["counts", "tfidf"] | None, typer.Option(help="counts or tfidf (default: counts).")] = (
+        None
+    )
+    min_count: Annotated[
+        int | None, typer.Option(min=1, help="text: leave out words that are found less often (default: 2).")
+    ] = None
+    hashing: Annotated[bool, typer.Option(help="text: no dictionary, --n-words columns of hashed words.")] = False
+
+
+@options
+class KpcaOptions:
+    """Options of kernel PCA of rows."""
+
+    panel: ClassVar = "Kernel PCA of rows (kpca)"
+
+    dim: Annotated[int | None, typer.Option(min=1, help="Components of kpca (default: 1,024, fewer for few rows).")] = (
+        None
+    )
+    map_folder: Annotated[
+        Path | None, typer.Option("--map", help="Use this saved map; otherwise one is learned and saved beside OUT.")
+    ] = None
+
+
+@options
+class FeaturesOptions:
+    """Options of `wsabie features`."""
+
+    kind: Annotated[
+        Literal["images", "audio", "text", "onnx", "kpca"],
+        typer.Argument(
+            metavar="KIND", help="images, audio, text, onnx, or kpca: few dense features from many sparse ones."
+        ),
+    ]
+    src: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SRC",
+            help="Pictures, sounds or documents, as every other command takes them; after onnx, the ONNX file comes "
+            "first; for kpca rows.",
+        ),
+    ]
+    out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")]
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(
+            help="Use this saved dictionary, or that of this model; otherwise one is learned and saved beside OUT."
+        ),
+        _NOT_FOR_ROWS,
+    ] = None
+    items: Annotated[Items, _NOT_FOR_ROWS] = None
+    features: Annotated[ExtractorOptions, _NOT_FOR_ROWS] = ExtractorOptions()
+    kpca: Annotated[KpcaOptions, _ONLY_KPCA] = KpcaOptions()
+    machine: ClusterRunOptions = ClusterRunOptions()
+    output: RejectOptions = RejectOptions()
+
+
+@command(
+    "features images photos/ --out photos.parquet --features colour,hog",
+    "features kpca rows.parquet --out dense.parquet --dim 200",
+)
+def features(options: FeaturesOptions) -> None:
+    """Extract features of pictures, sounds or documents as rows; the same command resumes a stopped run.
+
+    Or, with kpca, bring sparse rows to few dense dimensions by kernel PCA with the histogram intersection kernel.
+    """
+    refuse_options_for("kpca" if options.kind == "kpca" else "items", options)
+    if options.kind == "kpca":
+        _write_map_rows(options, _require_one_path(options.src))
+    else:
+        _extract_features(options)
+
+
+def _extract_features(options: FeaturesOptions) -> None:
+    """Fit or load a feature extractor, extract the features of all items, and write Parquet."""
+    from wsabie.features.base.extraction import extract_to_file
+    from wsabie.features.composite_extractors import KernelPcaExtractor
+
+    src, names = _split_network_path(options)
+    out_file, dictionary, augment = options.out, options.dictionary, options.features.augment or 0
+    check_output_paths(("rejects", options.output.rejects), ("parquet", out_file), inputs=(src, dictionary))
+    progress, executor, start = TerminalProgress(), options.machine.make_executor(src), time.perf_counter()
+    saved_extractor = None if dictionary is None else _load_dictionary(dictionary)
+    dictionary_folder = dictionary or out_file.with_name(out_file.name + ".dictionary")
+    settings = _collect_settings(options)
+    with options.output.collect() as rejects:
+        source = _open_items(options, src, rejects)
+        if saved_extractor is not None:
+            extractor = saved_extractor
+            _refuse_other_settings(extractor, names, settings, dictionary_folder)
+        else:
+            extractor = _make_extractor(options, names, source, dictionary_folder, executor, rejects)
+        written = extract_to_file(
+            source, extractor, out_file, executor=executor, progress=progress, rejects=rejects, augment=augment
         )
-    return require_one_path(paths), None
+    seconds = time.perf_counter() - start
+    if options.output.json:
+        pca_facts = summarize_map(extractor.pca) if isinstance(extractor, KernelPcaExtractor) else {}
+        facts = {"out": str(out_file), "dictionary": str(dictionary_folder), "rows": written, "skipped": len(rejects)}
+        show_json({"schema": 1, **facts, **pca_facts, "seconds": round(seconds, 3)})
+        return
+    columns = "visual words" if extractor.name == "terms" else f"features ({extractor.name})"
+    out.print(f"{out_file}: {written:,} rows of {extractor.n_features_:,} {columns}; dictionary {dictionary_folder}")
+
+
+def _split_network_path(options: FeaturesOptions) -> tuple[Path, str | None]:
+    """Split the paths after `onnx` into the pictures and a feature extractor with the network."""
+    paths, names = options.src, options.features.features
+    if options.kind != "onnx":
+        return _require_one_path(paths), names
+    if names is None and len(paths) == 2 and not _are_swapped(*paths):
+        return paths[1], f"onnx:{paths[0]}"
+    raise InputError(
+        "after onnx come the ONNX file and the pictures, in this order: wsabie features onnx MODEL.onnx SRC --out FILE"
+    )
 
 
 def _are_swapped(network: Path, pictures: Path) -> bool:
@@ -34,92 +174,55 @@ def _are_swapped(network: Path, pictures: Path) -> bool:
     return network.is_dir() or (pictures.suffix.lower() == ".onnx" and network.suffix.lower() != ".onnx")
 
 
-def require_one_path(paths: list[Path]) -> Path:
+def _require_one_path(paths: list[Path]) -> Path:
     """Return the only path; refuse several."""
     if len(paths) > 1:
         raise InputError(f"{len(paths)} collections are named; give one, and run the command again for the others")
     return paths[0]
 
 
-def run_features(
-    kind: str,
-    src: Path,
-    out_file: Path,
-    extractor_options: dict[str, Any],
-    dictionary: Path | None,
-    augment: int,
-    threads: int | None,
-    strict: bool,
-    rejects_file: Path | None,
-    json: bool,
-    items: str | None = None,
-    ray: str | None = None,
+def _collect_settings(options: FeaturesOptions) -> dict[str, Any]:
+    """Collect the stated parameters of the extractor, without names and augmentation."""
+    settings = options.features.settings() | ({} if options.machine.seed is None else {"seed": options.machine.seed})
+    return {name: value for name, value in settings.items() if name not in ("features", "augment")}
+
+
+def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "ItemSource":
+    """Open the pictures, sounds or documents; refuse rows of features and other kinds of items."""
+    from wsabie.io.records import FeatureTable
+
+    modality: ModalityName | None = "documents" if options.kind == "text" and src.is_dir() else None
+    labels = "auto" if options.dictionary is None else choose_label_source(src, None, modality)
+    source = open_data(src, rejects, labels, modality=modality, items=options.items)
+    if isinstance(source, FeatureTable):
+        raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
+    kind = KINDS[source.modality]
+    if options.kind not in ("onnx", kind):
+        remedy = f"wsabie features {kind} {quote(str(src))} --out {quote(str(options.out))}"
+        raise InputError(f"{src} holds {source.modality}; run: {remedy}")
+    return source
+
+
+def _refuse_other_settings(
+    extractor: "FeatureExtractor", names: str | None, settings: dict[str, Any], folder: Path
 ) -> None:
-    """Fit or load a feature extractor, extract the features of all items, and write Parquet."""
-    from wsabie.features.base.extraction import extract_to_file, fit_extractor
-    from wsabie.features.composite_extractors import KernelPcaExtractor
+    """Refuse settings that differ from those of a saved dictionary."""
     from wsabie.features.extractor_registry import create_extractor
 
-    check_output_paths(("rejects", rejects_file), ("parquet", out_file), inputs=(src, dictionary))
-    progress, executor = TerminalProgress(), make_executor(threads, ray, src)
-    start = time.perf_counter()
-    saved_extractor = None if dictionary is None else _load_dictionary(dictionary)
-    with collect_rejects(rejects_file, strict=strict) as rejects:
-        modality: ModalityName | None = "documents" if kind == "text" and src.is_dir() else None
-        labels = "auto" if dictionary is None else choose_label_source(src, None, modality)
-        source = open_data(src, rejects, labels, modality=modality, items=items)
-        if isinstance(source, FeatureTable):
-            raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
-        if kind not in ("onnx", KINDS[source.things]):
-            raise InputError(
-                f"{src} holds {source.things}; run: "
-                f"wsabie features {KINDS[source.things]} {quote(str(src))} --out {quote(str(out_file))}"
-            )
-        dictionary_folder = dictionary or out_file.with_name(out_file.name + ".dictionary")
-        options = dict(extractor_options)
-        extractor_names = options.pop("describe", None)
-        if saved_extractor is not None:
-            extractor = saved_extractor
-            requested = options | (create_extractor(extractor_names).identity() if extractor_names else {})
-            extractor.refuse_options(
-                requested, dictionary_folder, "leave these options out, or give another --dictionary"
-            )
-        else:
-            untrained = create_extractor(extractor_names, things=source.things, **options)
-            untrained.viewer(augment)  # refuses impossible options before any work
-            extractor = _load_or_learn(
-                untrained, dictionary_folder, lambda: fit_extractor(untrained, source, executor, progress, rejects)
-            )
-        written = extract_to_file(
-            source, extractor, out_file, executor=executor, progress=progress, rejects=rejects, augment=augment
-        )
-    seconds = time.perf_counter() - start
-    if json:
-        show_json(
-            {
-                "schema": 1,
-                "out": str(out_file),
-                "dictionary": str(dictionary_folder),
-                "rows": written,
-                "skipped": len(rejects),
-                **(summarize_map(extractor.pca) if isinstance(extractor, KernelPcaExtractor) else {}),
-                "seconds": round(seconds, 3),
-            }
-        )
-        return
-    out.print(
-        f"{out_file}: {written:,} rows of {extractor.n_features_:,} {_format_columns(extractor)}; dictionary "
-        f"{dictionary_folder}"
-    )
+    requested = settings | (create_extractor(names).identity() if names else {})
+    extractor.refuse_options(requested, folder, "leave these options out, or give another --dictionary")
 
 
-def _load_or_learn(
-    untrained: "FeatureExtractor", folder: Path, learn: Callable[[], "FeatureExtractor"]
+def _make_extractor(
+    options: FeaturesOptions, names: str | None, source: "ItemSource", folder: Path, executor: Any, rejects: "Rejects"
 ) -> "FeatureExtractor":
     """Load the extractor of an earlier run with the same options, or fit and save a new one."""
-    from wsabie.features.extractor_registry import load_extractor
+    from wsabie.features.base.extraction import fit_extractor
+    from wsabie.features.extractor_registry import create_extractor, load_extractor
     from wsabie.storage.model_folder import read_folder_kind, refuse_foreign_files
 
+    untrained = create_extractor(names, modality=source.modality, **_collect_settings(options))
+    untrained.make_decoder(options.features.augment or 0)  # refuses impossible options before any work
     if read_folder_kind(folder):
         extractor = load_extractor(folder)
         extractor.refuse_other(
@@ -127,19 +230,15 @@ def _load_or_learn(
         )
         return extractor
     refuse_foreign_files(folder)  # leftovers of a stopped save are allowed
-    extractor = learn()
+    extractor = fit_extractor(untrained, source, executor, TerminalProgress(), rejects)
     extractor.save(folder)
     return extractor
-
-
-def _format_columns(extractor: "FeatureExtractor") -> str:
-    return "visual terms" if extractor.name == "terms" else f"features ({extractor.name})"
 
 
 def _load_dictionary(path: Path) -> "FeatureExtractor":
     """Load a saved dictionary, by itself or from a model that was trained on pictures."""
     from wsabie.features.extractor_registry import load_extractor
-    from wsabie.models.annotators.annotator import KIND, Annotator
+    from wsabie.models.annotators import KIND, Annotator
     from wsabie.storage.model_folder import read_folder_kind
 
     if not path.exists():
@@ -156,3 +255,132 @@ def _load_dictionary(path: Path) -> "FeatureExtractor":
             "described them"
         )
     return extractor
+
+
+def _write_map_rows(options: FeaturesOptions, src: Path) -> None:
+    """Learn or load a kernel PCA, and write every row as its components."""
+    from wsabie.io.alignment import align_table
+    from wsabie.storage.model_folder import read_folder_kind, refuse_foreign_files
+
+    out_file, map_folder, machine = options.out, options.kpca.map_folder, options.machine
+    folder, settings = map_folder or out_file.with_name(out_file.name + ".map"), _collect_map_settings(options)
+    check_output_paths(("rejects", options.output.rejects), ("parquet", out_file), inputs=(src, folder))
+    progress, start = TerminalProgress(), time.perf_counter()
+    executor = SerialExecutor() if machine.ray is None else make_executor(1, machine.ray)
+    existing = _load_map(folder, map_folder, settings) if map_folder or read_folder_kind(folder) else None
+    if existing is None:
+        refuse_foreign_files(folder)  # leftovers of a stopped save are allowed
+    with options.output.collect() as rejects:
+        rows = _read_rows(src, rejects, None if existing is None else existing.n_features_in_)
+        pca = existing or _learn_map(rows, settings, machine.threads, progress)
+        aligned = align_table(rows, None, pca.feature_names, pca.n_features_in_, pca.dictionary)
+        report_unknown_features(aligned, src)
+        _write_components(
+            aligned.rows, pca, out_file, machine.threads if machine.ray is None else 1, executor, progress
+        )
+    if existing is None:
+        pca.save(folder)
+    if options.output.json:
+        facts = {"out": str(out_file), "map": str(folder), "rows": len(rows), "skipped": len(rejects)}
+        seconds = round(time.perf_counter() - start, 3)
+        show_json({"schema": 1, **facts, **summarize_map(pca), "seconds": seconds})
+        return
+    _report(pca, out_file, folder, len(rows), is_new=existing is None)
+
+
+def _collect_map_settings(options: FeaturesOptions) -> dict[str, Any]:
+    """Collect the stated parameters of the map."""
+    stated = {"n_components": options.kpca.dim, "n_landmarks": options.features.landmarks, "seed": options.machine.seed}
+    return {name: value for name, value in stated.items() if value is not None}
+
+
+def _load_map(folder: Path, map_folder: Path | None, map_options: dict[str, Any]) -> "KernelPca":
+    """Load an existing map; refuse one that was made with other options."""
+    from wsabie.features.kernel_pca import KernelPca
+
+    if not folder.exists():
+        raise InputError(
+            f"there is no map at {folder}; give a folder that `wsabie features kpca` saved beside its file, or leave "
+            "--map out to learn one"
+        )
+    pca = KernelPca.load(folder)
+    if map_folder:
+        pca.refuse_other(map_options, folder, "leave these options out, or give another --map")
+    else:
+        pca.refuse_other(map_options, folder, f"use it with --map {folder}, delete it, or choose another --out")
+        print_note(f"using the map that is there: {folder}")
+    return pca
+
+
+def _read_rows(src: Path, rejects: Rejects, n_features: int | None) -> "FeatureTable":
+    from wsabie.io.records import FeatureTable
+
+    rows = open_data(src, rejects, n_features=n_features)
+    if not isinstance(rows, FeatureTable):
+        raise InputError(
+            f"{src} holds {rows.modality} and kpca takes rows of features; {format_features_hint(rows, src)}"
+        )
+    return rows
+
+
+def _learn_map(
+    rows: "FeatureTable", map_options: dict[str, Any], threads: int | None, progress: TerminalProgress
+) -> "KernelPca":
+    """Learn a map from the rows, and report the memory that it takes."""
+    from wsabie.features.kernel_pca import KernelPca
+
+    max_components = map_options.get("n_landmarks", len(rows))
+    pca = KernelPca(**{"n_components": min(DIM, len(rows), max_components), **map_options})
+    landmarks, n_bytes = pca.landmarks_for(len(rows)), pca.bytes_to_fit(len(rows))
+    print_note(f"learning from {format_count(landmarks, 'landmark')} takes about {n_bytes / 1e6:,.0f} MB")
+    return pca.fit_rows(rows, threads=threads, progress=progress)
+
+
+def _write_components(
+    rows: "FeatureTable",
+    pca: "KernelPca",
+    out_file: Path,
+    threads: int | None,
+    executor: Executor,
+    progress: TerminalProgress,
+) -> None:
+    from wsabie.features.kernel_pca import KernelPca
+    from wsabie.io.formats.parquet_rows import DenseTransform, write_parquet_rows
+
+    rows = replace(rows, counts=False, feature_names=None, dictionary=pca.fingerprint())
+    with progress.stage("mapping rows", len(rows), "rows") as stage:
+
+        def apply(blocks: "Iterable[Matrix]") -> "Iterator[Float32]":
+            for points in executor.map_with(partial(KernelPca.transform, threads=threads), pca, blocks):
+                stage.advance(len(points))
+                yield points
+
+        write_parquet_rows(rows, out_file, through=DenseTransform(pca.n_components_, apply))
+
+
+def _report(pca: "KernelPca", out_file: Path, folder: Path, n_rows: int, *, is_new: bool) -> None:
+    """Report the written rows, and the quality of the map on the rows that it was learnt from."""
+    n_requested = pca.n_components
+    if is_new and pca.n_components_ < n_requested:
+        print_note(f"the rows span {pca.n_components_:,} dimensions, fewer than the {n_requested:,} asked for")
+    out.print(
+        f"{out_file}: {n_rows:,} rows of {pca.n_components_:,} components from "
+        f"{format_count(pca.n_landmarks_, 'landmark')}; map {folder}"
+    )
+    out.print(f"{'' if is_new else 'the map, when it was learnt, '}{pca.report_.format_summary()}")
+
+
+def summarize_map(pca: "KernelPca") -> dict[str, Any]:
+    """Summarize a map for JSON."""
+    report = pca.report_
+    return {
+        "components": pca.n_components_,
+        "landmarks": pca.n_landmarks_,
+        "kernel_error": report.components.error,
+        "explained": report.components.explained,
+        "landmarks_error": report.landmarks.error,
+        "landmarks_explained": report.landmarks.explained,
+        "evaluated_rows": report.rows,
+        "held_out": report.held_out,
+        "bytes": pca.n_bytes,
+    }

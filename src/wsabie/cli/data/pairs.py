@@ -1,61 +1,162 @@
 """`wsabie pairs`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
-from wsabie.cli.inputs.command_inputs import collect_rejects
-from wsabie.cli.inputs.knowledge_files import load_knowledge, match_label_concepts
-from wsabie.cli.terminal.output import TerminalProgress, format_count, out, print_note, show_json
+import typer
+
+from wsabie.cli.command import NotFor, command, options, refuse_options_for
+from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
+from wsabie.cli.options import OptionalSeed, RejectOptions, Rejects, RelationName, Strict, Table
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_json
 from wsabie.core.errors import InputError
-from wsabie.io.formats.pair_list import write_id_pairs
 from wsabie.storage.output_checks import check_output_paths
 
+_NO_LISTENERS = "how listeners are read or counted, and WordNet has none"
+_NO_MEANINGS = NotFor(synsets="what labels mean, and there is no --labels")
 
-def run_listener_pairs(
-    src: Path,
-    target: Path,
-    tracks: Path | None,
-    least: int,
-    cosine: float,
-    top: int,
-    heavy: int,
-    seed: int,
-    strict: bool,
-    rejects_file: Path | None,
-    json: bool,
-) -> None:
+
+@options
+class ListenerOptions:
+    """Options of pairs of songs that the same people hear."""
+
+    panel: ClassVar = "Listeners (from-listeners)"
+
+    tracks: Annotated[
+        Path | None,
+        typer.Option(help="unique_tracks.txt of the Million Song Dataset: pairs are of its tracks, not of songs."),
+    ] = None
+    min_listeners: Annotated[
+        int | None, typer.Option(min=1, help="Common listeners of a pair, at least (default: 5).")
+    ] = None
+    min_cosine: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Cosine of the listeners of a pair, at least (default: 0).")
+    ] = None
+    max_partners: Annotated[
+        int | None, typer.Option(min=1, help="Partners that a song may choose, the highest cosines (default: 20).")
+    ] = None
+    max_songs: Annotated[
+        int | None,
+        typer.Option(min=2, help="Of a user with more songs, this many count, drawn at random (default: 500)."),
+    ] = None
+    seed: OptionalSeed = None
+
+
+@options
+class WordNetOptions:
+    """Options of pairs of a relation of WordNet."""
+
+    panel: ClassVar = "WordNet (from-wordnet)"
+
+    relation: Annotated[
+        RelationName | None, typer.Option(help="Which relation (default: part-of; the part comes first).")
+    ] = None
+    labels: Annotated[
+        Path | None, typer.Option(help="Pairs of these labels, not of synsets: one label a line, or a model folder.")
+    ] = None
+    table: Annotated[Table, _NO_MEANINGS] = None
+    inherit: Annotated[
+        bool, typer.Option(help="With --labels: what is said of vehicles is said of cars too."), _NO_MEANINGS
+    ] = False
+
+
+@options
+class PairsRejectOptions(RejectOptions):
+    """Options of what cannot be read, which only lists of listeners have."""
+
+    strict: Annotated[Strict, NotFor(wordnet=_NO_LISTENERS)] = False
+    rejects: Annotated[Rejects, NotFor(wordnet=_NO_LISTENERS)] = None
+
+
+@options
+class PairsOptions:
+    """Options of `wsabie pairs`."""
+
+    kind: Annotated[
+        Literal["from-listeners", "from-wordnet"],
+        typer.Argument(
+            metavar="KIND",
+            help="from-listeners: songs that the same people hear; from-wordnet: wheel and car, dolphin and whale.",
+        ),
+    ]
+    src: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SRC",
+            help="Lines of user TAB song TAB plays, or gzip of them; or WordNet's folder, or Open Images' hierarchy.",
+        ),
+    ]
+    out: Annotated[Path, typer.Option(help="TSV to write: id, id, common listeners; a relation's pairs.")]
+    listeners: Annotated[ListenerOptions, NotFor(wordnet=_NO_LISTENERS)] = ListenerOptions()
+    wordnet: Annotated[WordNetOptions, NotFor(listeners="which pairs of WordNet are meant")] = WordNetOptions()
+    output: PairsRejectOptions = PairsRejectOptions()
+
+
+@command(
+    "pairs from-listeners plays.tsv --out heard.tsv",
+    "pairs from-wordnet /usr/share/wordnet --out parts.tsv --labels birds",
+)
+def pairs(options: PairsOptions) -> None:
+    """Make pairs for a relation of a space, from listeners or from WordNet."""
+    if options.kind == "from-listeners":
+        refuse_options_for("listeners", options)
+        _pair_songs(options)
+        return
+    refuse_options_for("wordnet", options)
+    if options.wordnet.labels is None:
+        refuse_options_for("synsets", options)
+    _write_wordnet_pairs(options)
+
+
+def _pair_songs(options: PairsOptions) -> None:
     """Find songs with the same listeners, and write them as pairs."""
-    from wsabie.io.datasets.taste_profile import (
+    from wsabie.io.datasets.million_song import (
         find_co_listened_pairs,
         read_listening_counts,
         read_song_tracks,
         write_co_listened_pairs,
     )
 
-    check_output_paths(("pairs", target), ("rejects", rejects_file), inputs=(src, tracks))
-    progress = TerminalProgress()
-    with collect_rejects(rejects_file, strict=strict) as rejects:
+    src, target, listeners = options.src, options.out, options.listeners
+    tracks, max_songs, cosine = listeners.tracks, listeners.max_songs or 500, listeners.min_cosine or 0.0
+    least = listeners.min_listeners or 5
+    check_output_paths(("pairs", target), ("rejects", options.output.rejects), inputs=(src, tracks))
+    with options.output.collect() as rejects:
         song_tracks = None if tracks is None else read_song_tracks(tracks, rejects=rejects)
         listening = read_listening_counts(
-            src, known=song_tracks, heavy=heavy, seed=seed, rejects=rejects, progress=progress
+            src,
+            song_filter=song_tracks,
+            heavy=max_songs,
+            seed=listeners.seed or 0,
+            rejects=rejects,
+            progress=TerminalProgress(),
         )
-    pairs = list(find_co_listened_pairs(listening, least=least, cosine=cosine, top=top, progress=progress))
-    n_songs, n_users = listening.by.shape
+    pairs = list(
+        find_co_listened_pairs(
+            listening, least=least, cosine=cosine, top=listeners.max_partners or 20, progress=TerminalProgress()
+        )
+    )
+    n_songs, n_users = listening.song_users.shape
     if not pairs:
         raise InputError(
             f"no two songs of {src} have {format_count(least, 'common listener')} and a cosine of {cosine:g}; give a "
             "lower "
-            "--least or --cosine"
+            "--min-listeners or --min-cosine"
         )
     written = write_co_listened_pairs(target, pairs, song_tracks)
     paired = len({song for first, second, _ in pairs for song in (first, second)})
-    if json:
-        facts = {"songs": n_songs, "listeners": n_users, "capped_listeners": listening.capped, "songs_in_pairs": paired}
+    if options.output.json:
+        facts = {
+            "songs": n_songs,
+            "listeners": n_users,
+            "capped_listeners": listening.n_capped,
+            "songs_in_pairs": paired,
+        }
         show_json({"schema": 1, "out": str(target), "pairs": written, **facts})
         return
-    if listening.capped:
+    if listening.n_capped:
         print_note(
-            f"of {format_count(listening.capped, 'listener')} with more than {heavy:,} songs, {heavy:,} of these count"
+            f"of {format_count(listening.n_capped, 'listener')} with more than {max_songs:,} songs, {max_songs:,} count"
         )
     out.print(
         f"{target}: {format_count(written, 'pair')} of {paired:,} of {format_count(n_songs, 'song')}, heard by "
@@ -64,12 +165,13 @@ def run_listener_pairs(
     print_note(f'next: pairs = "{target}" in a relation of a TOML file, and wsabie train with that file')
 
 
-def run_wordnet_pairs(
-    src: Path, target: Path, relation: str, labels: Path | None, table: Path | None, inherit: bool, json: bool
-) -> None:
+def _write_wordnet_pairs(options: PairsOptions) -> None:
     """Write the pairs of a relation of WordNet: of synsets, or of the labels that mean them."""
+    from wsabie.io.formats.pair_list import write_id_pairs
     from wsabie.io.vocabulary.knowledge_graphs import iterate_relation_pairs
 
+    src, target, wordnet = options.src, options.out, options.wordnet
+    relation, labels, table = wordnet.relation or "part-of", wordnet.labels, wordnet.table
     check_output_paths(("pairs", target), inputs=(src, labels, table))
     facts: dict[str, Any] = {}
     if labels is None:
@@ -77,12 +179,12 @@ def run_wordnet_pairs(
     else:
         concepts, owner = match_label_concepts(load_knowledge([src]), labels, table), f"the labels of {labels}"
         names = concepts.labels
-        pairs = [(names[first], names[second]) for first, second in concepts.pairs(relation, inherit=inherit)]
+        pairs = [(names[first], names[second]) for first, second in concepts.pairs(relation, inherit=wordnet.inherit)]
         facts = {"labels": len(names), "missing": concepts.missing}
     if not pairs:
         raise InputError(f"{src} states no pair of {relation} among {owner}; try --inherit, other labels or --relation")
     write_id_pairs(target, pairs)
-    if json:
+    if options.output.json:
         show_json({"schema": 1, "out": str(target), "relation": relation, "pairs": len(pairs), **facts})
         return
     paired = format_count(len({name for pair in pairs for name in pair}), "synset" if labels is None else "label")

@@ -1,100 +1,96 @@
-"""`wsabie shards`, and `wsabie info` of a folder of shards."""
+"""`wsabie shards`."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from wsabie.cli.inputs.command_inputs import collect_rejects, make_executor
-from wsabie.cli.terminal.output import (
-    NOTHING_KEPT,
-    InterruptExit,
-    TerminalProgress,
-    format_count,
-    out,
-    print_note,
-    show_json,
-    show_table,
-)
+import typer
+
+from wsabie.cli.command import command, options
+from wsabie.cli.inputs import make_executor
+from wsabie.cli.options import RayAddress, RejectOptions, Seed
+from wsabie.cli.output import NOTHING_KEPT, InterruptExit, TerminalProgress, format_count, out, print_note, show_json
 from wsabie.core.errors import InputError
 from wsabie.storage.output_checks import check_output_paths
 
 if TYPE_CHECKING:
     from wsabie.io.shards.shard_folder import ShardFolder
-    from wsabie.workflows.shards.sorted_runs import ShardOptions
 
 
-def run_shards(
-    data: Path,
-    folder: Path,
-    options: "ShardOptions",
-    strict: bool,
-    rejects_file: Path | None,
-    json: bool,
-    ray: str | None = None,
-) -> None:
-    """Write rows as shards; the same command resumes a stopped run."""
+@options
+class ShardsOptions:
+    """Options of `wsabie shards`."""
+
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="Rows of features: Parquet, svmlight/XC, Mulan ARFF or others. Of pictures, sounds and documents, "
+            "`wsabie features` makes such rows.",
+        ),
+    ]
+    out: Annotated[Path, typer.Option(help="Folder for the shards; it is a source for every other command.")]
+    rows: Annotated[
+        int, typer.Option(min=1, max=1 << 24, help="Rows of a shard, about; fewer where they are long.")
+    ] = 1 << 16
+    values: Annotated[
+        Literal["exact", "half"],
+        typer.Option(
+            help="exact: the smallest type of numbers that holds every value as it is; half: two bytes a value, with "
+            "an error of one part in 2,048 at most."
+        ),
+    ] = "exact"
+    seed: Seed = 0
+    ray: RayAddress = None
+    output: RejectOptions = RejectOptions()
+
+
+@command("shards rows.parquet --out shards", "shards rows.txt --out shards --values half")
+def shards(options: ShardsOptions) -> None:
+    """Write rows as shards, to train on more than fits into memory; the same command resumes a stopped run."""
     from wsabie.io.stream_recognition import open_row_stream
-    from wsabie.workflows.shards.shard_writer import write_shards
+    from wsabie.workflows.shard_runs import ShardOptions
+    from wsabie.workflows.shard_writer import write_shards
 
-    check_output_paths(("rejects", rejects_file), inputs=(data, folder))
+    data, folder = options.data, options.out
+    check_output_paths(("rejects", options.output.rejects), inputs=(data, folder))
     if folder.resolve() == data.resolve() or data.resolve() in folder.resolve().parents:
         raise InputError(f"cannot write {folder}: it is, or lies in, what is read; choose another folder")
-    start, executor = time.perf_counter(), make_executor(1, ray, folder)
-    progress = TerminalProgress()
-    with _explain_interrupt(folder), collect_rejects(rejects_file, strict=strict) as rejects:
+    start, executor, progress = time.perf_counter(), make_executor(1, options.ray, folder), TerminalProgress()
+    settings = ShardOptions(options.rows, options.values, options.seed)
+    with _explain_interrupt(folder), options.output.collect() as rejects:
         stream = open_row_stream(data, rejects, progress)
-        shards = write_shards(stream, folder, options, executor=executor, progress=progress, rejects=rejects)
+        written = write_shards(stream, folder, settings, executor=executor, progress=progress, rejects=rejects)
         skipped = len(rejects)
-    if json:
-        facts = {**_collect_facts(shards), "skipped": skipped, "seconds": round(time.perf_counter() - start, 3)}
-        show_json({"schema": 1, "out": str(folder), **facts})
+    if options.output.json:
+        seconds = round(time.perf_counter() - start, 3)
+        show_json(
+            {"schema": 1, "out": str(folder), **collect_shard_facts(written), "skipped": skipped, "seconds": seconds}
+        )
         return
-    rows, labels, parts = (format_count(count, unit) for count, unit in _list_sizes(shards))
-    out.print(f"{folder}: {rows} of {shards.facts['features']:,} features and {labels} in {parts}")
+    rows, parts = format_count(len(written), "row"), format_count(len(written.files), "shard")
+    labels = format_count(written.facts["labels"], "label")
+    out.print(f"{folder}: {rows} of {written.facts['features']:,} features and {labels} in {parts}")
     print_note(f"next: wsabie train {quote(str(folder))} --model MODEL")
 
 
 @contextmanager
 def _explain_interrupt(folder: Path) -> Iterator[None]:
     """Tell the user if Ctrl-C comes before anything is kept."""
-    from wsabie.workflows.shards.shard_writer import is_anything_finished
+    from wsabie.workflows.shard_writer import has_finished_parts
 
     try:
         yield
     except KeyboardInterrupt:
-        if is_anything_finished(folder):
+        if has_finished_parts(folder):
             raise
         raise InterruptExit(NOTHING_KEPT) from None
 
 
-def _list_sizes(shards: "ShardFolder") -> tuple[tuple[int, str], ...]:
-    return (len(shards), "row"), (shards.facts["labels"], "label"), (len(shards.files), "shard")
-
-
-def run_shards_info(folder: Path, verify: bool, json: bool) -> None:
-    """Print the contents of shards."""
-    from wsabie.io.shards.shard_folder import open_shard_folder
-
-    shards = open_shard_folder(folder)
-    if verify:
-        shards.verify(TerminalProgress())
-    facts = _collect_facts(shards) | ({"verified": True} if verify else {})
-    if json:
-        show_json({"schema": 1, "shards": str(folder), **facts, "files": shards.files})
-        return
-    cells = {name: _format_value(value) for name, value in facts.items()}
-    show_table(str(folder), ["", ""], [[name.replace("_", " "), value] for name, value in cells.items()])
-
-
-def _collect_facts(shards: "ShardFolder") -> dict[str, Any]:
-    n_bytes = sum(entry["bytes"] for entry in (*shards.files, *shards.beside.values()))
+def collect_shard_facts(shards: "ShardFolder") -> dict[str, Any]:
+    """Collect the facts of a folder of shards."""
+    n_bytes = sum(entry["bytes"] for entry in (*shards.files, *shards.other_files.values()))
     return {**shards.facts, "shards": len(shards.files), "bytes": n_bytes, "fingerprint": shards.fingerprint}
-
-
-def _format_value(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "-"}[value]
-    return f"{value:,}" if isinstance(value, int | float) else str(value)

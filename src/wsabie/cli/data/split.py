@@ -4,68 +4,119 @@ import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from wsabie.cli.inputs.command_inputs import collect_rejects, format_features_hint, open_data, read_label_pairs
-from wsabie.cli.terminal.output import TerminalProgress, format_count, out, print_note, show_json
+import typer
+
+from wsabie.cli.command import NotFor, command, options
+from wsabie.cli.inputs import format_features_hint, open_data, read_label_pairs
+from wsabie.cli.options import Data, RejectOptions, Seed
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_json, show_table
+from wsabie.cli.target import list_declared_files, run_by_data
 from wsabie.core.errors import InputError
-from wsabie.evaluation.splits import Split
-from wsabie.features.base.table_builder import build_label_table
-from wsabie.io.records import FeatureTable, ItemSubset, Source, count_labels
 from wsabie.storage.atomic_files import explain_write_errors, lock_folder
 from wsabie.storage.output_checks import OutputKind, check_output_paths
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.collection_splits import (
-    RelationSplit,
-    recheck_relations,
-    split_collection,
-    split_labels,
-    split_with_relations,
-)
+
+if TYPE_CHECKING:
+    from wsabie.evaluation.splits import Split
+    from wsabie.io.records import FeatureTable, ItemSubset, Source
+    from wsabie.workflows.collection_splits import RelationSplit
+
 
 SIDES = ("train", "valid", "test")
 RELATIONS_FILE, DROPPED_FILE = "relations.tsv", "relations-dropped.jsonl"
 _DRAFTS = ".split-"
 
 
-def run_split(
-    data: Path,
-    folder: Path,
-    valid: float | None,
-    test: float | None,
-    by: str,
-    least: int | None,
-    drop_near: float | None,
-    seed: int,
-    strict: bool,
-    rejects_file: Path | None,
-    json: bool,
-    relations: Path | None = None,
-) -> None:
+_BY_ROWS = NotFor(space="how rows are split, and things of a TOML file are dealt whole, by groups if there are any")
+
+
+@options
+class SplitOptions:
+    """Options of `wsabie split`."""
+
+    data: Data
+    out: Annotated[Path, typer.Option(help="Folder for train, valid and test.")]
+    valid: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Fraction of validation rows (default: 0.1; with one-label: 0).")
+    ] = None
+    test: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Fraction of test rows (default: 0.1; with one-label: 1).")
+    ] = None
+    by: Annotated[
+        Literal["auto", "group", "row", "label", "time", "one-label"],
+        typer.Option(
+            help="group, row, label or time (default: group if there are groups); one-label: every row stays in "
+            "training and one of its labels is the test."
+        ),
+        _BY_ROWS,
+    ] = "auto"
+    min_labels: Annotated[
+        int | None,
+        typer.Option(min=1, help="With one-label: rows with fewer labels keep them all (default: 2)."),
+        _BY_ROWS,
+    ] = None
+    drop_near: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Test and validation rows at least this similar (cosine) to a training row are left out."
+        ),
+        _BY_ROWS,
+    ] = None
+    relations: Annotated[
+        Path | None,
+        typer.Option(
+            help="Related labels, object TAB part a line: as many as can be get two pictures on every side (in place "
+            "of --by)."
+        ),
+        _BY_ROWS,
+    ] = None
+    seed: Seed = 0
+    output: RejectOptions = RejectOptions()
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Shares of validation and test rows."""
+        return 0.1 if self.valid is None else self.valid, 0.1 if self.test is None else self.test
+
+    @property
+    def dropped_file(self) -> Path:
+        """List of rows that are too near to others."""
+        return self.out / "dropped.jsonl"
+
+
+@command("split photos/ --out parts --by group", "split rows.parquet --out parts --test 0.2 --drop-near 0.95")
+def split(options: SplitOptions) -> None:
+    """Split rows, or a declaration, into train, validation and test without leaks; list dropped rows."""
+    run_by_data(options, _split_rows, _split_declaration)
+
+
+def _split_rows(options: SplitOptions) -> None:
     """Write train, valid and test as Parquet, and the dropped rows as JSON lines."""
-    if by != "one-label" and least is not None:
-        raise InputError("--least says how many labels a row needs to lose one, so it needs --by one-label")
-    if by == "one-label" and drop_near is not None:
-        raise InputError("--by one-label leaves every row on the training side; leave --drop-near out")
-    files, dropped_file = {name: folder / f"{name}.parquet" for name in SIDES}, folder / "dropped.jsonl"
-    results: list[tuple[OutputKind, Path | None]] = [("parquet", file) for file in files.values()]
-    if relations is not None:
-        if by != "auto":
-            raise InputError(f"--relations says what decides the sides, and so does --by {by}; leave one of them out")
-        results += [("pairs", folder / RELATIONS_FILE), ("rejects", folder / DROPPED_FILE)]
-    check_output_paths(("rejects", rejects_file), ("rejects", dropped_file), *results, inputs=(data, relations))
-    label_pairs = None if relations is None else read_label_pairs(relations)
-    with collect_rejects(rejects_file, strict=strict) as rejects:
+    from wsabie.features.base.table_builder import build_label_table
+    from wsabie.io.records import FeatureTable, ItemSubset
+    from wsabie.workflows import collection_splits
+
+    data, folder, by, seed = options.data, options.out, options.by, options.seed
+    files, label_pairs = _check_options(options)
+    with options.output.collect() as rejects:
         source = open_data(data, rejects)
         if by == "one-label":
-            _split_labels(source, data, files, folder, (valid or 0.0, test, least, seed), dropped_file, json)
+            _split_labels(options, source, files)
             return
-        valid, test = (0.1 if share is None else share for share in (valid, test))
         rows = source if isinstance(source, FeatureTable) else build_label_table(source)
-        _refuse_unsplittable(source, data, drop_near)
-        relation_split = None if label_pairs is None else split_with_relations(rows, label_pairs, valid, test, seed)
-        sides = split_collection(rows, by, valid, test, seed) if relation_split is None else relation_split.sides
+        _refuse_unsplittable(source, data, options.drop_near)
+        relation_split = None
+        if label_pairs is not None:
+            relation_split = collection_splits.split_with_relations(rows, label_pairs, *options.shares, seed)
+        sides = (
+            collection_splits.split_collection(rows, by, *options.shares, seed)
+            if relation_split is None
+            else relation_split.sides
+        )
         n_views = int((sides.sides(len(rows)) < 0).sum())
         if n_views:
             print_note(
@@ -74,57 +125,102 @@ def run_split(
             )
         _refuse_older_files(files, [name for name in SIDES if len(getattr(sides, name))])
         left_out = None
-        if drop_near is not None:
-            sides, left_out = _drop_near_rows(rows, sides, drop_near)
-            relation_split = None if relation_split is None else recheck_relations(relation_split, rows, sides)
+        if options.drop_near is not None:
+            sides, left_out = _drop_near_rows(rows, sides, options.drop_near)
+            if relation_split is not None:
+                relation_split = collection_splits.recheck_relations(relation_split, rows, sides)
         indexes = {files[name]: getattr(sides, name) for name in SIDES if len(getattr(sides, name))}
         take_part = source.take if isinstance(source, FeatureTable) else partial(ItemSubset, source)
         _write_parts({file: take_part(index) for file, index in indexes.items()}, folder)
-        if left_out is None:
-            dropped_file.unlink(missing_ok=True)
-        else:
-            left_out.write(dropped_file)
-            print_note(
-                f"{format_count(len(left_out), 'row')} too near a row of an earlier side left out (listed in "
-                f"{dropped_file})"
-            )
+        _write_dropped(options.dropped_file, left_out)
     counts = {name: len(getattr(sides, name)) for name in SIDES}
     if relation_split is not None:
         _write_relations(relation_split, folder)
-    if json:
+    if options.output.json:
         relation_facts = {} if relation_split is None else {"relations": _serialize_relations(relation_split, folder)}
-        show_json(
-            {"schema": 1, "out": str(folder), **counts, "left_out": len(rows) - sum(counts.values()), **relation_facts}
-        )
+        left_out_count = len(rows) - sum(counts.values())
+        show_json({"schema": 1, "out": str(folder), **counts, "left_out": left_out_count, **relation_facts})
         return
     unit = "rows" if rows is source else "pictures"
     out.print(f"{folder}: " + ", ".join(f"{name} {n:,} {unit}" for name, n in counts.items()))
     if relation_split is not None:
-        n = len(relation_split.kept) + len(relation_split.dropped)
+        n = len(relation_split.relations) + len(relation_split.dropped)
         out.print(
-            f"{folder / RELATIONS_FILE}: {len(relation_split.kept):,} of {format_count(n, 'relation')}, which are "
+            f"{folder / RELATIONS_FILE}: {len(relation_split.relations):,} of {format_count(n, 'relation')}, which are "
             "on every side"
         )
 
 
-def _refuse_unsplittable(source: Source, data: Path, drop_near: float | None) -> None:
+def _check_options(options: SplitOptions) -> tuple[dict[str, Path], list[tuple[str, str]] | None]:
+    """Check that options fit each other and files can be written; return the files and related labels."""
+    by, folder, relations = options.by, options.out, options.relations
+    if by != "one-label" and options.min_labels is not None:
+        raise InputError("--min-labels says how many labels a row needs to lose one, so it needs --by one-label")
+    if by == "one-label" and options.drop_near is not None:
+        raise InputError("--by one-label leaves every row on the training side; leave --drop-near out")
+    files = {name: folder / f"{name}.parquet" for name in SIDES}
+    results: list[tuple[OutputKind, Path | None]] = [("parquet", file) for file in files.values()]
+    if relations is not None:
+        if by != "auto":
+            raise InputError(f"--relations says what decides the sides, and so does --by {by}; leave one of them out")
+        results += [("pairs", folder / RELATIONS_FILE), ("rejects", folder / DROPPED_FILE)]
+    results += [("rejects", options.output.rejects), ("rejects", options.dropped_file)]
+    check_output_paths(*results, inputs=(options.data, relations))
+    return files, None if relations is None else read_label_pairs(relations)
+
+
+def _write_dropped(file: Path, left_out: Rejects | None) -> None:
+    """Write the list of rows that are too near to others; remove that of an older split."""
+    if left_out is None:
+        file.unlink(missing_ok=True)
+        return
+    left_out.write(file)
+    print_note(f"{format_count(len(left_out), 'row')} too near a row of an earlier side left out (listed in {file})")
+
+
+def _split_declaration(options: SplitOptions) -> None:
+    """Write lists of things and pairs and a TOML file for each side."""
+    from wsabie.io.space_declaration import read_declaration
+    from wsabie.workflows.spaces.declaration_split import SIDES, require_free_folder, split_declaration
+
+    data, folder = options.data, options.out
+    declaration = read_declaration(data)
+    check_output_paths(("rejects", options.output.rejects), inputs=(data, *list_declared_files(declaration), folder))
+    require_free_folder(folder)
+    with options.output.collect() as rejects:
+        written = split_declaration(declaration, folder, *options.shares, options.seed, rejects)
+    if options.output.json:
+        files = [str(file) for file in written.files]
+        show_json(
+            {"schema": 1, "out": str(folder), "entities": written.entities, "pairs": written.pairs, "files": files}
+        )
+        return
+    rows = [(f"{name} (things)", counts) for name, counts in written.entities.items()]
+    rows += [(f"{name} (pairs)", counts) for name, counts in written.pairs.items()]
+    show_table(str(folder), ["", *SIDES], [[name, *(f"{counts[side]:,}" for side in SIDES)] for name, counts in rows])
+    print_note(f"next: wsabie train {quote(str(written.files[0]))} --model DIR")
+
+
+def _refuse_unsplittable(source: "Source", data: Path, drop_near: float | None) -> None:
+    from wsabie.io.records import FeatureTable
+
     if isinstance(source, FeatureTable):
         return
     if drop_near is not None:
         raise InputError(
-            f"--drop-near compares features and {data} holds {source.things}; {format_features_hint(source, data)}"
+            f"--drop-near compares features and {data} holds {source.modality}; {format_features_hint(source, data)}"
         )
-    if source.things != "pictures":
+    if source.modality != "pictures":
         raise InputError(
-            f"split writes rows or pictures and {data} holds {source.things}; {format_features_hint(source, data)}"
+            f"split writes rows or pictures and {data} holds {source.modality}; {format_features_hint(source, data)}"
         )
 
 
-def _write_relations(relation_split: RelationSplit, folder: Path) -> None:
+def _write_relations(relation_split: "RelationSplit", folder: Path) -> None:
     """Write the relations with pictures on every side, as `train` reads them, and the dropped ones."""
     from wsabie.io.formats.pair_list import write_id_pairs
 
-    write_id_pairs(folder / RELATIONS_FILE, relation_split.kept)
+    write_id_pairs(folder / RELATIONS_FILE, relation_split.relations)
     rejects = Rejects(most=len(relation_split.dropped))
     for (object_label, part_label), reason in relation_split.dropped:
         rejects.add(f"{object_label}, {part_label}", "relation that is not on every side", reason)
@@ -134,37 +230,35 @@ def _write_relations(relation_split: RelationSplit, folder: Path) -> None:
         print_note(f"{count} not on every side, such as {pair}: {why} (all listed in {folder / DROPPED_FILE})")
 
 
-def _serialize_relations(relation_split: RelationSplit, folder: Path) -> dict[str, Any]:
+def _serialize_relations(relation_split: "RelationSplit", folder: Path) -> dict[str, Any]:
     dropped = [{"object": pair[0], "part": pair[1], "reason": reason} for pair, reason in relation_split.dropped]
-    return {"file": str(folder / RELATIONS_FILE), "kept": len(relation_split.kept), "dropped": dropped}
+    return {"file": str(folder / RELATIONS_FILE), "kept": len(relation_split.relations), "dropped": dropped}
 
 
-def _split_labels(
-    source: Source,
-    data: Path,
-    files: dict[str, Path],
-    folder: Path,
-    settings: tuple[float, float | None, int | None, int],
-    dropped_file: Path,
-    json: bool,
-) -> None:
+def _split_labels(options: SplitOptions, source: "Source", files: dict[str, Path]) -> None:
     """Hold one label of each row out."""
-    valid, test, least, seed = settings
+
+    from wsabie.io.records import FeatureTable, count_labels
+    from wsabie.workflows.collection_splits import split_labels
+
+    data, folder, test = options.data, options.out, options.test
     if not isinstance(source, FeatureTable):
         raise InputError(
-            f"--by one-label deals out the labels of rows and {data} holds {source.things}; "
+            f"--by one-label deals out the labels of rows and {data} holds {source.modality}; "
             f"{format_features_hint(source, data)}"
         )
-    sides = split_labels(source, valid, 1.0 if test is None else test, seed, 2 if least is None else least)
+    sides = split_labels(
+        source, options.valid or 0.0, 1.0 if test is None else test, options.seed, options.min_labels or 2
+    )
     _refuse_older_files(files, list(sides))
     _write_parts({files[name]: part for name, part in sides.items()}, folder)
-    dropped_file.unlink(missing_ok=True)
+    _write_dropped(options.dropped_file, None)
     lost = int(((count_labels(source) > 0) & (count_labels(sides["train"]) == 0)).sum())
     if lost:
         print_note(f"{format_count(lost, 'label')} without a training row: every row that has them lost them")
     counts = {name: len(part) for name, part in sides.items()}
     pairs = {name: int((part.Y.data > 0).sum()) for name, part in sides.items()}
-    if json:
+    if options.output.json:
         show_json({"schema": 1, "out": str(folder), **counts, "pairs": pairs, "labels_without_training": lost})
         return
     out.print(f"{folder}: " + ", ".join(f"{name} {n:,} labels of {counts[name]:,} rows" for name, n in pairs.items()))
@@ -176,7 +270,7 @@ def _refuse_older_files(files: dict[str, Path], written: list[str]) -> None:
             raise InputError(f"{file} would stay beside a split that has no such rows; move it, or name another folder")
 
 
-def _drop_near_rows(rows: FeatureTable, sides: Split, threshold: float) -> tuple[Split, Rejects]:
+def _drop_near_rows(rows: "FeatureTable", sides: "Split", threshold: float) -> "tuple[Split, Rejects]":
     """Drop rows that are too near to a row of an earlier side; return the new split and the list of them."""
     from wsabie.evaluation.near_duplicates import drop_near
 
@@ -188,10 +282,11 @@ def _drop_near_rows(rows: FeatureTable, sides: Split, threshold: float) -> tuple
     return remaining, left_out
 
 
-def _write_parts(parts: Mapping[Path, FeatureTable | ItemSubset], folder: Path) -> None:
+def _write_parts(parts: "Mapping[Path, FeatureTable | ItemSubset]", folder: Path) -> None:
     """Write the parts in the form of the source; all are complete before the first replaces an older file."""
-    from wsabie.io.formats.parquet.feature_rows import write_parquet_rows
     from wsabie.io.formats.parquet_images import write_parquet_images
+    from wsabie.io.formats.parquet_rows import write_parquet_rows
+    from wsabie.io.records import FeatureTable
 
     with explain_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

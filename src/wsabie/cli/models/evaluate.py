@@ -1,89 +1,228 @@
 """`wsabie evaluate`."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
+import typer
 
-from wsabie.cli.inputs.command_inputs import (
+from wsabie.cli.command import command, list_stated, options
+from wsabie.cli.hierarchies import match_model_siblings, print_siblings, summarize_siblings
+from wsabie.cli.inputs import (
     align_rows,
-    collect_rejects,
     format_names,
     get_read_options,
     is_training_data,
     load_annotator,
-    make_executor,
     open_data,
     read_label_names,
+    read_label_pairs,
     report_unknown_labels,
 )
-from wsabie.cli.inputs.hierarchies import match_model_siblings, print_siblings, read_hierarchies, summarize_siblings
-from wsabie.cli.models.parts_evaluation import PartsOptions, make_question, show_parts
-from wsabie.cli.terminal.output import TerminalProgress, format_count, print_note, show_json, show_table
+from wsabie.cli.options import (
+    AllowOverlap,
+    Candidates,
+    Data,
+    HierarchyOptions,
+    Model,
+    ModelClusterOptions,
+    RejectOptions,
+)
+from wsabie.cli.output import TerminalProgress, format_count, print_note, show_json, show_table
+from wsabie.cli.target import NO_LABELS, is_declaration, run_by_model
 from wsabie.core.errors import InputError
-from wsabie.io.records import FeatureTable, Source, get_groups
 from wsabie.storage.output_checks import check_output_paths
 
 if TYPE_CHECKING:
     from wsabie.core.arrays import Int64, Matrix
+    from wsabie.core.executors import Executor
     from wsabie.evaluation.bootstrap import Interval
     from wsabie.evaluation.score_evaluation import Evaluation
     from wsabie.io.alignment import AlignedTable
+    from wsabie.io.records import FeatureTable, Source
+    from wsabie.models.annotators import SpaceAnnotator
+    from wsabie.models.object_parts.pair_ranker import PairRanker
     from wsabie.storage.rejects import Rejects
     from wsabie.vocabulary.label_names import Vocabulary
+    from wsabie.workflows.object_parts import PartEvaluation, PartEvaluationRequest, TaskFigures
 
-KS = (1, 5, 10, 50)
+
+_METRIC_NAMES = {"rank": "mean rank"}
+_NO_QUADRUPLETS = "no relation has two different pictures in the data, one of the object and one of the part"
+
+
+@options
+class PartsOptions:
+    """Options of the evaluation of objects and parts."""
+
+    panel: ClassVar = "Models of objects and parts"
+
+    relations: Annotated[
+        Path | None, typer.Option(help="Related labels to ask for, object TAB part a line (default: the model's own).")
+    ] = None
+    candidate_pairs: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Pairs of labels that are ranked, a list as well (default: all)."),
+    ] = None
+    quadruplets: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=1_000_000, help="Pairs of pictures to draw; 0: none (default: 10,000, fewer of many labels)."
+        ),
+    ] = None
+    seed: Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of what is drawn (default: 0).")] = None
+
+    def list_flags(self) -> list[str]:
+        """List the flags that the command line states."""
+        return [name.replace("_", "-") for name in list_stated(self)]
+
+
+def make_part_request(
+    parts: PartsOptions, model: Any, folder: Path, restriction: str | None
+) -> "PartEvaluationRequest | None":
+    """Build the request for pairs of pictures; None for other models, or if no quadruplets are wanted.
+
+    `restriction` is an option that restricts the ranked labels.
+    """
+    from wsabie.models.object_parts.pair_ranker import PairRanker
+    from wsabie.workflows.object_parts import build_request, choose_quadruplet_count
+
+    if not isinstance(model, PairRanker):
+        refuse_parts_options(parts, folder)
+        return None
+    if restriction is not None:
+        for flag in parts.list_flags():
+            raise InputError(
+                f"--{flag} is about pairs of all labels, and {restriction} leaves some out; give one of the two"
+            )
+        print_note(f"pairs of labels are not ranked with {restriction}")
+        return None
+    if parts.quadruplets == 0:
+        return None
+    relations = None if parts.relations is None else _read_pairs(parts.relations, model, folder)
+    candidate_pairs = None if parts.candidate_pairs is None else _read_pairs(parts.candidate_pairs, model, folder)
+    n_quadruplets = choose_quadruplet_count(model, candidate_pairs) if parts.quadruplets is None else parts.quadruplets
+    if n_quadruplets == 0:
+        labels = format_count(len(model.vocabulary_), "label")
+        print_note(f"all pairs of {labels} are not ranked unasked: give --candidate-pairs FILE, or --quadruplets N")
+        return None
+    return build_request(model, n_quadruplets, parts.seed or 0, relations, candidate_pairs)
+
+
+def refuse_parts_options(parts: PartsOptions, folder: Path) -> None:
+    """Refuse the options for models without objects and parts."""
+    for flag in parts.list_flags():
+        raise InputError(f"{folder} is no model of objects and parts, which --{flag} is for; leave --{flag} out")
+
+
+def _read_pairs(file: Path, model: "PairRanker", folder: Path) -> "Int64":
+    from wsabie.vocabulary.label_quadruplets import convert_pairs_to_ids
+
+    pairs = convert_pairs_to_ids(read_label_pairs(file), model.vocabulary_)
+    if pairs.left_out:
+        first, second = pairs.left_out[0]
+        summary = f"{format_count(len(pairs.left_out), 'pair')} of {file} with a label that {folder} does not know"
+        if not len(pairs.ids):
+            raise InputError(
+                f"all {summary}, such as {first} and {second}; name labels as `wsabie info` and the data do"
+            )
+        print_note(f"{summary} left out, such as {first} and {second}")
+    return pairs.ids
+
+
+def show_parts(evaluation: "PartEvaluation") -> None:
+    """Show the figures as a table."""
+    request = evaluation.request
+    if request.non_candidates:
+        print_note(f"{format_count(request.non_candidates, 'relation')} left out: not among the given pairs of labels")
+    if not evaluation.tasks:
+        print_note(f"no quadruplets: {_NO_QUADRUPLETS} ({format_count(len(evaluation.without), 'relation')} looked at)")
+        return
+    if evaluation.without:
+        first, second = evaluation.without[0]
+        summary = format_count(len(evaluation.without), "relation")
+        print_note(f"{summary} left out for want of two pictures in the data, such as {first} and {second}")
+    title = f"{format_count(request.n, 'quadruplet')} of {format_count(evaluation.used, 'relation')}"
+    lines = [line for task in evaluation.tasks for line in _make_lines(task)]
+    show_table(title, ["metric", "value", "95 % interval", "pictures alone", "95 % interval"], lines)
+    ranked = " and ".join(f"{task.name} among {task.candidates:,}" for task in evaluation.tasks[:2])
+    print_note(f"{ranked}; intervals draw whole relations")
+
+
+def _make_lines(task: "TaskFigures") -> list[list[str]]:
+    group = task.name if task.of == "all" else f"{task.name}, {task.of}"
+    return [
+        [
+            f"{group} {_METRIC_NAMES.get(metric, metric)}",
+            *_format_interval(task, metric, "metrics"),
+            *_format_interval(task, metric, "image_metrics"),
+        ]
+        for metric in task.metrics
+    ]
+
+
+def _format_interval(task: "TaskFigures", metric: str, group: str) -> list[str]:
+    mean, low, high = getattr(task, group)[metric]
+    number_format = ",.1f" if metric == "rank" else ".4f"
+    return [f"{mean:{number_format}}", f"{low:{number_format}} to {high:{number_format}}" if task.has_intervals else ""]
+
+
+KS, SPACE_KS = (1, 5, 10, 50), (1, 3, 5, 10)
 SHOWN_METRICS = ("p@1", "p@5", "p@10", "recall@5", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC",
          "psib@1", "psib@5", "psib@10", "hp@5", "hp@10", "herr@5")  # fmt: skip
 
 
-def run_evaluate(
-    model: Path,
-    data: Path,
-    allow_overlap: bool,
-    exclude: Path | None,
-    threads: int | None,
-    strict: bool,
-    rejects_file: Path | None,
-    json: bool,
-    parts: PartsOptions,
-    hierarchy: Sequence[Path] | None = None,
-    parent_first: bool = False,
-    candidates: Path | None = None,
-    ray: str | None = None,
-) -> None:
+@options
+class EvaluateOptions:
+    """Options of `wsabie evaluate`."""
+
+    model: Model
+    data: Data
+    candidates: Annotated[Candidates, NO_LABELS] = None
+    exclude: Annotated[
+        Path | None,
+        typer.Option(help="Labels that a row has in this data are no candidates: the training data of --by one-label."),
+        NO_LABELS,
+    ] = None
+    allow_overlap: AllowOverlap = False
+    labels: HierarchyOptions = HierarchyOptions()
+    parts: PartsOptions = PartsOptions()
+    machine: ModelClusterOptions = ModelClusterOptions()
+    output: RejectOptions = RejectOptions()
+
+
+@command("evaluate birds test-photos/", "evaluate birds test-photos/ --hierarchy /usr/share/wordnet --json")
+def evaluate(options: EvaluateOptions) -> None:
+    """Measure a model on data with known labels: p@k, recall@k, MAP, AUC, nDCG, coverage, with intervals.
+
+    For objects and parts, also rank labels of two pictures together, and of one given the other's label.
+    """
+    run_by_model(options, _evaluate_labels, _evaluate_space)
+
+
+def _evaluate_labels(options: EvaluateOptions) -> None:
     """Score every row with a known label, and print the metrics with bootstrap intervals."""
     from wsabie.evaluation.bootstrap import bootstrap_all
     from wsabie.evaluation.metrics import select_informative_lengths
+    from wsabie.io.records import get_groups
     from wsabie.workflows.compare.entrant_fitting import LabelSubsetModel, evaluate_model
-    from wsabie.workflows.object_parts.part_evaluation import evaluate_parts
+    from wsabie.workflows.object_parts import evaluate_parts
 
-    inputs = (data, model, exclude, candidates, parts.relations, parts.among)
-    check_output_paths(("rejects", rejects_file), inputs=inputs)
-    annotator, progress = load_annotator(model, threads), TerminalProgress()
-    executor = make_executor(threads, ray, data, model)
+    model, data, parts = options.model, options.data, options.parts
+    candidates, exclude = options.candidates, options.exclude
+    inputs = (data, model, exclude, candidates, parts.relations, parts.candidate_pairs)
+    check_output_paths(("rejects", options.output.rejects), inputs=inputs)
+    annotator, progress = load_annotator(model, options.machine.threads), TerminalProgress()
+    executor = options.machine.make_executor(data, model)
     vocabulary = annotator.model.vocabulary_
     label_ids = _select_label_ids(vocabulary, candidates)
     restriction = "--candidates" if candidates is not None else "--exclude" if exclude is not None else None
-    part_request = make_question(parts, annotator.model, model, restriction)
-    tree = read_hierarchies(hierarchy, parent_first)
-    siblings = match_model_siblings(tree, hierarchy, annotator, label_ids)
+    part_request = make_part_request(parts, annotator.model, model, restriction)
+    tree = options.labels.read()
+    siblings = match_model_siblings(tree, options.labels.hierarchy, annotator, label_ids)
     names = vocabulary.names(label_ids) if tree is not None else []
     hops, heights = (None, None) if tree is None else (tree.hops(names), tree.heights(names))
-    with collect_rejects(rejects_file, strict=strict) as rejects:
-        source = open_data(
-            data, rejects, n_features=annotator.model.n_features_in_, **get_read_options(annotator.facts)
-        )
-        if not allow_overlap:
-            _refuse_training_data(annotator, source, data)
-        aligned = align_rows(annotator, model, source, executor, progress, rejects)
-        if not allow_overlap:
-            _refuse_training_data(annotator, aligned.rows, data)
-            if exclude is None:  # otherwise the same rows have other labels on each side
-                _refuse_training_rows(annotator, aligned.rows, data)
-        _refuse_unlabelled(aligned, model, data)
-        report_unknown_labels(aligned, data)
+    with options.output.collect() as rejects:
+        aligned = _read_rows(options, annotator, executor, rejects)
         rows, evaluated = aligned.rows, annotator.model
         if len(label_ids) < len(vocabulary):
             rows, evaluated = rows.with_labels(label_ids), LabelSubsetModel(evaluated, label_ids)
@@ -91,25 +230,22 @@ def run_evaluate(
             raise InputError(
                 f"no row has a label that {candidates} names; give candidates that are right for some rows"
             )
-        excluded = None if exclude is None else _read_excluded_labels(exclude, rows, data, rejects)
-        ks = select_informative_lengths(KS, len(rows.label_names))
-        remote = (executor, model) if executor.standing else None
         evaluation = evaluate_model(
             evaluated,
             rows,
-            ks,
+            select_informative_lengths(KS, len(rows.label_names)),
             "scoring",
             progress,
-            exclude=excluded,
-            there=remote,
+            exclude=None if exclude is None else _read_excluded_labels(exclude, rows, data, rejects),
+            workers=(executor, model) if executor.standing else None,
             similar=siblings,
             hops=hops,
             heights=heights,
         )
-        per_row = {name: evaluation.per_row[name] for name in SHOWN_METRICS if name in evaluation.per_row}
+        per_row = _select_metrics(evaluation)
         intervals = bootstrap_all(per_row, groups=get_groups(rows, evaluation.rows))
         part_evaluation = None if part_request is None else evaluate_parts(evaluated, rows, part_request, progress)
-    if json:
+    if options.output.json:
         sibling_facts = {} if siblings is None else {"siblings": summarize_siblings(siblings)}
         quadruplets = {} if part_evaluation is None else {"quadruplets": part_evaluation.as_dict()}
         show_json({**_serialize_evaluation(evaluation, intervals, aligned), **sibling_facts, **quadruplets})
@@ -121,9 +257,66 @@ def run_evaluate(
         show_parts(part_evaluation)
 
 
+def _read_rows(options: EvaluateOptions, annotator: Any, executor: "Executor", rejects: "Rejects") -> "AlignedTable":
+    """Read the rows with known labels; refuse training data."""
+    model, data, read_options = options.model, options.data, get_read_options(annotator.facts)
+    source = open_data(data, rejects, n_features=annotator.model.n_features_in_, **read_options)
+    if not options.allow_overlap:
+        _refuse_training_data(annotator, source, data)
+    aligned = align_rows(annotator, model, source, executor, TerminalProgress(), rejects)
+    if not options.allow_overlap:
+        _refuse_training_data(annotator, aligned.rows, data)
+        if options.exclude is None:  # otherwise the same rows have other labels on each side
+            _refuse_training_rows(annotator, aligned.rows, data)
+    _refuse_unlabelled(aligned, model, data)
+    report_unknown_labels(aligned, data)
+    return aligned
+
+
+def _select_metrics(evaluation: "Evaluation") -> dict[str, Any]:
+    """Select the values per row of the metrics that are shown."""
+    return {name: evaluation.per_row[name] for name in SHOWN_METRICS if name in evaluation.per_row}
+
+
+def _evaluate_space(options: EvaluateOptions, annotator: "SpaceAnnotator") -> None:
+    """Evaluate every relation, with bootstrap intervals."""
+    from wsabie.core.validation import require
+    from wsabie.evaluation.bootstrap import bootstrap_all
+    from wsabie.io.space_declaration import ENDING, read_declaration
+    from wsabie.workflows.spaces.space_training import evaluate_space
+
+    model, data, json = options.model, options.data, options.output.json
+    refuse_parts_options(options.parts, model)
+    require(
+        is_declaration(data),
+        f"{model} is a space of several kinds of things; give a file such as that of its training, with the test data, "
+        f"that ends with {ENDING}",
+    )
+    check_output_paths(("rejects", options.output.rejects), inputs=(data, model))
+    tree = options.labels.read()
+    with options.output.collect() as rejects:
+        evaluations = evaluate_space(
+            annotator, read_declaration(data), SPACE_KS, hierarchy=tree, allow_overlap=options.allow_overlap,
+            executor=options.machine.make_executor(), progress=TerminalProgress(), rejects=rejects,
+        )  # fmt: skip
+    relations = {}
+    for name, evaluation in evaluations.items():
+        intervals = bootstrap_all(_select_metrics(evaluation))
+        bounds = {metric: [i.low, i.high] for metric, i in intervals.items()}
+        relations[name] = {**evaluation.as_dict(), "intervals": bounds}
+        if not json:
+            lines = [[metric, f"{i.mean:.4f}", f"{i.low:.4f} to {i.high:.4f}"] for metric, i in intervals.items()]
+            title = f"{name}: {format_count(evaluation.n_rows, 'query', 'queries')}, {evaluation.n_labels:,} candidates"
+            show_table(title, ["metric", "value", "95 % interval"], lines)
+    if json:
+        show_json({"schema": 1, "model": str(model), "relations": relations})
+
+
 def _select_label_ids(vocabulary: "Vocabulary", candidates: Path | None) -> "Int64":
+    import numpy as np
+
     if candidates is None:
-        return vocabulary.living()
+        return vocabulary.active_ids()
     label_ids = np.unique(vocabulary.ids(read_label_names(candidates)))
     if len(label_ids) < 2:
         raise InputError(f"{candidates} names one label, which is always right; give two or more")
@@ -141,10 +334,11 @@ def _serialize_evaluation(
     }
 
 
-def _read_excluded_labels(exclude: Path, rows: FeatureTable, data: Path, rejects: "Rejects") -> "Matrix":
+def _read_excluded_labels(exclude: Path, rows: "FeatureTable", data: Path, rejects: "Rejects") -> "Matrix":
     """Read labels of the rows in other data, which are no candidates."""
     from wsabie.features.base.table_builder import build_label_table
     from wsabie.io.alignment import look_up_labels
+    from wsabie.io.records import FeatureTable
 
     excluded = open_data(exclude, rejects)
     labels = look_up_labels(
@@ -158,12 +352,12 @@ def _read_excluded_labels(exclude: Path, rows: FeatureTable, data: Path, rejects
     return labels
 
 
-def _refuse_training_data(annotator: Any, source: Source, data: Path) -> None:
+def _refuse_training_data(annotator: Any, source: "Source", data: Path) -> None:
     if is_training_data(source, annotator.facts):
         raise InputError(f"{data} is what the model was trained on; give other data, or add --allow-overlap")
 
 
-def _refuse_training_rows(annotator: Any, rows: FeatureTable, data: Path) -> None:
+def _refuse_training_rows(annotator: Any, rows: "FeatureTable", data: Path) -> None:
     """Refuse data with mostly training rows, and report fewer: some rows may be equal by chance."""
     from wsabie.io.fingerprints import count_known_rows
 

@@ -1,31 +1,31 @@
-"""`wsabie train --resume` of a finished model, which is kept and reported again."""
+"""`wsabie train --resume`: unfinished work, the log of epochs, and finished models that are kept."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from os import SEEK_END
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-
-from wsabie.cli.terminal.output import print_note
-from wsabie.core.errors import InputError
-from wsabie.core.json_conversion import to_json_value
-from wsabie.io.fingerprints import compute_fingerprint_or_none
-from wsabie.io.records import FeatureTable, Source
-from wsabie.io.shards.sharded_table import ShardedFeatureTable
-from wsabie.io.space_declaration import KindDeclaration, declaration_digest
+from wsabie.cli.output import NOTHING_KEPT, InterruptExit, print_note, resume_line
+from wsabie.core.errors import InputError, WsabieError
+from wsabie.storage.atomic_files import WriteError, explain_write_errors, lock_folder
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
-    from wsabie.models.annotators.annotator import Annotator
-    from wsabie.models.annotators.space_annotator import SpaceAnnotator
+    from wsabie.io.records import FeatureTable, Source
+    from wsabie.io.shards.sharded_table import ShardedFeatureTable
+    from wsabie.io.space_declaration import KindDeclaration
+    from wsabie.models.annotators import Annotator, SpaceAnnotator
+    from wsabie.training.epoch_stats import EpochStats
+    from wsabie.workflows.model_training import TrainingRecipe
     from wsabie.workflows.spaces.space_training import SpaceRecipe
-    from wsabie.workflows.train.model_training import TrainingRecipe
 
-_IGNORED_PARAMETERS = ("threads", "init", "init_labels", "vectors", "knowledge")
+_IGNORED_PARAMETERS = ("threads", "init_model", "init_labels", "vectors", "knowledge")
 """Parameters that may differ, or that models do not store."""
 
 
-def load_trained_model(recipe: "TrainingRecipe", source: Source | ShardedFeatureTable) -> "Annotator":
+def load_trained_model(recipe: "TrainingRecipe", source: "Source | ShardedFeatureTable") -> "Annotator":
     """Return the finished model of these data and parameters.
 
     Raises
@@ -33,7 +33,9 @@ def load_trained_model(recipe: "TrainingRecipe", source: Source | ShardedFeature
     InputError
         Another model is at this place.
     """
-    from wsabie.cli.inputs.command_inputs import load_annotator
+    from wsabie.cli.inputs import load_annotator
+    from wsabie.io.fingerprints import compute_fingerprint_or_none
+    from wsabie.io.shards.sharded_table import ShardedFeatureTable
 
     annotator: Annotator = load_annotator(recipe.model)
     data = source.shards.fingerprint if isinstance(source, ShardedFeatureTable) else compute_fingerprint_or_none(source)
@@ -57,23 +59,27 @@ def refuse_other_space(recipe: "SpaceRecipe", finished: "SpaceAnnotator", reject
     InputError
         The space differs, or the data cannot be read.
     """
+    import numpy as np
+
     from wsabie.features.base.table_builder import build_label_table
-    from wsabie.workflows.spaces.relation_holdout import collect_declared_data
-    from wsabie.workflows.spaces.space_training import compute_relation_marks, select_relations
+    from wsabie.io.fingerprints import compute_fingerprint_or_none
+    from wsabie.io.records import FeatureTable
+    from wsabie.io.space_declaration import compute_declaration_digest
+    from wsabie.workflows.spaces.declared_data import collect_declared_data, select_relations
 
     facts, model, relations = finished.facts, recipe.model, select_relations(recipe.declared, recipe.only)
-    digest, fingerprints = declaration_digest(recipe.declared, relations), dict[str, str | None]()
+    digest, fingerprints = compute_declaration_digest(recipe.declared, relations), dict[str, str | None]()
     if sorted(facts["pairs"]) != sorted(relation.name for relation in relations):
         refuse_other_model(model, "relations")
     if facts.get("declaration", digest) != digest:
         refuse_other_model(model, "kinds or relations in its declaration")
 
-    def read_known_rows(kind: KindDeclaration, source: Source) -> FeatureTable:
+    def read_known_rows(kind: "KindDeclaration", source: "Source") -> "FeatureTable":
         """Return the rows of items whose features could be extracted."""
         fingerprints[kind.name] = compute_fingerprint_or_none(source)
         rows, item_names = (
             source if isinstance(source, FeatureTable) else build_label_table(source),
-            set(finished.space.things(kind.name)),
+            set(finished.space.entity_names(kind.name)),
         )
         return rows.take(np.flatnonzero([name in item_names for name in rows.ids]))
 
@@ -82,7 +88,7 @@ def refuse_other_space(recipe: "SpaceRecipe", finished: "SpaceAnnotator", reject
         _refuse_unreadable(model)
     if fingerprints != facts["fingerprints"]:
         refuse_other_model(model, "data")
-    marks = compute_relation_marks(relations, data)
+    marks = data.pair_marks
     if any(marks[name] != mark for name, mark in facts["pair_marks"].items()):
         refuse_other_model(model, "pairs")
     refuse_other_parameters(model, finished.space, recipe.space)
@@ -117,7 +123,111 @@ def _refuse_unreadable(model: Path) -> NoReturn:
 
 def _serialize_parameters(model: Any) -> dict[str, Any]:
     """Return the comparable parameters of a model as JSON values."""
+
+    from wsabie.core.json_conversion import to_json_value
+
     values = {name: value for name, value in model.get_params(deep=False).items() if not hasattr(value, "get_params")}
     comparable = {name: value for name, value in values.items() if name not in _IGNORED_PARAMETERS}
     document: dict[str, Any] = json.loads(json.dumps(to_json_value(comparable), default=str))
     return document
+
+
+@contextmanager
+def report_resumable_work(work: Path, resume: bool) -> Iterator[None]:
+    """Report the work that is kept in the folder `work` if training ends early."""
+    try:
+        yield
+    except WriteError as error:
+        resume_command = "the same command again with --resume"
+        sentence = str(error).replace("the same command again", resume_command)
+        sentence = sentence.replace(
+            "choose a folder that you may write to", f"make that possible and run {resume_command}"
+        )
+        raise WriteError(sentence) from error
+    except KeyboardInterrupt:
+        unfinished = format_unfinished_work(work)
+        raise InterruptExit(
+            f"stopped; {unfinished} kept in {work}; go on with: {resume_line()}" if unfinished else NOTHING_KEPT
+        ) from None
+    except WsabieError:
+        if (unfinished := format_unfinished_work(work)) and not resume:  # a resumed run has told the user already
+            print_note(f"{unfinished} kept in {work}; --resume goes on from that")
+        raise
+    finally:
+        with suppress(OSError):
+            work.rmdir()  # if it is empty
+
+
+def format_unfinished_work(work: Path) -> str:
+    """Describe the unfinished work in a folder, with a verb; "" if there is none."""
+
+    from wsabie.storage.model_folder import is_model_folder
+
+    if is_model_folder(work / "checkpoint") or any(work.glob("checkpoint/*/config.json")):
+        return "finished epochs are"
+    if (work / "features.parquet").exists():
+        return "the description of the items is"
+    return "what is described already is" if any(work.glob("*")) else ""
+
+
+def refuse_discard(model: Path, work: Path, *, resume: bool, restart: bool) -> bool:
+    """Refuse to discard unfinished work; return True if the model is finished and `resume` has no work."""
+
+    from wsabie.storage.model_folder import is_model_folder
+
+    with lock_folder(work):
+        pass  # raises while another process trains this model
+    has_work, has_model = (path.is_dir() and any(path.iterdir()) for path in (work, model))
+    if resume and restart:
+        raise InputError("--resume goes on from unfinished training and --restart removes it; leave one of them out")
+    if has_work and not (resume or restart):
+        raise InputError(
+            f"{work} holds unfinished training; give --resume to go on from it, or --restart to begin anew"
+        )
+    if is_model_folder(model) and resume and not has_work:
+        return True
+    if has_model:
+        print_note(f"{model} holds a model; it is replaced when training is done")
+    if resume and not has_work:
+        print_note(f"there is no unfinished training at {work}; this one begins at the beginning")
+    return False
+
+
+def open_epoch_log(log: Path | None, resume: bool) -> "Callable[[EpochStats], None] | None":
+    """Open a log that gets one flushed JSON line per epoch, for watching a run; None without a path.
+
+    A resumed run repeats the epochs after the last checkpoint; identical epochs get no second line. With lock-free
+    threads, here or on a cluster, epochs differ, and their lines follow those of the first run.
+    """
+    if log is None:
+        return None
+    logged = _read_logged_epochs(log) if resume else set()
+    with explain_write_errors(log):
+        log.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(stats: "EpochStats") -> None:
+        if (stats.epoch, stats.loss) not in logged:
+            with explain_write_errors(log), log.open("a", encoding="utf-8") as lines:
+                lines.write(("\n" if _is_cut_off(log) else "") + json.dumps(stats.as_dict()) + "\n")
+
+    return write
+
+
+def _is_cut_off(log: Path) -> bool:
+    """Return True if the last line is incomplete after a full disk or a killed process."""
+    with log.open("rb") as lines:
+        size = lines.seek(0, SEEK_END)
+        lines.seek(max(size - 1, 0))
+        return lines.read() not in (b"", b"\n")
+
+
+def _read_logged_epochs(log: Path) -> set[tuple[Any, Any]]:
+    """Read the epoch and the loss of every complete line."""
+    epochs = set()
+    with explain_write_errors(log):
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    for line in lines:
+        with suppress(ValueError, AttributeError):
+            stats = json.loads(line)
+            epochs.add((stats.get("epoch"), stats.get("loss")))
+    return epochs

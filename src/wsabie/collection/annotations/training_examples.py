@@ -36,13 +36,13 @@ class TrainingExamples(NamedTuple):
     names : list of str
     weights : (n,) float32
     held_out : (n,) bool
-    held_to : float
+    holdout_bound : float
         Position up to which contents are held out (`compute_hash_positions`).
     unjudged : (n,) bool
         Held-out items with a tag that a model accepted by itself; models are neither trained nor evaluated on them.
     regions : int
         Number of decisions about regions, which training ignores.
-    learnt_to : int
+    last_entry_id : int
         Last journal entry that the examples include.
     n_absent : int
         Tagged items that are left out because their file is missing or unreadable.
@@ -54,10 +54,10 @@ class TrainingExamples(NamedTuple):
     names: list[str]
     weights: Float32
     held_out: Bool
-    held_to: float
+    holdout_bound: float
     unjudged: Bool
     regions: int
-    learnt_to: int
+    last_entry_id: int
     n_absent: int = 0
 
     def take(self, rows: Any) -> "TrainingExamples":
@@ -85,7 +85,7 @@ def read_examples(connection: Connection, person_weight: float = PERSON_WEIGHT) 
     last = read_last_entry(connection)
     names_by_id = {n: name for n, name in connection.execute(select(labels.c.id, labels.c.name))}  # noqa: C416
     return _build_examples(decisions, names_by_id, person_weight)._replace(
-        regions=regions, learnt_to=last, n_absent=n_absent
+        regions=regions, last_entry_id=last, n_absent=n_absent
     )
 
 
@@ -107,10 +107,10 @@ def _build_examples(
     weights[rows[accepted & (priority == 2)]] = person_weight
     unjudged = np.zeros(len(hashes), bool)
     unjudged[rows[accepted & (priority == 0)]] = True
-    held_to = _compute_held_to(compute_hash_positions([hashes[i] for i in np.unique(rows[accepted])]))
-    held_out = compute_hash_positions(hashes) <= held_to
+    holdout_bound = _compute_held_to(compute_hash_positions([hashes[i] for i in np.unique(rows[accepted])]))
+    held_out = compute_hash_positions(hashes) <= holdout_bound
     names = [names_by_id[int(n)] for n in numbers]
-    return TrainingExamples(hashes, Y, numbers, names, weights, held_out, held_to, held_out & unjudged, 0, 0)
+    return TrainingExamples(hashes, Y, numbers, names, weights, held_out, holdout_bound, held_out & unjudged, 0, 0)
 
 
 def compute_hash_positions(hashes: Sequence[str]) -> Float64:

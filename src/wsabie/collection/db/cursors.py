@@ -64,12 +64,12 @@ def decode_cursor(text: str, sort: str) -> Cursor:
 def _is_value(cursor: Cursor) -> bool:
     """Return whether the value has the type of the sort key."""
     value, sort = cursor.value, cursor.sort.lstrip("-")
-    if sort in ("path", "taken") and isinstance(value, str):
+    if sort in ("path", "taken_at") and isinstance(value, str):
         value.encode()  # half of a surrogate pair is no text: UnicodeEncodeError is a ValueError
         return "\0" not in value
-    if sort == "added":
+    if sort == "added_at":
         return _is_number(value)
-    if sort in ("best", "doubt", "probability") and value is not None:
+    if sort in ("best_probability", "uncertainty", "probability") and value is not None:
         return isinstance(value, float) and math.isfinite(value)
     return value is None and sort != "path"
 

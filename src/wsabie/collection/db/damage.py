@@ -42,7 +42,7 @@ _Gaps = TypedDict("_Gaps", {"MAP": _Gap, "p@1": _Gap, "p@5": _Gap})
 
 @dataclass(frozen=True)
 class _RootOptions:
-    medium: str = ""
+    modality: str = ""
     tags: str = ""
     metadata: str = ""
     tables: int = 0
@@ -61,13 +61,13 @@ class _ModelFacts:
     labels: int = 0
     accepted: int = 0
     rejected: int = 0
-    regions_left_out: int = 0
-    held_to: Number = 0
+    skipped_regions: int = 0
+    holdout_bound: Number = 0
     decisions_of_full: int = 0
     changed_since_full: int = 0
     best_epoch: int | None = None
-    describe: str = ""
-    kept_back: str = ""
+    features: str = ""
+    rejection_reason: str = ""
     seconds: Number = 0
     curve: list[_Epoch] = field(default_factory=list)
 

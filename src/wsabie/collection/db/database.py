@@ -1,13 +1,14 @@
 """Connections to the database of a catalogue: SQLite in the collection's folder, or PostgreSQL."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import URL, ColumnElement, Connection, Engine, Select, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
@@ -19,10 +20,12 @@ from wsabie.core.errors import CollectionError, InputError
 from wsabie.core.machine import count_available_cores
 
 T = TypeVar("T")
-HEAD = "0007"
-"""The version of the tables that this program works with: the last of `migrations/versions`."""
+HEAD = "0001"
+"""Version of the tables that this program works with: the last of `migrations/versions`."""
+MIGRATIONS = Path(__file__).parent / "migrations"
 
 _POSTGRES = "postgresql+psycopg"
+_MAX_VALUES = 500  # values in one IN
 _VERSIONS = "alembic_version"
 _COLUMNS = """
     SELECT sqlite_master.name, columns.name FROM sqlite_master JOIN pragma_table_info(sqlite_master.name) AS columns
@@ -140,7 +143,7 @@ def begin_write(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def upgrade_schema(engine: Engine, to: str = HEAD) -> None:
+def upgrade_schema(engine: Engine) -> None:
     """Create the tables, or upgrade those of an older version.
 
     Raises
@@ -152,7 +155,7 @@ def upgrade_schema(engine: Engine, to: str = HEAD) -> None:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     with (
         explain_database_errors(engine),
         engine.connect().execution_options(writes=True) as connection,
@@ -161,7 +164,7 @@ def upgrade_schema(engine: Engine, to: str = HEAD) -> None:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(7739)"))  # two processes may begin at once
         config.attributes["connection"] = connection
-        command.upgrade(config, to)
+        command.upgrade(config, "head")
 
 
 def read_version(engine: Engine) -> str | None:
@@ -182,7 +185,7 @@ def read_version(engine: Engine) -> str | None:
     catalogue_tables = table_names if engine.dialect.name == "sqlite" else table_names & {_VERSIONS, *metadata.tables}
     if not catalogue_tables:  # PostgreSQL may hold tables of other programs too
         return None
-    if len(rows) != 1 or re.fullmatch(r"\d{4}", str(rows[0][0])) is None:
+    if len(rows) != 1 or re.fullmatch(r"(?!0000)\d{4}", str(rows[0][0])) is None:
         raise InputError(
             f"{format_address(engine)} is no catalogue of wsabie, or is damaged (its tables have no version); "
             f"{format_restore_hint(engine)}"
@@ -242,3 +245,12 @@ def _get_file_identity(path: Path) -> tuple[int, int] | None:
         stat = path.stat()
         return stat.st_dev, stat.st_ino
     return None
+
+
+def select_in(
+    connection: Connection, query: Select[Any], column: ColumnElement[Any], values: Iterable[Any]
+) -> Iterator[Any]:
+    """Yield the rows of a query whose column has one of many values, a few hundred values at a time."""
+    remaining = iter(values)
+    while part := list(islice(remaining, _MAX_VALUES)):
+        yield from connection.execute(query.where(column.in_(part)))

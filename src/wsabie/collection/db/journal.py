@@ -30,7 +30,7 @@ JOURNALED_TABLES = {
         tables.merge_exclusions,
         tables.annotations,
         tables.models,
-        tables.choices,
+        tables.tag_sources,
     )
 }
 """Tables that change only through the journal; later ones refer to earlier ones."""
@@ -51,7 +51,7 @@ class JournalEntry(NamedTuple):
     at : str
         UTC, ISO 8601.
     by : str
-    action, told : str
+    action, summary : str
     undoes, undone_by : int or None
     changes : int
         Number of changed rows; 0: nothing to undo.
@@ -61,7 +61,7 @@ class JournalEntry(NamedTuple):
     at: str
     by: str
     action: str
-    told: str
+    summary: str
     undoes: int | None
     undone_by: int | None
     changes: int
@@ -75,13 +75,13 @@ class JournalWriter:
     connection : Connection
         Connection of the transaction around the entry.
     by : str
-    told : str
+    summary : str
         Summary for people; may be set until the entry is closed.
     id : int
     """
 
     def __init__(self, connection: Connection, entry: int, by: str, summary: str) -> None:
-        self.connection, self.id, self.by, self.told = connection, entry, by, summary
+        self.connection, self.id, self.by, self.summary = connection, entry, by, summary
         self._changes: list[Row] = []
         self._written = 0
 
@@ -97,7 +97,7 @@ class JournalWriter:
         self._insert(table, new_rows)
         return list(range(first, first + len(rows)))
 
-    def set(self, table: Table, values: Mapping[int, Row]) -> int:
+    def update(self, table: Table, values: Mapping[int, Row]) -> int:
         """Change columns of rows by id; return how many rows differ from before."""
         old_rows = {row["id"]: row for row in read_rows(self.connection, table, values)}
         new_rows = {number: old_rows[number] | edits for number, edits in values.items() if number in old_rows}
@@ -199,7 +199,9 @@ def read_history(engine: Engine, limit: int = 50, before_id: int | None = None) 
     """Return the entries of the journal, last first."""
     c = tables.journal.c
     count = select(func.count()).where(tables.changes.c.entry_id == c.id).scalar_subquery()
-    query = select(c.id, c.at, c.by, c.action, c.told, c.undoes, c.undone_by, count).order_by(c.id.desc()).limit(limit)
+    query = (
+        select(c.id, c.at, c.by, c.action, c.summary, c.undoes, c.undone_by, count).order_by(c.id.desc()).limit(limit)
+    )
     with begin_read(engine) as connection:
         return [
             JournalEntry(*row)
@@ -228,7 +230,7 @@ def undo_entry(engine: Engine, number: int | None = None, *, by: str, alias: str
         c = tables.changes.c
         query = select(c.table, c.before, c.after).where(c.entry_id == undone.id).order_by(c.id)
         changes = [dict(row._mapping) for row in connection.execute(query)]
-        with _begin_line(connection, by, "undo", f"undone: {undone.told or undone.action}") as change:
+        with _begin_line(connection, by, "undo", f"undone: {undone.summary or undone.action}") as change:
             _revert_changes(change, changes, undone)
         journal = tables.journal
         connection.execute(update(journal).where(journal.c.id == change.id).values(undoes=undone.id))
@@ -277,12 +279,12 @@ def _begin_line(
     connection: Connection, by: str, action: str, summary: str, always: bool = False
 ) -> Iterator[JournalWriter]:
     journal = tables.journal
-    line = {"at": format_current_time(), "by": by, "action": action, "told": summary}
+    line = {"at": format_current_time(), "by": by, "action": action, "summary": summary}
     number = connection.execute(insert(journal).values(line)).inserted_primary_key
     change = JournalWriter(connection, number[0], by, summary)  # type: ignore[index]  # it has one
     yield change
     if change.close() or always:
-        connection.execute(update(journal).where(journal.c.id == change.id).values(told=change.told))
+        connection.execute(update(journal).where(journal.c.id == change.id).values(summary=change.summary))
     else:
         connection.execute(delete(journal).where(journal.c.id == change.id))
 
@@ -290,7 +292,7 @@ def _begin_line(
 def _find_undoable(connection: Connection, number: int | None, names: tuple[str, str]) -> JournalEntry:
     c = tables.journal.c
     count = select(func.count()).where(tables.changes.c.entry_id == c.id).scalar_subquery()
-    query = select(c.id, c.at, c.by, c.action, c.told, c.undoes, c.undone_by, count).order_by(c.id.desc()).limit(1)
+    query = select(c.id, c.at, c.by, c.action, c.summary, c.undoes, c.undone_by, count).order_by(c.id.desc()).limit(1)
     last = query.where(c.undone_by.is_(None), c.undoes.is_(None), count > 0)
     row = connection.execute(last.where(c.by.in_(names)) if number is None else query.where(c.id == number)).first()
     if row is None:
@@ -307,7 +309,7 @@ def _find_undoable(connection: Connection, number: int | None, names: tuple[str,
             f"entry {entry.id} is undone already, by entry {entry.undone_by}; undo that one to have it back"
         )
     if not entry.changes:
-        raise InputError(f"entry {entry.id} ({entry.told or entry.action}) changed nothing that could be undone")
+        raise InputError(f"entry {entry.id} ({entry.summary or entry.action}) changed nothing that could be undone")
     return entry
 
 

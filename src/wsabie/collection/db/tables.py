@@ -56,16 +56,16 @@ roots = Table(
     metadata,
     _number(),
     Column("path", _text, nullable=False, unique=True),  # "." = the collection's own folder; others are absolute
-    Column("options", _document),  # scan options: "medium", "metadata"; null: not scanned yet
+    Column("options", _document),  # scan options: "modality", "metadata"; null: not scanned yet
 )
 """Scanned folders. Paths of the root "web" are URLs, which are never fetched."""
 
-choices = Table(
-    "choices",
+tag_sources = Table(
+    "tag_sources",
     metadata,
     _number(),
     Column("root_id", _key, ForeignKey("roots.id"), nullable=False, unique=True),
-    Column("tags", String(10), nullable=False),  # one of `roots.TAGS`, never "auto"
+    Column("source", String(10), nullable=False),  # one of `roots.TAGS`, never "auto"
 )
 """Source of the tags of a root."""
 
@@ -78,18 +78,18 @@ items = Table(
     Column("folder", _text, nullable=False),  # parent of the path; "" at the top
     Column("hash", String(32)),  # BLAKE2b of the content, 16 bytes, in hex
     Column("size", BigInteger),
-    Column("modified", BigInteger),  # nanoseconds, from the file system
-    Column("taken", _text),  # time of the camera's clock, without a zone
+    Column("mtime_ns", BigInteger),  # nanoseconds, from the file system
+    Column("taken_at", _text),  # time of the camera's clock, without a zone
     Column("width", Integer),  # after rotation by EXIF
     Column("height", Integer),
     Column("state", String(10), nullable=False),
-    Column("added", _text, nullable=False),
+    Column("added_at", _text, nullable=False),
     Column("sidecar", _text),  # stamp of the sidecar with its tags: name, size and time of change; null: none
     UniqueConstraint("root_id", "path"),
     CheckConstraint("state IN ('present', 'missing', 'unreadable')", name="state"),
     Index(None, "hash"),
     Index(None, "state", "id"),
-    Index(None, "state", "taken", "id"),
+    Index(None, "state", "taken_at", "id"),
     Index(None, "state", "path", "id"),
     Index(None, "folder", "id"),
 )
@@ -120,7 +120,7 @@ synonyms = Table(
 """Synonyms of labels. A name belongs to a label or to a synonym, never to both."""
 
 merge_exclusions = Table(
-    "kept_apart",
+    "merge_exclusions",
     metadata,
     _number(),
     Column("label_a", _key, ForeignKey("labels.id"), nullable=False),  # the smaller number
@@ -134,14 +134,14 @@ models = Table(
     metadata,
     _number(),
     Column("folder", _text, nullable=False, unique=True),  # within the collection's folder of models
-    Column("made", _text, nullable=False),
-    Column("how", String(12), nullable=False),  # "full", or "corrections" of an earlier one
+    Column("created_at", _text, nullable=False),
+    Column("method", String(12), nullable=False),  # "full", or "corrections" of an earlier one
     Column("parent_id", _key, ForeignKey("models.id")),
-    Column("learnt_to", _key, nullable=False),  # last journal entry in its training data
+    Column("last_entry_id", _key, nullable=False),  # last journal entry in its training data
     Column("in_use", Boolean, nullable=False, server_default="0"),  # true for at most one
     Column("facts", _document, nullable=False),  # counts, settings, seconds
     Column("figures", _document, nullable=False),  # metrics on the held-out items
-    Column("removed", Boolean, nullable=False, server_default="0"),  # its folder is gone
+    Column("is_removed", Boolean, nullable=False, server_default="0"),  # its folder is gone
 )
 
 annotations = Table(
@@ -179,18 +179,18 @@ suggestions = Table(
 )
 """Predictions of models. Undecided ones of the model in use are shown."""
 
-views = Table(
-    "views",
+item_scores = Table(
+    "item_scores",
     metadata,
     Column("model_id", _key, ForeignKey("models.id"), primary_key=True),
     Column("item_id", _key, ForeignKey("items.id"), primary_key=True),
-    Column("best", Float, nullable=False),  # the highest probability
-    Column("doubt", Float, nullable=False),  # highest min(p, 1 - p): 0.5 = undecidable for the model
-    Column("at", _text),  # time of prediction; null in old rows
-    Column("surest", Float),  # held-out precision of its best suggestion; null in old rows
-    Index(None, "model_id", "best", "item_id"),
-    Index(None, "model_id", "doubt", "item_id"),
-    Index(None, "model_id", "surest", "item_id"),
+    Column("best_probability", Float, nullable=False),  # the highest probability
+    Column("uncertainty", Float, nullable=False),  # highest min(p, 1 - p): 0.5 = undecidable for the model
+    Column("scored_at", _text),  # time of prediction
+    Column("best_precision", Float),  # held-out precision of its best suggestion
+    Index(None, "model_id", "best_probability", "item_id"),
+    Index(None, "model_id", "uncertainty", "item_id"),
+    Index(None, "model_id", "best_precision", "item_id"),
     sqlite_with_rowid=False,
 )
 """Scores of whole items by model. An item without a row has no predictions."""
@@ -202,7 +202,7 @@ journal = Table(
     Column("at", _text, nullable=False),
     Column("by", _text, nullable=False),
     Column("action", String(20), nullable=False),
-    Column("told", _text, nullable=False),  # summary for people, in one line
+    Column("summary", _text, nullable=False),  # summary for people, in one line
     Column("undoes", _key, ForeignKey("journal.id")),
     Column("undone_by", _key, ForeignKey("journal.id")),
     sqlite_autoincrement=True,
@@ -233,9 +233,9 @@ jobs = Table(
     Column("progress", _document, nullable=False),
     Column("result", _document),
     Column("error", _text),
-    Column("asked", _text, nullable=False),
-    Column("started", _text),
-    Column("ended", _text),
+    Column("requested_at", _text, nullable=False),
+    Column("started_at", _text),
+    Column("ended_at", _text),
     CheckConstraint("state IN ('waiting', 'running', 'done', 'failed', 'stopped')", name="state"),
     Index(None, "state", "id"),
 )

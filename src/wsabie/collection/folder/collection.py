@@ -42,21 +42,23 @@ from wsabie.collection.folder.collection_file import (
     write_collection_file,
 )
 from wsabie.collection.folder.connection import connect, suggest_recovery
-from wsabie.core.errors import CollectionError, InputError, WsabieError
+from wsabie.core.errors import BusyError, CollectionError, InputError, WsabieError
 from wsabie.storage.atomic_files import (
     DiskFullError,
     WriteError,
     explain_read_errors,
     explain_write_errors,
+    lock_file,
     lock_folder,
 )
 
-HERE = "."
+COLLECTION_ROOT = "."
 """Path of the root that is the collection's own folder."""
-WEB = "web"
+WEB_ROOT = "web"
 """Path of the root whose items are URLs."""
 
 _DAMAGE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, SQLAlchemyError)
+_MODELS_LOCK = "learning.lock"
 _MIN_FREE_SPACE = 2 << 20  # bytes for a new catalogue and its log, with a reserve
 
 
@@ -107,7 +109,9 @@ class Collection:
         """Return the scanned folders by id."""
         with begin_read(self.engine) as connection:
             rows = connection.execute(select(tables.roots.c.id, tables.roots.c.path)).all()
-        return {number: self.folder if path == HERE else Path(path) for number, path in rows if path != WEB}
+        return {
+            number: self.folder if path == COLLECTION_ROOT else Path(path) for number, path in rows if path != WEB_ROOT
+        }
 
     def close(self) -> None:
         """Close the database; a writer records the state of the catalogue."""
@@ -163,8 +167,11 @@ def create_collection(folder: Path, database: str | None = None) -> Collection:
         collection = Collection(folder, *connect(folder, CollectionFile(1, database), "rwc"))
     try:
         with begin_write(collection.engine) as connection:
-            if connection.execute(select(tables.roots.c.id).where(tables.roots.c.path == HERE)).first() is None:
-                connection.execute(insert(tables.roots).values(path=HERE))
+            if (
+                connection.execute(select(tables.roots.c.id).where(tables.roots.c.path == COLLECTION_ROOT)).first()
+                is None
+            ):
+                connection.execute(insert(tables.roots).values(path=COLLECTION_ROOT))
         with lock_folder(data_folder, wait=True):
             if not is_collection(folder):  # last: this makes it a collection
                 state = read_state(collection.engine)
@@ -311,3 +318,22 @@ def _has_password(database: str) -> bool:
     engine = open_database(database)
     engine.dispose()
     return engine.url.password is not None or "password" in engine.url.query
+
+
+@contextmanager
+def lock_models(collection: Collection) -> Iterator[None]:
+    """Hold the lock of a collection's models.
+
+    Raises
+    ------
+    BusyError
+        Another process trains or applies a model of this collection.
+    InputError
+        The folder cannot be written.
+    """
+    with lock_file(collection.place / _MODELS_LOCK) as free:
+        if not free:
+            raise BusyError(
+                f"a model of {collection.folder} is being trained or applied by somebody else; wait until that is done"
+            )
+        yield

@@ -13,14 +13,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from sqlalchemy import Connection, Engine, func, inspect, select
+from sqlalchemy import Connection, Engine, func, select
 
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.errors import DAMAGED, format_address, format_restore_hint
 from wsabie.core.errors import BusyError, CollectionError
-from wsabie.storage.atomic_files import explain_read_errors, lock_folder, write_text
-from wsabie.storage.file_locks import lock_file
+from wsabie.storage.atomic_files import explain_read_errors, lock_file, lock_folder, write_text
 from wsabie.storage.schema_validation import Count, parse_json
 
 PLACE = ".wsabie"
@@ -81,7 +80,7 @@ def write_collection_file(place: Path, content: CollectionFile) -> None:
 
 
 def read_state(engine: Engine) -> CatalogueState:
-    """Return identity ("" in tables that have none yet) and last journal entry of a catalogue.
+    """Return the identity and the last journal entry of a catalogue.
 
     Raises
     ------
@@ -89,9 +88,7 @@ def read_state(engine: Engine) -> CatalogueState:
         The catalogue has no valid identity.
     """
     with begin_read(engine) as connection:
-        names: list[object] = [""]
-        if inspect(connection).has_table(tables.identity.name):
-            names = list(connection.execute(select(tables.identity.c.catalogue)).scalars())
+        names: list[object] = list(connection.execute(select(tables.identity.c.catalogue)).scalars())
         journal = read_last_entry(connection)
     if len(names) != 1 or not isinstance(names[0], str) or not isinstance(journal, int):
         raise CollectionError(

@@ -220,7 +220,7 @@ def _prepare_catalogue(source: Path, draft: Path, last: int, by: str, message: s
 
 def _add_line(engine: Engine, last: int, by: str, message: str) -> CatalogueState:
     """Add a journal entry with an id above `last`, as all later entries have."""
-    line = {"id": last + 1, "at": format_current_time(), "by": by, "action": "restore", "told": message}
+    line = {"id": last + 1, "at": format_current_time(), "by": by, "action": "restore", "summary": message}
     with begin_write(engine) as connection:
         connection.execute(insert(tables.journal).values(line))
         if engine.dialect.name == "postgresql":

@@ -1,6 +1,5 @@
 """Match the lines of a file to items of a collection."""
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -12,9 +11,10 @@ import numpy as np
 from sqlalchemy import ColumnElement, Connection, Select, select
 
 from wsabie.collection.db.tables import items, roots
-from wsabie.collection.folder.collection import HERE, WEB, Collection
-from wsabie.collection.interchange.formats.tag_record import TagLine
+from wsabie.collection.folder.collection import COLLECTION_ROOT, WEB_ROOT, Collection
+from wsabie.collection.interchange.tag_record import TagLine
 from wsabie.core.arrays import Int64
+from wsabie.io.file_matching import list_relative_paths, list_spellings
 from wsabie.io.parsers.array_builders import RowError
 
 Match: TypeAlias = tuple[int, ...] | str | RowError
@@ -44,11 +44,11 @@ class ItemMatcher:
         query = select(roots.c.id, roots.c.path)
         self._roots: dict[str, int] = {path: number for number, path in connection.execute(query)}
         self._folders = [
-            ((collection.folder if path == HERE else Path(path)), number)
+            ((collection.folder if path == COLLECTION_ROOT else Path(path)), number)
             for path, number in self._roots.items()
-            if path != WEB
+            if path != WEB_ROOT
         ]
-        self._file_folders = _list_relative_paths(file_folder.resolve(), self._folders)
+        self._file_folders = list_relative_paths(file_folder.resolve(), self._folders)
         self._names: _FileNames | None = None
 
     def find(self, lines: Sequence[TagLine]) -> list[Match]:
@@ -74,13 +74,11 @@ class ItemMatcher:
         """Return the (root, path) pairs that a line may mean, in steps from likely to unlikely."""
         path = line.path
         if _is_address(path):
-            return [[(self._roots[WEB], path)]] if WEB in self._roots else []
+            return [[(self._roots[WEB_ROOT], path)]] if WEB_ROOT in self._roots else []
         steps: list[list[tuple[int, str]]] = []
-        for spelling in _list_spellings(path):
+        for spelling in list_spellings(path):
             if spelling.startswith("/"):
-                steps.append(
-                    [(number, relative) for number, relative in _list_relative_paths(Path(spelling), self._folders)]
-                )
+                steps.append(list_relative_paths(Path(spelling), self._folders))
                 continue
             if line.root in self._roots:
                 steps.append([(self._roots[line.root], spelling)])
@@ -112,7 +110,9 @@ class _FileNames:
     """Names of all files without folders, as sorted hashes: 16 bytes an item."""
 
     def __init__(self, connection: Connection) -> None:
-        query = select(items.c.id, items.c.path).join(roots, roots.c.id == items.c.root_id).where(roots.c.path != WEB)
+        query = (
+            select(items.c.id, items.c.path).join(roots, roots.c.id == items.c.root_id).where(roots.c.path != WEB_ROOT)
+        )
         rows = connection.execute(query, execution_options={"yield_per": 5000})
         pairs = np.fromiter(
             ((number, _hash(path.rpartition("/")[2])) for number, path in rows), np.dtype((np.int64, 2))
@@ -122,7 +122,7 @@ class _FileNames:
         self._hashes: Int64 = pairs[order, 1]
 
     def find(self, path: str) -> Match:
-        for spelling in _list_spellings(path):
+        for spelling in list_spellings(path):
             name_hash = _hash(spelling.rpartition("/")[2])
             low, high = (int(np.searchsorted(self._hashes, name_hash, side)) for side in ("left", "right"))
             if high - low == 1:
@@ -144,24 +144,6 @@ def _match_first(steps: list[list[tuple[int, str]]], ids_by_path: dict[tuple[int
         if ids:
             return RowError(SEVERAL, step[0][1])
     return ()
-
-
-def _list_spellings(path: str) -> list[str]:
-    """Return a path as it is, with / for \\, and as other systems write accents."""
-    path = path.strip() if not path.startswith(" ") else path
-    paths = [path, path.replace("\\", "/")] if "\\" in path else [path]
-    if not path.isascii():
-        paths += [unicodedata.normalize(form, spelling) for form in ("NFC", "NFD") for spelling in paths]
-    return list(dict.fromkeys(spelling.removeprefix("./") for spelling in paths))
-
-
-def _list_relative_paths(path: Path, folders: Iterable[tuple[Path, int]]) -> list[tuple[int, str]]:
-    """Return (root, relative path) for each folder that holds a path; "" is the folder itself."""
-    return [
-        (number, "" if path == folder else path.relative_to(folder).as_posix())
-        for folder, number in folders
-        if path.is_relative_to(folder)
-    ]
 
 
 def _is_address(path: str) -> bool:

@@ -4,22 +4,28 @@ The file is read and its items are matched first, then all tags are written in o
 collected as rejects. A buffered tag takes about 60 bytes.
 """
 
-from array import array
-from collections.abc import Iterator
-from itertools import islice
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import islice, pairwise
+from math import isnan
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from wsabie.collection.annotations.decisions import State
-from wsabie.collection.db.database import begin_read
-from wsabie.collection.folder.collection import Collection
-from wsabie.collection.interchange.formats.coco import read_coco_tags
-from wsabie.collection.interchange.formats.csv_jsonl import read_table
-from wsabie.collection.interchange.formats.tag_record import ParsedLine, TagLine, TagProvenance
-from wsabie.collection.interchange.import_writer import ImportCounts, write_import
+import numpy as np
+from sqlalchemy import Connection, insert, select
+
+from wsabie.collection.annotations.decisions import Decision, DecisionCounts, State, write_decisions
+from wsabie.collection.db.database import begin_read, select_in
+from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time, read_rows
+from wsabie.collection.db.tables import items, labels, models, roots
+from wsabie.collection.folder.collection import WEB_ROOT, Collection
+from wsabie.collection.interchange.coco import read_coco_tags
+from wsabie.collection.interchange.csv_jsonl import read_table
 from wsabie.collection.interchange.item_matching import ItemMatcher
 from wsabie.collection.interchange.tag_export import ENDINGS
+from wsabie.collection.interchange.tag_record import TagLine, format_time
 from wsabie.collection.labels import label_store
+from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.parsers.array_builders import RowError
@@ -30,7 +36,22 @@ MOST = 5_000_000
 """Maximum number of tags in a file."""
 KINDS = ("csv", "jsonl", "coco")
 
-_BLOCK = 5000
+CONFLICT = "tag at odds with a later line"
+
+_READ_BLOCK, _WRITE_BLOCK = 5000, 10_000
+_TAG = np.dtype(
+    [
+        ("item", "i8"),  # below 0: the new address -1 - item
+        *((name, "i4") for name in ("label", "region", "decider")),  # decider -1: unknown
+        ("is_accepted", "?"),
+        *((name, "i8") for name in ("at", "line")),  # at: microseconds since 1970
+        *((name, "f8") for name in ("score", "probability")),  # NaN: unknown
+    ]
+)
+"""Buffered tag, its names as numbers."""
+
+
+Tags: TypeAlias = np.ndarray[Any, Any]
 
 
 class ImportResult(NamedTuple):
@@ -106,34 +127,20 @@ def import_tags(
         buffer = TagBuffer(path, state)
         matcher = ItemMatcher(collection, connection, path.parent)
         with progress.stage("reading", None, "lines") as stage:
-            while block := list(islice(lines, _BLOCK)):
-                buffer.add(_keep_tag_lines(block, path, rejects), matcher, rejects)
+            while block := list(islice(lines, _READ_BLOCK)):
+                buffer.add(block, matcher, rejects)
                 stage.advance(len(block))
-    if not buffer.items and not len(rejects):
+    if not buffer.n_tags and not len(rejects):
         raise InputError(f"{format_path(path)} holds no tags; check that it is the file that you mean")
-    counts = write_import(collection, buffer, by=by, rejects=rejects, progress=progress)
-    return _make_result(path, buffer, counts, len(rejects) - n_rejects)
+    result = _write_tags(collection, buffer, by, rejects, progress)
+    return result._replace(skipped=len(rejects) - n_rejects)
 
 
-def _make_result(path: Path, buffer: "TagBuffer", counts: ImportCounts, skipped: int) -> ImportResult:
-    return ImportResult(str(path), len(buffer.items), *counts[:-1], skipped, counts.entry)
-
-
-def _read_lines(path: Path, kind: str | None, rejects: Rejects) -> Iterator[ParsedLine]:
+def _read_lines(path: Path, kind: str | None, rejects: Rejects) -> Iterator[TagLine]:
     kind = kind or ENDINGS.get(Path(path.name.lower().removesuffix(".gz")).suffix, "csv")
     if kind not in KINDS:
         raise InputError(f"{kind} files cannot be imported; give one of {', '.join(KINDS)}")
     return read_coco_tags(path, rejects) if kind == "coco" else read_table(path, rejects, is_json=kind == "jsonl")
-
-
-def _keep_tag_lines(block: list[ParsedLine], path: Path, rejects: Rejects) -> list[TagLine]:
-    tag_lines: list[TagLine] = []
-    for line in block:
-        if isinstance(line, TagLine):
-            tag_lines.append(line)
-        else:
-            rejects.add(f"{format_path(path)}:{line[0]}", line[1].reason, line[1].detail)
-    return tag_lines
 
 
 class LabelMetadata(NamedTuple):
@@ -150,27 +157,28 @@ class TagBuffer:
 
     Attributes
     ----------
-    items, labels, regions, states, decider_ids, at, scores, probabilities, lines : array
-        One entry per tag. An item below 0 is the new address -1 - item; decider -1 is unknown; `at` is in microseconds;
-        an unknown score is NaN.
-    addresses, names, places, deciders : dict
+    n_tags : int
+    addresses, names, regions, deciders : dict
         Numbers of new addresses, labels, regions and (origin, by, model, model_made).
-    about : dict
+    metadata_by_name : dict
         Metadata of the labels that have some.
     """
 
     def __init__(self, path: Path, state: State) -> None:
         self.path, self.state = path, state
-        self.items, self.at, self.lines = array("q"), array("q"), array("q")
-        self.labels, self.regions, self.decider_ids = array("i"), array("i"), array("i")
-        self.states = array("b")
-        self.scores, self.probabilities = array("d"), array("d")
+        self.n_tags = 0
         self.addresses: dict[str, int] = {}
         self.names: dict[str, int] = {}
-        self.places: dict[str, int] = {}
+        self.regions: dict[str, int] = {}
         self.deciders: dict[tuple[str, str, str, str], int] = {}
-        self.about: dict[str, LabelMetadata] = {}
+        self.metadata_by_name: dict[str, LabelMetadata] = {}
+        self._blocks: list[Tags] = []
         self._name_cache: dict[str, str | RowError] = {}
+
+    @property
+    def tags(self) -> Tags:
+        """All tags in their order, (n_tags,)."""
+        return np.concatenate([np.empty(0, _TAG), *self._blocks])
 
     def add(self, lines: list[TagLine], matcher: ItemMatcher, rejects: Rejects) -> None:
         """Add the tags of some lines.
@@ -180,6 +188,7 @@ class TagBuffer:
         InputError
             The buffer holds more than `MOST` tags.
         """
+        rows: list[tuple[Any, ...]] = []
         for line, match in zip(lines, matcher.find(lines), strict=True):
             place = f"{format_path(self.path)}:{line.line}"
             if isinstance(match, RowError):
@@ -191,25 +200,22 @@ class TagBuffer:
                 if isinstance(name, RowError):
                     rejects.add(place, name.reason, name.detail)
                     continue
-                if name not in self.about and (line.language or line.parents or line.synonyms or line.wordnet):
-                    self.about[name] = self._parse_metadata(line, place, rejects)
-                for item in items:
-                    self._append(item, name, line)
-        if len(self.items) > MOST:
+                has_metadata = line.language or line.parents or line.synonyms or line.wordnet
+                if has_metadata and name not in self.metadata_by_name:
+                    self.metadata_by_name[name] = self._parse_metadata(line, place, rejects)
+                rows += [self._make_row(item, name, line) for item in items]
+        self._blocks.append(np.array(rows, _TAG))
+        self.n_tags += len(rows)
+        if self.n_tags > MOST:
             raise InputError(f"{format_path(self.path)} holds more than {MOST:,} tags; split it and import the parts")
 
-    def _append(self, item: int, name: str, line: TagLine) -> None:
-        provenance = line.provenance or _UNKNOWN
-        decider = (provenance.origin, provenance.by, provenance.model, provenance.model_made)
-        self.items.append(item)
-        self.labels.append(_get_number(self.names, name))
-        self.regions.append(_get_number(self.places, line.region))
-        self.states.append((line.state or self.state) == "accepted")
-        self.decider_ids.append(-1 if line.provenance is None else _get_number(self.deciders, decider))
-        self.at.append(provenance.at)
-        self.scores.append(_NAN if provenance.score is None else provenance.score)
-        self.probabilities.append(_NAN if provenance.probability is None else provenance.probability)
-        self.lines.append(line.line)
+    def _make_row(self, item: int, name: str, line: TagLine) -> tuple[Any, ...]:
+        label, region = _get_number(self.names, name), _get_number(self.regions, line.region)
+        is_accepted = (line.state or self.state) == "accepted"
+        if (source := line.provenance) is None:
+            return item, label, region, -1, is_accepted, 0, line.line, None, None
+        decider = _get_number(self.deciders, (source.origin, source.by, source.model, source.model_made))
+        return item, label, region, decider, is_accepted, source.at, line.line, source.score, source.probability
 
     def _parse_metadata(self, line: TagLine, place: str, rejects: Rejects) -> LabelMetadata:
         names = {text: self._normalise_name(text) for text in (*line.parents, *(name for name, _ in line.synonyms))}
@@ -237,9 +243,178 @@ class TagBuffer:
         return name
 
 
-_NAN = float("nan")
-_UNKNOWN = TagProvenance("", "", 0, "", "", None, None)
-
-
 def _get_number(numbers: dict[Any, int], key: Any) -> int:
     return numbers.setdefault(key, len(numbers))
+
+
+def _write_tags(
+    collection: Collection, buffer: TagBuffer, by: str, rejects: Rejects, progress: Progress
+) -> ImportResult:
+    """Write the tags of a file; the last of conflicting lines counts, the others are rejected."""
+    name = format_path(buffer.path.name)
+    with (
+        progress.stage("writing", buffer.n_tags, "tags") as stage,
+        begin_entry(collection.engine, by, "import") as change,
+    ):
+        addresses, n_addresses = _find_addresses(change.connection, list(buffer.addresses))
+        label_ids, n_labels = _find_labels(change, buffer, rejects)
+        tags, counts = buffer.tags, DecisionCounts()
+        is_new = tags["item"] < 0
+        tags["item"][is_new] = addresses[-1 - tags["item"][is_new]]
+        tags["label"] = label_ids[tags["label"]]
+        make_decision = _make_decision_maker(buffer, _find_deciders(change, buffer))
+        for block in _iterate_blocks(tags):
+            _reject_conflicts(block, buffer.path, rejects)
+            block_counts = write_decisions(change, map(make_decision, block), origin="import", by=name)
+            counts = DecisionCounts(*map(sum, zip(counts, block_counts, strict=True)))
+            stage.advance(len(block))
+        change.summary = f"{counts.added + counts.changed:,} tags of {name}"
+        entry = change.id if change.n_changes else None
+    n_items = len(np.unique(tags["item"]))
+    figures = n_items, counts.added, counts.changed, counts.kept, n_labels, n_addresses
+    return ImportResult(str(buffer.path), buffer.n_tags, *figures, 0, entry)
+
+
+def _iterate_blocks(tags: Tags) -> Iterator[Tags]:
+    """Yield tags sorted by item, and within a tag by line; all tags of an item are in one block."""
+    tags = tags[np.lexsort((tags["region"], tags["label"], tags["item"]))]
+    start, items = 0, tags["item"]
+    while start < len(items):
+        end = int(np.searchsorted(items, items[min(start + _WRITE_BLOCK, len(items)) - 1], "right"))
+        yield tags[start:end]
+        start = end
+
+
+def _reject_conflicts(block: Tags, path: Path, rejects: Rejects) -> None:
+    """Reject rows that contradict a later row of the same tag."""
+    keys = block[["item", "label", "region"]]
+    is_conflict = (keys[1:] == keys[:-1]) & (block["is_accepted"][1:] != block["is_accepted"][:-1])
+    for line in block["line"][:-1][is_conflict]:
+        rejects.add(f"{format_path(path)}:{line}", CONFLICT)
+
+
+def _make_decision_maker(buffer: TagBuffer, deciders: list[Row]) -> Callable[[Any], Decision]:
+    """Return the function from a buffered tag to its decision."""
+    regions = list(buffer.regions)
+
+    def make_decision(tag: Any) -> Decision:
+        item, label, region, decider, is_accepted, at, _, score, probability = tag.item()
+        state: State = "accepted" if is_accepted else "rejected"
+        provenance = None
+        if decider >= 0:
+            figures = {"score": score, "probability": probability}
+            figures = {name: None if isnan(figure) else figure for name, figure in figures.items()}
+            provenance = deciders[decider] | {"at": format_time(at)} | figures
+        return Decision(item, label, state, regions[region], provenance)
+
+    return make_decision
+
+
+def _find_addresses(connection: Connection, addresses: list[str]) -> tuple[Int64, int]:
+    """Return the item ids of addresses and the number of new items; no undo removes items."""
+    if not addresses:
+        return np.empty(0, np.int64), 0
+    web_root = connection.execute(select(roots.c.id).where(roots.c.path == WEB_ROOT)).scalar()
+    if web_root is None:
+        web_root = connection.execute(insert(roots).values(path=WEB_ROOT)).inserted_primary_key[0]  # type: ignore[index]  # it has one
+    item_ids = _read_item_ids(connection, web_root, addresses)
+    new = [address for address in addresses if address not in item_ids]
+    added = format_current_time()
+    for lo in range(0, len(new), _WRITE_BLOCK):
+        part = [
+            {
+                "root_id": web_root,
+                "path": path,
+                "folder": path.rpartition("/")[0],
+                "state": "present",
+                "added_at": added,
+            }
+            for path in new[lo : lo + _WRITE_BLOCK]
+        ]
+        connection.execute(insert(items), part)
+    item_ids |= _read_item_ids(connection, web_root, new)
+    return np.array([item_ids[address] for address in addresses], np.int64), len(new)
+
+
+def _read_item_ids(connection: Connection, root: int, paths: list[str]) -> dict[str, int]:
+    query = select(items.c.path, items.c.id).where(items.c.root_id == root)
+    return dict(select_in(connection, query, items.c.path, paths))
+
+
+def _find_labels(change: JournalWriter, buffer: TagBuffer, rejects: Rejects) -> tuple[Int64, int]:
+    """Return the label ids in the order of the file and the number of new labels; add their metadata."""
+    metadata_by_name = buffer.metadata_by_name
+    languages = {name: metadata.language for name, metadata in metadata_by_name.items()}
+    names = list(buffer.names)
+    parent_names = [name for metadata in metadata_by_name.values() for name in metadata.parents]
+    all_names = list(dict.fromkeys([*names, *parent_names]))
+    existing = label_store.find_labels(change.connection, all_names)
+    by_language = defaultdict(list)
+    for name in all_names:
+        by_language[languages.get(name, "")].append(name)
+    numbers: dict[str, int] = {}
+    for language, group in by_language.items():
+        numbers |= label_store.ensure_labels(change, group, language)
+    concepts = {
+        numbers[name]: {"wordnet": metadata.wordnet}
+        for name, metadata in metadata_by_name.items()
+        if metadata.wordnet and name not in existing
+    }
+    change.update(labels, concepts)
+    parents = {name: metadata.parents for name, metadata in metadata_by_name.items() if metadata.parents}
+    _set_parents(change, numbers, parents, rejects)
+    for name, metadata in metadata_by_name.items():
+        synonyms = dict(metadata.synonyms)
+        for synonym in label_store.add_synonyms(change, numbers[name], synonyms) if synonyms else ():
+            rejects.add(name, "synonym that another label has", synonym)
+    return np.array([numbers[name] for name in names], np.int64), len(set(numbers.values()) - set(existing.values()))
+
+
+def _set_parents(
+    change: JournalWriter, numbers: dict[str, int], parents: dict[str, tuple[str, ...]], rejects: Rejects
+) -> None:
+    """Set the parents of labels that have none."""
+    pairs: dict[int, int] = {}
+    for name, path in parents.items():
+        pairs |= {numbers[child]: numbers[parent] for parent, child in pairwise((*path, name))}
+    orphans = {row["id"] for row in read_rows(change.connection, labels, pairs) if row["parent_id"] is None}
+    for child, parent in pairs.items():
+        if child not in orphans or child == parent:
+            continue
+        try:
+            label_store.set_parent(change, child, parent)
+        except InputError as error:
+            rejects.add(str(child), "label that would be above itself", str(error))
+
+
+def _find_deciders(change: JournalWriter, buffer: TagBuffer) -> list[Row]:
+    """Return the deciders of the tags as columns of annotations."""
+    numbers = {
+        (model, made_at): _find_model(change, model, made_at) for _, _, model, made_at in buffer.deciders if model
+    }
+    return [
+        {"origin": origin, "by": by, "model_id": numbers.get((model, made_at))}
+        for origin, by, model, made_at in buffer.deciders
+    ]
+
+
+def _find_model(change: JournalWriter, folder: str, made_at: str) -> int:
+    """Return the id of a model; a missing one is added as removed."""
+    c, dated_name = models.c, f"{folder} of {made_at}"
+    rows = change.connection.execute(
+        select(c.id, c.folder, c.created_at).where(c.folder.in_([folder, dated_name]))
+    ).all()
+    for number, _, row_made_at in rows:
+        if row_made_at == made_at:
+            return int(number)
+    row = {
+        "folder": dated_name if any(name == folder for _, name, _ in rows) else folder,
+        "created_at": made_at,
+        "method": "full",
+        "last_entry_id": 0,
+        "in_use": False,
+        "facts": {},
+        "figures": {},
+        "is_removed": True,
+    }
+    return change.add(models, [row])[0]

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, and_, exists, not_, or_, select, union_all
 
-from wsabie.collection.db.tables import annotations, items, suggestions, views
+from wsabie.collection.db.tables import annotations, item_scores, items, suggestions
 from wsabie.core.errors import InputError
 
 Condition = ColumnElement[bool]
@@ -161,7 +161,7 @@ def build_suggestion_condition(filter_query: FilterQuery, s: Any) -> list[Condit
 
 
 def build_score_condition(filter_query: FilterQuery, v: Any) -> list[Condition]:
-    """Return the conditions on columns of `views`: model in use, and uncertain if requested."""
+    """Return the conditions on columns of `item_scores`: model in use, and uncertain if requested."""
     conditions: list[Condition] = [v.model_id == filter_query.model]
     if filter_query.criteria.no_tag_fits is not None:
         conditions.append(or_(*_build_uncertain_conditions(filter_query, v)))
@@ -171,9 +171,11 @@ def build_score_condition(filter_query: FilterQuery, v: Any) -> list[Condition]:
 def _build_uncertain_conditions(filter_query: FilterQuery, v: Any) -> list[Condition]:
     """Return the condition of an uncertain row and the one for rows of older versions."""
     older_version = (
-        v.surest.is_(None) if filter_query.common is None else and_(v.surest.is_(None), v.best < filter_query.common)
+        v.best_precision.is_(None)
+        if filter_query.common is None
+        else and_(v.best_precision.is_(None), v.best_probability < filter_query.common)
     )
-    return [v.surest < filter_query.criteria.no_tag_fits, older_version]
+    return [v.best_precision < filter_query.criteria.no_tag_fits, older_version]
 
 
 def _filter_decided(filter_query: FilterQuery) -> FilterClause:
@@ -201,12 +203,12 @@ def _build_pending_condition(filter_query: FilterQuery) -> Condition:
 
 def _filter_uncertain(filter_query: FilterQuery) -> FilterClause:
     """Return the clause for items whose suggestions are all too uncertain."""
-    scores = views.alias("unsure").c  # the sort order may use the table itself
+    scores = item_scores.alias("unsure").c  # the sort order may use the table itself
     is_uncertain = exists().where(scores.item_id == items.c.id, *build_score_condition(filter_query, scores))
     union = union_all(  # each part has its own index
         *(
-            select(views.c.item_id).where(views.c.model_id == filter_query.model, condition)
-            for condition in _build_uncertain_conditions(filter_query, views.c)
+            select(item_scores.c.item_id).where(item_scores.c.model_id == filter_query.model, condition)
+            for condition in _build_uncertain_conditions(filter_query, item_scores.c)
         )
     )
     return FilterClause(select(union.subquery().c.item_id), is_uncertain, is_scattered=True)
@@ -221,7 +223,7 @@ def _filter_folder(criteria: ItemFilter, folder: str) -> FilterClause:
 
 def _filter_time(criteria: ItemFilter) -> FilterClause:
     limits = []
-    for column in (items.c.taken, items.c.taken.concat("")):
+    for column in (items.c.taken_at, items.c.taken_at.concat("")):
         bounds: list[Condition] = [column.is_not(None)]
         if criteria.taken_from is not None:
             bounds.append(column >= _parse_time(criteria.taken_from))

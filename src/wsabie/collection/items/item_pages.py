@@ -9,12 +9,29 @@ the clauses, up to `MAX_SORTED`, decide.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, func, select
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal,
+    not_,
+    select,
+    tuple_,
+    union_all,
+)
 
 from wsabie.collection.annotations.decisions import find_model_in_use, make_no_model_error
 from wsabie.collection.db import cursors
+from wsabie.collection.db.cursors import Cursor
 from wsabie.collection.db.database import begin_read
-from wsabie.collection.db.tables import annotations, items, labels, suggestions, views
+from wsabie.collection.db.tables import annotations, item_scores, items, labels, suggestions
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items.filters import (
     FilterClause,
@@ -23,17 +40,12 @@ from wsabie.collection.items.filters import (
     ItemNumberQuery,
     build_clauses,
     build_row_state_condition,
+    build_score_condition,
     build_state_condition,
-)
-from wsabie.collection.items.sorting import (
-    SORTS,
-    FilterConditions,
-    build_sorted_queries,
-    is_sorted_by_suggestion,
-    restrict_to_items,
+    build_suggestion_condition,
 )
 from wsabie.collection.labels import label_store
-from wsabie.collection.registry.item_embeddings import load_model_in_use
+from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.core.errors import InputError
 
 __all__ = [
@@ -53,12 +65,168 @@ MAX_SORTED = 20_000
 """Largest number of matches of a clause that are sorted; if all clauses have more, the sort order is walked."""
 MAX_COUNTED = 5_000
 """Largest number of matches that are counted as well."""
+SORTS = ("path", "taken_at", "added_at", "best_probability", "uncertainty", "probability")
+"""Names of the sort orders."""
+_ROUNDED = 1e-12
+
+
+class FilterConditions(NamedTuple):
+    """Conditions on items.
+
+    Attributes
+    ----------
+    conditions : list of ColumnElement
+    numbers : list of int or None
+        Ids of the items to sort; None walks the items with a value along an index.
+    """
+
+    conditions: list[ColumnElement[bool]]
+    numbers: list[int] | None
+
+
+class _Order(NamedTuple):
+    """Source of sort values: table, columns, conditions on its rows, and the items without a value."""
+
+    table: FromClause
+    id: ColumnElement[Any]
+    value: ColumnElement[Any]
+    having: list[ColumnElement[bool]]
+    without: ColumnElement[bool] | None
+
+
+def is_sorted_by_suggestion(filter_query: FilterQuery, sort: str) -> bool:
+    """Return True if the suggestions of one label define the order; these have an index."""
+    is_suggested = filter_query.label is not None and filter_query.criteria.label_state == "suggested"
+    return is_suggested and sort in ("uncertainty", "probability")
+
+
+def build_sorted_queries(
+    filter_query: FilterQuery,
+    sort: str,
+    descending: bool,
+    position: Cursor | None,
+    selection: FilterConditions,
+    limit: int,
+) -> list[Any]:
+    """Return queries for ids and values in order: items with a value, then those without.
+
+    Parameters
+    ----------
+    filter_query : FilterQuery
+    sort, descending
+        As in `item_pages.read_item_page`.
+    position : Cursor or None
+        Last item of the previous page.
+    selection : FilterConditions
+    limit : int
+        Maximum number of items from each query.
+    """
+    if sort == "uncertainty" and is_sorted_by_suggestion(filter_query, sort) and selection.numbers is None:
+        if position is not None and position.value is None:
+            return []
+        return [_sort_by_uncertainty(filter_query, descending, position, selection, limit)]
+    order = _choose_order(filter_query, sort)
+    queries = []
+    if position is None or position.value is not None:
+        queries.append(_query_with_value(order, descending, position, selection, sort))
+    if order.without is not None:
+        queries.append(_query_without_value(order.without, descending, position, selection))
+    return queries
+
+
+def restrict_to_items(query: Any, column: ColumnElement[Any], numbers: list[int] | None) -> Any:
+    """Return the query for these items only; the ids are literals, as there may be too many to bind."""
+    if numbers is None:
+        return query
+    return query.where(column.in_(bindparam("among", numbers, expanding=True, literal_execute=True)))
+
+
+def _choose_order(filter_query: FilterQuery, sort: str) -> _Order:
+    c, v, s = items.c, item_scores.c, suggestions.c
+    if is_sorted_by_suggestion(filter_query, sort):
+        tables = suggestions.join(items, c.id == s.item_id)
+        uncertainty = case((s.probability < 0.5, s.probability), else_=1 - s.probability)
+        value = s.probability if sort == "probability" else uncertainty
+        return _Order(tables, s.item_id, value, build_suggestion_condition(filter_query, s), None)
+    if sort in ("best_probability", "uncertainty"):
+        is_scored = and_(v.model_id == filter_query.model, v.item_id == c.id)
+        tables = item_scores.join(items, c.id == v.item_id)
+        return _Order(
+            tables, v.item_id, v[sort], build_score_condition(filter_query, v), not_(exists().where(is_scored))
+        )
+    if sort == "taken_at":
+        return _Order(items, c.id, c.taken_at, [c.taken_at.is_not(None)], c.taken_at.is_(None))
+    return _Order(items, c.id, c.id if sort == "added_at" else c.path, [], None)
+
+
+def _query_with_value(
+    order: _Order,
+    descending: bool,
+    position: Cursor | None,
+    selection: FilterConditions,
+    sort: str,
+) -> Any:
+    query = select(order.id, order.value).select_from(order.table).where(*order.having, *selection.conditions)
+    query, value = restrict_to_items(query, order.id, selection.numbers), order.value
+    if selection.numbers is not None:
+        value = (
+            value.concat("") if sort in ("path", "taken_at") else value + 0
+        )  # keeps the planner from walking an index
+    if position is not None:
+        row_key, cursor_key = tuple_(value, order.id), tuple_(literal(position.value), literal(position.id))
+        query = query.where(row_key < cursor_key if descending else row_key > cursor_key)
+    keys = (value, order.id)
+    return query.order_by(*(key.desc() for key in keys) if descending else keys)
+
+
+def _sort_by_uncertainty(
+    filter_query: FilterQuery, descending: bool, position: Cursor | None, selection: FilterConditions, limit: int
+) -> Select[tuple[Any, Any]]:
+    """Return the query by min(p, 1 - p) of a label; it walks the index from 0.5 or from both ends."""
+    s = suggestions.c
+    halves = []
+    for is_lower in (True, False):
+        # 1 - p is exact: probabilities from 0.5 on give distinct values.
+        value = s.probability if is_lower else 1 - s.probability
+        # SQLite starts at one bound: after the first page it must be the cursor's.
+        probability = s.probability + 0 if descending and position is not None else s.probability
+        side = probability < 0.5 if is_lower else probability >= 0.5
+        query = select(s.item_id.label("id"), value.label("value"))
+        query = query.select_from(suggestions.join(items, items.c.id == s.item_id))
+        query = query.where(side, *build_suggestion_condition(filter_query, s), *selection.conditions)
+        if position is not None and isinstance(position.value, float):
+            row_key, cursor_key = tuple_(value, s.item_id), tuple_(literal(position.value), literal(position.id))
+            query = query.where(row_key < cursor_key if descending else row_key > cursor_key)
+            start = position.value if is_lower else 1 - position.value  # rounded: only the start of the index walk
+            is_ascending = is_lower != descending
+            is_past_start = s.probability >= start - _ROUNDED if is_ascending else s.probability <= start + _ROUNDED
+            query = query.where(is_past_start)
+        sort_key = s.probability.desc() if is_lower == descending else s.probability
+        query = query.order_by(sort_key, s.item_id.desc() if descending else s.item_id)
+        halves.append(select(query.limit(limit).subquery()))
+    union = union_all(*halves).subquery()
+    keys = (union.c.value, union.c.id)
+    return select(union.c.id, union.c.value).order_by(*(key.desc() for key in keys) if descending else keys)
+
+
+def _query_without_value(
+    without: ColumnElement[bool],
+    descending: bool,
+    position: Cursor | None,
+    selection: FilterConditions,
+) -> Any:
+    query = select(items.c.id, literal(None)).where(without, *selection.conditions)
+    query = restrict_to_items(query, items.c.id, selection.numbers)
+    if position is not None and position.value is None:
+        query = query.where(items.c.id < position.id if descending else items.c.id > position.id)
+    return query.order_by(items.c.id.desc() if descending else items.c.id)
+
 
 # Built once: checking each id as part of a new query takes longer than the query.
 _NUMBERS: BindParameter[Any] = bindparam("numbers", expanding=True)
 _ROWS = select(
-    items.c.id, items.c.root_id, items.c.path, items.c.hash, items.c.taken, items.c.width, items.c.height,
-    items.c.state, items.c.added,
+    items.c.id, items.c.root_id, items.c.path, items.c.hash, items.c.taken_at, items.c.width, items.c.height,
+    items.c.state, items.c.added_at,
 ).where(items.c.id.in_(_NUMBERS))  # fmt: skip
 _LABEL_NAMES = (
     select(annotations.c.item_id, labels.c.name)
@@ -66,8 +234,8 @@ _LABEL_NAMES = (
     .where(annotations.c.item_id.in_(_NUMBERS), annotations.c.state == "accepted")
     .order_by(labels.c.name)
 )
-_SCORES = select(views.c.item_id, views.c.best, views.c.doubt).where(
-    views.c.model_id == bindparam("model"), views.c.item_id.in_(_NUMBERS)
+_SCORES = select(item_scores.c.item_id, item_scores.c.best_probability, item_scores.c.uncertainty).where(
+    item_scores.c.model_id == bindparam("model"), item_scores.c.item_id.in_(_NUMBERS)
 )
 
 
@@ -76,7 +244,7 @@ class PageItem(NamedTuple):
 
     Attributes
     ----------
-    best, doubt : float or None
+    best_probability, uncertainty : float or None
         Highest probability and highest min(p, 1 - p) by the model in use.
     probability : float or None
         Probability of the requested label if it is suggested.
@@ -88,13 +256,13 @@ class PageItem(NamedTuple):
     root: int
     path: str
     hash: str | None
-    taken: str | None
+    taken_at: str | None
     width: int | None
     height: int | None
     state: str
-    added: str
-    best: float | None
-    doubt: float | None
+    added_at: str
+    best_probability: float | None
+    uncertainty: float | None
     labels: tuple[str, ...]
     probability: float | None = None
 
@@ -132,9 +300,9 @@ def read_item_page(
     collection : Collection
     criteria : ItemFilter or None
         None selects all items that are present.
-    sort : {"path", "taken", "added", "best", "doubt", "probability"}
+    sort : {"path", "taken_at", "added_at", "best_probability", "uncertainty", "probability"}
         Items without the value come last in both directions. "probability" is that of the suggested label; so is
-        "doubt", min(p, 1 - p), if a suggested label is requested.
+        "uncertainty", min(p, 1 - p), if a suggested label is requested.
     descending : bool
     cursor : str or None
         `next_cursor` of the previous page.
@@ -182,7 +350,7 @@ def _resolve_filter(connection: Connection, criteria: ItemFilter, sort: str) -> 
     model = find_model_in_use(connection)
     is_pending = criteria.label_state == "suggested"
     is_suggested = criteria.label is not None and is_pending
-    if model is None and (is_pending or sort in ("best", "doubt", "probability")):
+    if model is None and (is_pending or sort in ("best_probability", "uncertainty", "probability")):
         raise make_no_model_error(connection)
     if not is_suggested and (
         sort == "probability" or (criteria.min_probability, criteria.max_probability) != (None, None)
@@ -265,8 +433,13 @@ def _read_page_items(connection: Connection, numbers: Sequence[int], model: int 
     page_items = []
     for number in numbers:
         if number in rows:
-            best, doubt = scores.get(number, (None, None))
+            best, uncertainty = scores.get(number, (None, None))
             page_items.append(
-                PageItem(*rows[number], best=best, doubt=doubt, labels=tuple(names_by_item.get(number, ())))
+                PageItem(
+                    *rows[number],
+                    best_probability=best,
+                    uncertainty=uncertainty,
+                    labels=tuple(names_by_item.get(number, ())),
+                )
             )
     return tuple(page_items)

@@ -1,16 +1,59 @@
-"""Handlers that run each kind of job and return its result.
+"""Handlers that run each kind of job, report its progress and return its result.
 
 Each job runs in its own process and imports only what it needs, so that a scan starts without the models.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from wsabie.collection.db.tables import jobs
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.jobs.progress import JobProgress
-from wsabie.collection.jobs.queue import Job
+from wsabie.collection.jobs.queue import Job, update_jobs
+from wsabie.collection.learning.model_fitting import LearningCurve, Point
+from wsabie.core.errors import WsabieError
 from wsabie.core.executors import ProcessExecutor
 from wsabie.core.machine import count_available_cores
+from wsabie.core.progress import Stage
+
+_WRITE_INTERVAL = 0.5  # seconds between two writes
+
+
+class JobProgress:
+    """Writer of a job's progress to its row, at most every half second."""
+
+    def __init__(self, collection: Collection, number: int) -> None:
+        self._collection, self._number, self._last = collection, number, 0.0
+        self._curve = LearningCurve()
+
+    @contextmanager
+    def stage(self, name: str, total: int | None, unit: str) -> Iterator[Stage]:
+        stage = _Stage(self, {"stage": name, "done": 0, "total": total, "unit": unit, "figures": {}})
+        self.write(stage.state, force=True)
+        yield stage
+        self.write(stage.state, force=True)
+
+    def watch(self, point: Point) -> None:
+        """Record the figures of an epoch, which the next write includes."""
+        self._curve.add(point)
+
+    def write(self, state: dict[str, Any], *, force: bool = False) -> None:
+        if force or time.monotonic() - self._last > _WRITE_INTERVAL:
+            self._last = time.monotonic()
+            state = state | {"curve": self._curve.points}
+            with suppress(WsabieError):  # the job goes on without its progress
+                update_jobs(self._collection, jobs.c.id == self._number, progress=state)
+
+
+class _Stage:
+    def __init__(self, progress: JobProgress, state: dict[str, Any]) -> None:
+        self._progress, self.state = progress, state
+
+    def advance(self, n: int = 1, **figures: float) -> None:
+        self.state["done"] += n
+        self.state["figures"].update(figures)
+        self._progress.write(self.state)
 
 
 def _scan(collection: Collection, job: Job, progress: JobProgress) -> dict[str, Any]:
@@ -28,7 +71,7 @@ def _train(collection: Collection, job: Job, progress: JobProgress) -> dict[str,
     options = job.options | {"executor": executor, "progress": progress, "watch": progress.watch}
     result = training.train_model(collection, by=job.by, **options)
     facts = {name: value for name, value in result.facts.items() if name != "curve"}  # the model keeps it
-    return result._asdict() | {"facts": facts, "looked": result.looked and result.looked._asdict()}
+    return result._asdict() | {"facts": facts, "inference": result.inference and result.inference._asdict()}
 
 
 def _apply(collection: Collection, job: Job, progress: JobProgress) -> dict[str, Any]:
@@ -44,17 +87,17 @@ def _tidy(collection: Collection, job: Job, progress: JobProgress) -> dict[str, 
     from wsabie.collection.merge_proposals import proposal_store
 
     proposals = proposal_store.refresh_proposals(collection, progress=progress, **job.options)
-    return {"labels": proposals.labels, "proposals": proposals.found, "not_asked": proposals.not_asked}
+    return {"labels": proposals.labels, "proposals": proposals.total, "unused_sources": proposals.unused_sources}
 
 
 def _compare(collection: Collection, job: Job, progress: JobProgress) -> dict[str, Any]:
-    from wsabie.collection.learning import model_comparison
+    from wsabie.collection.learning import evaluation
 
     executor = ProcessExecutor(count_available_cores())
-    comparison = model_comparison.compare_models(
+    comparison = evaluation.compare_models(
         collection, job.options.get("models", []), executor=executor, progress=progress
     )
-    return model_comparison.serialize_comparison(comparison)
+    return evaluation.serialize_comparison(comparison)
 
 
 def _map(collection: Collection, _: Job, progress: JobProgress) -> dict[str, Any]:

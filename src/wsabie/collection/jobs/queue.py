@@ -19,7 +19,7 @@ JOB_OPTIONS: dict[str, dict[str, type]] = {
     "scan": {"rehash": bool},
     "train": {"full": bool, "epochs": int, "even_if_worse": bool},
     "apply": {"again": bool, "accept_above": float, "min_precision": float},
-    "tidy": {"least": float},
+    "tidy": {"min_score": float},
     "compare": {"models": list},
     "map": {},
     "index": {},
@@ -43,7 +43,7 @@ class Job(NamedTuple):
         "stage", "done", "total", "unit" and "figures" of the current stage; "curve": figures of the epochs so far.
     result : dict or None
     error : str or None
-    asked, started, ended : str or None
+    requested_at, started_at, ended_at : str or None
     """
 
     id: int
@@ -54,9 +54,9 @@ class Job(NamedTuple):
     progress: dict[str, Any]
     result: dict[str, Any] | None
     error: str | None
-    asked: str
-    started: str | None
-    ended: str | None
+    requested_at: str
+    started_at: str | None
+    ended_at: str | None
 
 
 def enqueue_job(collection: Collection, kind: str, options: Mapping[str, Any], *, by: str) -> Job:
@@ -74,7 +74,7 @@ def enqueue_job(collection: Collection, kind: str, options: Mapping[str, Any], *
         "by": by,
         "options": dict(options),
         "progress": {},
-        "asked": format_current_time(),
+        "requested_at": format_current_time(),
     }
     with begin_write(collection.engine) as connection:
         query = select(jobs.c.id, jobs.c.kind, jobs.c.options).where(jobs.c.state == "waiting")
@@ -126,7 +126,7 @@ def list_jobs(collection: Collection, k: int = 50) -> list[Job]:
 def stop_job(collection: Collection, number: int) -> Job:
     """Stop a waiting or running job; an ended one stays as it is."""
     update_jobs(
-        collection, (jobs.c.id == number) & jobs.c.state.not_in(FINAL), state="stopped", ended=format_current_time()
+        collection, (jobs.c.id == number) & jobs.c.state.not_in(FINAL), state="stopped", ended_at=format_current_time()
     )
     return read_job(collection, number)
 
@@ -138,7 +138,7 @@ def claim_job(collection: Collection) -> Job | None:
         number = connection.execute(first).scalar()
         if number is not None:
             connection.execute(
-                update(jobs).where(jobs.c.id == number).values(state="running", started=format_current_time())
+                update(jobs).where(jobs.c.id == number).values(state="running", started_at=format_current_time())
             )
     return None if number is None else read_job(collection, number)
 

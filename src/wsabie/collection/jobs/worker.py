@@ -22,12 +22,10 @@ from wsabie.collection.db.tables import jobs
 from wsabie.collection.folder.backups import back_up_daily
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.folder.collection_file import read_state, record_state
-from wsabie.collection.jobs.handlers import WORK
-from wsabie.collection.jobs.progress import JobProgress
+from wsabie.collection.jobs.handlers import WORK, JobProgress
 from wsabie.collection.jobs.queue import Job, claim_job, read_job, update_jobs
 from wsabie.core.errors import WsabieError
-from wsabie.storage.atomic_files import remove_drafts
-from wsabie.storage.file_locks import lock_file
+from wsabie.storage.atomic_files import lock_file, remove_drafts
 
 _LOCK = "jobs.lock"
 _POLL_INTERVAL = 0.5
@@ -93,7 +91,11 @@ def run_next_job(folder: Path) -> None:
     with open_collection(folder) as collection, _take_turn(collection) as has_turn:
         if has_turn:
             update_jobs(
-                collection, jobs.c.state == "running", state="failed", ended=format_current_time(), error=_PROCESS_ENDED
+                collection,
+                jobs.c.state == "running",
+                state="failed",
+                ended_at=format_current_time(),
+                error=_PROCESS_ENDED,
             )
             job = claim_job(collection)
             if job is not None:
@@ -116,7 +118,7 @@ def _record_outcome(collection: Collection, condition: ColumnElement[bool], outc
     delays = [1, 5, 20, 60, 200]
     while True:
         try:
-            update_jobs(collection, condition, ended=format_current_time(), **outcome)
+            update_jobs(collection, condition, ended_at=format_current_time(), **outcome)
             return
         except WsabieError:
             if not delays:

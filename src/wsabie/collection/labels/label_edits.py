@@ -21,7 +21,7 @@ class MergeResult(NamedTuple):
     into: str
     labels: list[str]
     moved: int
-    together: int
+    duplicates: int
     entry: int | None
 
 
@@ -64,7 +64,7 @@ def delete_labels(
     with begin_entry(collection.engine, by, "delete") as change:
         deletions = [label_store.delete_label(change, number, with_tags=with_tags) for number in dict.fromkeys(numbers)]
         names, tags = [deletion.name for deletion in deletions], sum(deletion.tags for deletion in deletions)
-        change.told = f"deleted {_quote_names(names)}" + (f" with {tags:,} tags" if tags else "")
+        change.summary = f"deleted {_quote_names(names)}" + (f" with {tags:,} tags" if tags else "")
     return DeletionResult(names, tags, sum(deletion.children for deletion in deletions), _get_entry_id(change))
 
 
@@ -82,7 +82,7 @@ def merge_labels(collection: Collection, numbers: Iterable[int], into: int, by: 
     with begin_entry(collection.engine, by, "merge") as change:
         *names, target_name = _read_names(change, [*sources, into])
         merges = [label_store.merge_label(change, number, into) for number in sources]
-        change.told = f"merged {_quote_names(names)} into {target_name!r}"
+        change.summary = f"merged {_quote_names(names)} into {target_name!r}"
     moved, duplicates = sum(merge.moved for merge in merges), sum(merge.duplicates for merge in merges)
     return MergeResult(target_name, names, moved, duplicates, _get_entry_id(change))
 
@@ -145,7 +145,7 @@ def edit_label(
             )
         new: Row = {} if language is None else {"language": label_store.normalise_language(language)}
         new |= {} if wordnet is None else {"wordnet": label_store.normalise_concept(wordnet)}
-        change.set(labels, {number: new})
+        change.update(labels, {number: new})
         edits = {"called": name, "language": language, "meaning": wordnet, "below": parent}
         parts = [
             f"{field} {value!r}" if value else f"{field} nothing" for field, value in edits.items() if value is not None
@@ -153,7 +153,7 @@ def edit_label(
         parts += [f"also called {synonym!r}" for synonym in add or ()] + [
             f"not called {synonym!r}" for synonym in remove
         ]
-        change.told = f"changed {old!r}: {', '.join(parts)}"[:_MAX_SUMMARY]
+        change.summary = f"changed {old!r}: {', '.join(parts)}"[:_MAX_SUMMARY]
     return _get_entry_id(change)
 
 
@@ -211,7 +211,7 @@ def exclude_merge(collection: Collection, numbers: Iterable[int], by: str) -> Ex
     if len(label_ids) < 2:
         raise InputError("give two labels or more that are to be kept apart")
     with begin_entry(collection.engine, by, "apart") as change:
-        change.told = f"kept apart: {', '.join(map(repr, _read_names(change, label_ids)))}"
+        change.summary = f"kept apart: {', '.join(map(repr, _read_names(change, label_ids)))}"
         exclusion_ids = _add_exclusions(change, list(combinations(label_ids, 2)))
     return ExclusionResult(len(exclusion_ids), _get_entry_id(change))
 

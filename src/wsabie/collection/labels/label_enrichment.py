@@ -104,9 +104,9 @@ def enrich_labels(
         counts = {
             field: sum(field in new for new in columns.values()) for field in ("wordnet", "language", "parent_id")
         }
-        change.set(tables.labels, columns)
+        change.update(tables.labels, columns)
         change.add(tables.synonyms, new_names)
-        change.told = (
+        change.summary = (
             f"filled in {len(concepts):,} labels: {counts['parent_id']:,} parents, {len(new_names):,} synonyms"
         )
     filled = counts["wordnet"], counts["language"], counts["parent_id"], len(new_names)

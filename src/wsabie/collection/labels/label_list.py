@@ -55,7 +55,7 @@ class LabelPage(NamedTuple):
     """Part of the labels, and the number of all matches."""
 
     labels: list[Label]
-    found: int
+    n_labels: int
 
 
 def list_labels(
@@ -64,8 +64,8 @@ def list_labels(
     containing: str = "",
     order: Order = "items",
     k: int | None = None,
-    after: int = 0,
-    below: int | None = None,
+    offset: int = 0,
+    parent_id: int | None = None,
 ) -> LabelPage:
     """List labels with parents, synonyms and counts.
 
@@ -78,9 +78,9 @@ def list_labels(
         By frequency; by name; by the accuracy of suggestions, lowest first.
     k : int or None
         Largest number of labels.
-    after : int
+    offset : int
         Number of labels to skip.
-    below : int or None
+    parent_id : int or None
         Only labels right below the label with this id; 0: top labels with labels below them.
     """
     with begin_read(collection.engine) as connection:
@@ -89,7 +89,7 @@ def list_labels(
     matches = [
         label
         for label, parent, searchable_names in entries
-        if all(word in searchable_names for word in words) and _is_below(label, parent, below)
+        if all(word in searchable_names for word in words) and _is_below(label, parent, parent_id)
     ]
     keys: dict[Order, Any] = {
         "items": lambda label: (-label.items, label.id),
@@ -97,7 +97,7 @@ def list_labels(
         "right": lambda label: (2 if label.accuracy is None else label.accuracy, -label.suggested, label.id),
     }
     matches.sort(key=keys[order])
-    return LabelPage(matches[after : None if k is None else after + k], len(matches))
+    return LabelPage(matches[offset : None if k is None else offset + k], len(matches))
 
 
 def find_label_numbers(collection: Collection, names: Iterable[str]) -> list[int]:

@@ -1,13 +1,14 @@
 """The labels of a collection: name lookup, synonyms, parents, merging and deletion."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
 from wsabie.collection.db.journal import JournalWriter, Row, read_rows
-from wsabie.collection.db.tables import annotations, labels, merge_exclusions, synonyms
+from wsabie.collection.db.tables import annotations, changes, labels, merge_exclusions, synonyms
 from wsabie.core.errors import InputError, NotFoundError, UnknownLabelError
 from wsabie.vocabulary.label_names import find_closest_names, normalise_label_name
 
@@ -168,7 +169,7 @@ def rename_label(change: JournalWriter, number: int, name: str) -> None:
         raise InputError(f"another label is called {name!r} already; merge {old['name']!r} into it instead")
     equal_synonyms = change.connection.execute(select(synonyms.c.id).where(synonyms.c.name == name)).scalars().all()
     change.remove(synonyms, equal_synonyms)
-    change.set(labels, {number: {"name": name}})
+    change.update(labels, {number: {"name": name}})
     if name != old["name"]:
         change.add(synonyms, [{"name": old["name"], "label_id": number, "language": old["language"]}])
 
@@ -196,7 +197,7 @@ def add_synonyms(change: JournalWriter, number: int, languages: Mapping[str, str
         for name, language in normalised.items()
         if name in label_ids and name in synonym_ids and language
     }
-    change.set(synonyms, language_edits)
+    change.update(synonyms, language_edits)
     return [name for name in normalised if label_ids.get(name, number) != number]
 
 
@@ -228,7 +229,7 @@ def set_parent(change: JournalWriter, number: int, parent: int | None) -> None:
         raise InputError(
             f"{read_label(change.connection, number)['name']!r} would be above itself; choose another parent"
         )
-    change.set(labels, {number: {"parent_id": parent}})
+    change.update(labels, {number: {"parent_id": parent}})
 
 
 def merge_label(change: JournalWriter, number: int, into: int) -> MergeCounts:
@@ -254,18 +255,33 @@ def merge_label(change: JournalWriter, number: int, into: int) -> MergeCounts:
     duplicate_ids = [row[0] for row in source_rows if (row[1], row[2]) in target_places]
     moves = {row[0]: {"label_id": into} for row in source_rows if (row[1], row[2]) not in target_places}
     change.remove(annotations, duplicate_ids)
-    change.set(annotations, moves)
+    change.update(annotations, moves)
     is_below = number in list_ancestors(connection, into)
     children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars()
-    change.set(labels, {child: {"parent_id": into} for child in children if child != into})
+    change.update(labels, {child: {"parent_id": into} for child in children if child != into})
     if is_below:
-        change.set(labels, {into: {"parent_id": source["parent_id"]}})
+        change.update(labels, {into: {"parent_id": source["parent_id"]}})
     source_synonyms = connection.execute(select(synonyms.c.id).where(synonyms.c.label_id == number)).scalars()
-    change.set(synonyms, {synonym_id: {"label_id": into} for synonym_id in source_synonyms})
-    change.set(labels, {number: {"merged_into": into, "parent_id": None}})
+    change.update(synonyms, {synonym_id: {"label_id": into} for synonym_id in source_synonyms})
+    change.update(labels, {number: {"merged_into": into, "parent_id": None}})
     change.add(synonyms, [{"name": source["name"], "label_id": into, "language": source["language"]}])
-    change.told = change.told or f"merged {source['name']!r} into {target['name']!r}"
+    change.summary = change.summary or f"merged {source['name']!r} into {target['name']!r}"
     return MergeCounts(len(moves), len(duplicate_ids))
+
+
+def read_merge_targets(connection: Connection) -> dict[int, int]:
+    """Return the final target of each merged label."""
+    query = select(labels.c.id, labels.c.merged_into).where(labels.c.merged_into.is_not(None))
+    targets: dict[int, int] = _read_dict(connection, query)
+    for number, target in targets.items():
+        visited = {number}
+        while target in targets:
+            if target in visited:
+                raise RecursionError("labels were merged in a circle")
+            visited.add(target)
+            target = targets[target]
+        targets[number] = target
+    return targets
 
 
 def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False) -> DeletionCounts:
@@ -288,7 +304,7 @@ def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False)
         )
     change.remove(annotations, tags)
     children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars().all()
-    change.set(labels, {child: {"parent_id": label["parent_id"]} for child in children})
+    change.update(labels, {child: {"parent_id": label["parent_id"]} for child in children})
     label_ids = [*reversed(_list_merged_labels(connection, number)), number]  # each after the labels merged into it
     is_synonym = synonyms.c.label_id == number
     change.remove(synonyms, connection.execute(select(synonyms.c.id).where(is_synonym)).scalars().all())
@@ -338,3 +354,76 @@ def list_ancestors(connection: Connection, number: int) -> list[int]:
 
 def _read_dict(connection: Connection, query: Any) -> dict[Any, Any]:
     return {key: value for key, value in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`
+
+
+def set_parents_by_path(change: JournalWriter, paths: Iterable[Sequence[str]]) -> dict[tuple[str, ...], str]:
+    """Give labels without a parent the one that tag paths imply; new labels are added.
+
+    Parameters
+    ----------
+    change : JournalWriter
+    paths : iterable of sequence of str
+        Valid label names, from the broadest. Longer paths take precedence.
+
+    Returns
+    -------
+    dict
+        Reasons of refused paths: they contradict the catalogue, or a label would be above itself.
+    """
+    sorted_paths = sorted({tuple(path) for path in paths}, key=lambda path: (-len(path), path))
+    numbers = ensure_labels(change, [name for path in sorted_paths for name in path])
+    parents = _read_parents(change.connection, numbers.values())
+    detached = _find_detached_labels(
+        change.connection, [label_id for label_id in set(numbers.values()) if parents.get(label_id) is None]
+    )
+    new_parents: dict[int, int] = {}
+    refusals: dict[tuple[str, ...], str] = {}
+    broader_ids = {parent for parent in parents.values() if parent is not None}  # only these have labels below them
+    for path in sorted_paths:
+        for broader, name in pairwise(path):
+            number, parent = numbers[name], numbers[broader]
+            if number == parent or (parent in broader_ids and parent in _iterate_ancestors(parents, number)):
+                continue
+            if number in broader_ids and number in _iterate_ancestors(parents, parent):
+                refusals[path] = f"{name!r} is above {broader!r} here"
+            elif parents.get(number) is not None or number in detached:
+                refusals[path] = f"{name!r} is not below {broader!r} here"
+            else:
+                parents[number] = new_parents[number] = parent
+                broader_ids.add(parent)
+    change.update(labels, {number: {"parent_id": parent} for number, parent in new_parents.items()})
+    return refusals
+
+
+def _read_parents(connection: Connection, numbers: Iterable[int]) -> dict[int, int | None]:
+    """Return the parents of labels and of all their ancestors."""
+    parents: dict[int, int | None] = {}
+    pending = set(numbers)
+    while pending:
+        part = [*islice(pending, _BATCH_SIZE)]
+        parents |= dict.fromkeys(part)
+        for number, parent in connection.execute(select(labels.c.id, labels.c.parent_id).where(labels.c.id.in_(part))):
+            parents[number] = parent
+            if parent is not None:
+                pending.add(parent)
+        pending -= parents.keys()
+    return parents
+
+
+def _iterate_ancestors(parents: Mapping[int, int | None], number: int) -> Iterator[int]:
+    visited = set[int]()
+    parent = parents.get(number)
+    while parent is not None and parent not in visited:
+        yield parent
+        visited.add(parent)
+        parent = parents.get(parent)
+
+
+def _find_detached_labels(connection: Connection, numbers: Sequence[int]) -> set[int]:
+    """Return labels whose parent was removed once: files do not restore it."""
+    label_ids: set[int] = set()
+    c = changes.c
+    for lo in range(0, len(numbers), _BATCH_SIZE):
+        query = select(c.row, c.before).where(c.table == labels.name, c.row.in_(numbers[lo : lo + _BATCH_SIZE]))
+        label_ids.update(row[0] for row in connection.execute(query) if row[1] and row[1].get("parent_id") is not None)
+    return label_ids

@@ -1,7 +1,7 @@
 """Features of a collection's items, stored by content, once for each feature extractor.
 
-    features/describer.json             {"schema": 1, "describer": FINGERPRINT}: the extractor of new models
-    features/FINGERPRINT/describer/     the extractor
+    features/extractor.json             {"schema": 1, "extractor": FINGERPRINT}: the extractor of new models
+    features/FINGERPRINT/extractor/     the extractor
     features/FINGERPRINT/00000000.parquet ...   about `SHARD` rows a file, written whole and never changed
 
 All of it may be deleted at any time: it is computed again, and models hold a copy of their extractor.
@@ -26,13 +26,12 @@ from wsabie.core.arrays import Bool, Matrix
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.progress import SILENT, Progress, Stage
-from wsabie.features.base.extraction import fit_extractor
-from wsabie.features.base.extraction_shards import build_shard_path, read_summary, write_shard
+from wsabie.features.base.extraction import build_shard_path, fit_extractor, read_summary, write_shard
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.base.sampling import iterate_item_batches
 from wsabie.features.extractor_registry import create_extractor, load_extractor
-from wsabie.io.formats.parquet.feature_columns import DENSE
+from wsabie.io.formats.parquet_rows import DENSE
 from wsabie.io.records import Item, ItemList
 from wsabie.storage.atomic_files import write_text
 from wsabie.storage.rejects import Rejects
@@ -152,9 +151,9 @@ def choose_feature_extractor(
 def save_feature_extractor(collection: Collection, extractor: FeatureExtractor) -> None:
     """Make this the extractor of new models."""
     fingerprint = extractor.fingerprint()
-    extractor.save(collection.features / fingerprint / "describer")
-    document = json.dumps({"schema": 1, "describer": fingerprint}) + "\n"
-    write_text(collection.features / "describer.json", document)
+    extractor.save(collection.features / fingerprint / "extractor")
+    document = json.dumps({"schema": 1, "extractor": fingerprint}) + "\n"
+    write_text(collection.features / "extractor.json", document)
 
 
 def extract_missing_features(
@@ -178,9 +177,9 @@ def extract_missing_features(
         run = SerialExecutor() if executor is None or len(new_hashes) < _MIN_PARALLEL else executor
         with progress.stage("describing items", len(new_hashes), "items") as stage:
             batches = iterate_item_batches(
-                _iterate_files(collection, new_hashes, missing_features, stage), store.extractor.together
+                _iterate_files(collection, new_hashes, missing_features, stage), store.extractor.batch_size
             )
-            _store_results(store, store.extractor.describe(batches, executor=run), missing_features, stage)
+            _store_results(store, store.extractor.extract_batches(batches, executor=run), missing_features, stage)
     _mark_unreadable(collection, missing_features.unreadable)
     return missing_features
 
@@ -220,7 +219,7 @@ def _iterate_files(
             files = _find_files(connection, part, roots)
         for content in part:
             path = next(
-                (file for file, size, modified in files.get(content, ()) if _is_unchanged(file, size, modified)), None
+                (file for file, size, mtime_ns in files.get(content, ()) if _is_unchanged(file, size, mtime_ns)), None
             )
             if path is None:
                 missing_features.changed.append(content)
@@ -233,17 +232,17 @@ def _find_files(
     connection: Connection, hashes: list[str], roots: dict[int, Path]
 ) -> dict[str, list[tuple[Path, int | None, int | None]]]:
     c = items.c
-    query = select(c.hash, c.root_id, c.path, c.size, c.modified).where(c.hash.in_(hashes), c.state == "present")
+    query = select(c.hash, c.root_id, c.path, c.size, c.mtime_ns).where(c.hash.in_(hashes), c.state == "present")
     files: dict[str, list[tuple[Path, int | None, int | None]]] = {}
-    for content, root, path, size, modified in connection.execute(query.order_by(c.id)):
+    for content, root, path, size, mtime_ns in connection.execute(query.order_by(c.id)):
         if root in roots:
-            files.setdefault(content, []).append((roots[root] / path, size, modified))
+            files.setdefault(content, []).append((roots[root] / path, size, mtime_ns))
     return files
 
 
-def _is_unchanged(path: Path, size: int | None, modified: int | None) -> bool:
+def _is_unchanged(path: Path, size: int | None, mtime_ns: int | None) -> bool:
     stat = read_file_stat(path)
-    return stat is not None and size in (None, stat.size) and modified in (None, stat.modified)
+    return stat is not None and size in (None, stat.size) and mtime_ns in (None, stat.mtime_ns)
 
 
 def _mark_unreadable(collection: Collection, unreadable: list[str]) -> None:
@@ -264,8 +263,8 @@ def _sample_hashes(collection: Collection) -> list[str]:
 
 def _load_current_extractor(collection: Collection) -> FeatureExtractor | None:
     try:
-        document = json.loads((collection.features / "describer.json").read_bytes()[:1000])
-        return load_extractor(collection.features / Path(str(document["describer"])).name / "describer")
+        document = json.loads((collection.features / "extractor.json").read_bytes()[:1000])
+        return load_extractor(collection.features / Path(str(document["extractor"])).name / "extractor")
     except (OSError, ValueError, KeyError, TypeError, WsabieError):
         return None  # deleted or damaged: the caller fits it again
 

@@ -1,5 +1,6 @@
 """Fit models on examples, or update them with changes."""
 
+from collections.abc import Callable
 from copy import copy
 from typing import NamedTuple
 
@@ -7,7 +8,6 @@ import numpy as np
 
 from wsabie.collection.annotations.training_examples import TrainingExamples
 from wsabie.collection.learning.feature_store import FeatureStore
-from wsabie.collection.learning.learning_curve import EpochCallback, LearningCurve, Point
 from wsabie.collection.registry.model_registry import LoadedModel
 from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError
@@ -16,6 +16,48 @@ from wsabie.core.progress import Progress
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.vocabulary.label_names import Vocabulary
+
+MOST = 200
+"""Maximum number of stored points."""
+
+Point = dict[str, float]
+EpochCallback = Callable[[Point], None]
+"""Receiver of the figures of every epoch: "epoch" (from 1), "loss", and "MAP" on the held-out items."""
+
+
+class LearningCurve:
+    """Figures of epochs; long curves are thinned to every second, fourth ... epoch and the last.
+
+    Examples
+    --------
+    >>> curve = LearningCurve()
+    >>> for epoch in range(1, 1001):
+    ...     curve.add({"epoch": epoch, "MAP": epoch / 1000})
+    >>> len(curve.points) <= MOST, curve.points[0]["epoch"], curve.points[-1]["epoch"]
+    (True, 1, 1000)
+    """
+
+    def __init__(self) -> None:
+        self._stored: list[Point] = []
+        self._last: Point | None = None
+        self._stride, self._n = 1, 0
+
+    def add(self, point: Point) -> None:
+        """Add an epoch."""
+        self._last = point
+        if self._n % self._stride == 0:
+            self._stored.append(point)
+        self._n += 1
+        if len(self._stored) == MOST:
+            self._stored = self._stored[::2]
+            self._stride *= 2
+
+    @property
+    def points(self) -> list[Point]:
+        """Stored points in the order of the epochs."""
+        last = [] if self._last is None or self._stored[-1] is self._last else [self._last]
+        return self._stored + last
+
 
 REPLAYED = 4
 """Number of old items for each changed one in an update, so that the model forgets nothing."""

@@ -9,8 +9,13 @@ from wsabie.collection.annotations.decisions import find_model_in_use
 from wsabie.collection.annotations.training_examples import count_decisions_since, find_changed_items, read_hashes
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.registry.item_embeddings import load_model_in_use
-from wsabie.collection.registry.model_registry import LoadedModel, ModelRecord, list_models, load_model
+from wsabie.collection.registry.model_registry import (
+    LoadedModel,
+    ModelRecord,
+    list_models,
+    load_model,
+    load_model_in_use,
+)
 from wsabie.core.errors import InputError
 
 SMALL = 0.2
@@ -23,8 +28,8 @@ TrainingMode = Literal["full", "corrections", "nothing"]
 class RetrainPlan(NamedTuple):
     """Mode of a training, its reason, and the contents with decisions since the last one."""
 
-    how: TrainingMode
-    why: str
+    method: TrainingMode
+    reason: str
     changed: frozenset[str] = frozenset()
 
 
@@ -32,8 +37,8 @@ class RetrainForecast(NamedTuple):
     """Mode and reason of the next training, and the number of decisions unknown to the model in use."""
 
     decisions: int
-    how: TrainingMode
-    why: str
+    method: TrainingMode
+    reason: str
 
 
 def forecast_training(collection: Collection) -> RetrainForecast:
@@ -42,7 +47,7 @@ def forecast_training(collection: Collection) -> RetrainForecast:
     plan = plan_training(collection, parent, parent_error)
     with begin_read(collection.engine) as connection:
         return RetrainForecast(
-            count_decisions_since(connection, parent.about.learnt_to if parent else 0), plan.how, plan.why
+            count_decisions_since(connection, parent.record.last_entry_id if parent else 0), plan.method, plan.reason
         )
 
 
@@ -67,7 +72,7 @@ def plan_training(
     *,
     full: bool = False,
     dictionary: str | None = None,
-    held_to: float = 0.0,
+    holdout_bound: float = 0.0,
 ) -> RetrainPlan:
     """Choose training from scratch or from the model in use, with the reason.
 
@@ -80,29 +85,29 @@ def plan_training(
         Train from scratch.
     dictionary : str or None
         Fingerprint of the feature extractor; None keeps the current one.
-    held_to : float
+    holdout_bound : float
         Position up to which contents are held out now.
     """
     if full or parent is None:
         return RetrainPlan("full", "as asked" if full else parent_error)
     if dictionary not in (None, parent.dictionary):
         return RetrainPlan("full", "items are described in another way than before")
-    if held_to > parent.held_to:
+    if holdout_bound > parent.holdout_bound:
         return RetrainPlan("full", f"too few tags are left on the items that model {parent.number} never learnt from")
-    facts, number = parent.about.facts, parent.number
+    facts, number = parent.record.facts, parent.number
     max_changes = int(max(_MIN_CHANGES, SMALL * facts["decisions_of_full"])) - facts["changed_since_full"]
     records = list_models(collection)
     with begin_read(collection.engine) as connection:
-        items = find_changed_items(connection, parent.about.learnt_to, max(max_changes, 0))
+        items = find_changed_items(connection, parent.record.last_entry_id, max(max_changes, 0))
         changed = frozenset(read_hashes(connection, items or set()))
         rejected_model = _find_rejected(connection, records, number)
     if items is not None and not items:
-        return RetrainPlan("nothing", f"nothing was decided since model {number} learnt; --full trains anyway")
+        return RetrainPlan("nothing", f"nothing was decided since model {number} learnt; --from-scratch trains anyway")
     if rejected_model is not None:
         return RetrainPlan(
             "nothing",
             f"nothing was decided since model {rejected_model} learnt, which did worse than model {number} "
-            "and is not in use; --full trains from scratch",
+            "and is not in use; --from-scratch trains from scratch",
         )
     if items is None:
         return RetrainPlan("full", "much was decided since the last training from scratch")
@@ -113,6 +118,10 @@ def plan_training(
 def _find_rejected(connection: Connection, records: list[ModelRecord], parent: int) -> int | None:
     """Return a later model that knows all decisions but did worse than the one in use."""
     for record in records:
-        if record.parent == parent and record.kept_back and not count_decisions_since(connection, record.learnt_to):
+        if (
+            record.parent == parent
+            and record.rejection_reason
+            and not count_decisions_since(connection, record.last_entry_id)
+        ):
             return record.number
     return None

@@ -1,6 +1,6 @@
 """Inference on items: suggestions, uncertainty, and embeddings in the model's space."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -8,13 +8,11 @@ import numpy as np
 from sqlalchemy import Connection, delete, insert, select
 
 from wsabie.collection.annotations.decisions import Decision, DecisionCounts, DecisionResult, write_decisions
-from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.database import begin_read, begin_write, select_in
 from wsabie.collection.db.journal import begin_entry, format_current_time
-from wsabie.collection.db.tables import annotations, items, suggestions, views
-from wsabie.collection.folder.collection import Collection
-from wsabie.collection.folder.model_lock import lock_models
+from wsabie.collection.db.tables import annotations, item_scores, items, suggestions
+from wsabie.collection.folder.collection import Collection, lock_models
 from wsabie.collection.learning.feature_store import FeatureStore, extract_missing_features, open_feature_store
-from wsabie.collection.learning.label_ranking import LabelRanker, TopLabels
 from wsabie.collection.registry.item_embeddings import (
     ItemEmbeddings,
     compute_mark,
@@ -24,10 +22,82 @@ from wsabie.collection.registry.item_embeddings import (
 from wsabie.collection.registry.item_index import renew_indices
 from wsabie.collection.registry.model_registry import LoadedModel, load_model
 from wsabie.collection.registry.thresholds import Threshold
-from wsabie.core.arrays import Int64
+from wsabie.core.arrays import Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
+from wsabie.search.exact_index import ExactIndex
+
+
+class TopLabels(NamedTuple):
+    """Most probable labels of items, best first; label -1 pads rows with fewer than k."""
+
+    labels: Int64  # (n, k)
+    scores: Float32  # (n, k)
+    probabilities: Float64  # (n, k)
+
+
+class LabelRanker:
+    """Ranker of a model's current labels by probability.
+
+    A probability is a sigmoid of slope * score + offset + the label's offset: an inner product with a bias, so an exact
+    search finds the highest ones for any number of labels.
+    """
+
+    def __init__(self, loaded_model: LoadedModel, labels_now: Int64) -> None:
+        model = loaded_model.model
+        self.columns = np.flatnonzero(labels_now >= 0)
+        self.labels = labels_now[self.columns]
+        self._calibration = model.calibration_
+        self._offsets = model.calibration_.label_offsets[self.columns].astype(np.float64)
+        slope, offset = model.calibration_.slope, model.calibration_.offset
+        self._vectors = np.ascontiguousarray(model.label_vectors[self.columns])
+        self._bias = model.space_.bias[self.columns]
+        bias = (slope * self._bias + offset + self._offsets).astype(np.float32)
+        self._index = ExactIndex(self._vectors * np.float32(slope), bias=bias)
+        self._most = int(np.unique(self.labels, return_counts=True)[1].max(initial=1))
+        order = np.argsort(self.labels, kind="stable")
+        self._sorted, self._order = self.labels[order], order
+
+    def exclude_pairs(self, pairs: Iterable[tuple[int, int]], n: int) -> Matrix:
+        """Return (row, label) pairs as a matrix of excluded columns, (n, n_columns)."""
+        from scipy.sparse import csr_matrix
+
+        rows: list[int] = []
+        columns: list[int] = []
+        for place, label in pairs:
+            start, end = np.searchsorted(self._sorted, [label, label + 1])
+            rows += [place] * int(end - start)
+            columns += self._order[start:end].tolist()
+        values = np.ones(len(rows), np.int8)
+        return csr_matrix((values, (rows, columns)), (n, len(self.labels)))
+
+    def top(self, points: Float32, k: int, exclude: Any = None, threads: int | None = None) -> TopLabels:
+        """Return the k most probable labels of points, (n, dim)."""
+        n_candidates = min(k - 1 + self._most, len(self.labels)) or 1
+        ids, _ = self._index.top_k(points, n_candidates, exclude=exclude, threads=threads)
+        if self._most > 1:
+            ids = _drop_repeated_labels(ids, self.labels)
+        ids = np.pad(ids[:, :k], ((0, 0), (0, max(0, k - ids.shape[1]))), constant_values=-1)
+        scores = np.einsum("nd,nkd->nk", points, self._vectors[ids]) + self._bias[ids]
+        probabilities = self._calibration.predict_proba(scores, self.columns[ids])
+        is_empty = ids < 0
+        return TopLabels(
+            np.where(is_empty, -1, self.labels[ids]),
+            np.where(is_empty, 0, scores).astype(np.float32),
+            np.where(is_empty, 0.0, probabilities),
+        )
+
+
+def _drop_repeated_labels(ids: Int64, labels: Int64) -> Int64:
+    """Return ids without columns whose label ranks higher already, as labels may have merged."""
+    distinct = np.full_like(ids, -1)
+    for row, row_ids in enumerate(ids):
+        row_labels = dict.fromkeys(labels[row_ids[row_ids >= 0]].tolist())
+        first = {label: int(i) for i, label in reversed(list(zip(row_ids, labels[row_ids], strict=True))) if i >= 0}
+        distinct[row, : len(row_labels)] = [first[label] for label in row_labels]
+    return distinct
+
 
 TOP = 10
 """Maximum number of suggestions for an item."""
@@ -52,18 +122,18 @@ class SuggestionCoverage(NamedTuple):
 
     precision: float
     probability: float | None
-    labels_of_their_own: int
+    own_thresholds: int
     items: int
-    none: int
-    none_listed: list[int]
+    uncovered: int
+    uncovered_items: list[int]
 
 
 class ApplyResult(NamedTuple):
     """Results of applying a model."""
 
     model: int
-    looked: InferenceResult
-    fitting: SuggestionCoverage | None
+    inference: InferenceResult
+    coverage: SuggestionCoverage | None
     accepted: DecisionCounts | None
 
 
@@ -198,26 +268,33 @@ def accept_suggestions(
             decisions = [Decision(item, label, "accepted") for item, label in pairs[lo : lo + 10 * _BLOCK]]
             counts = write_decisions(change, decisions, origin="model", by=f"model {model}")
             total = DecisionCounts(*map(sum, zip(total, counts, strict=True)))
-        change.told = f"{total.added:,} suggestions of model {model} from {min_probability:g} on accepted"
+        change.summary = f"{total.added:,} suggestions of model {model} from {min_probability:g} on accepted"
     return DecisionResult(change.id if total.added else None, total)
 
 
 def measure_coverage(collection: Collection, model: int, threshold: Threshold) -> SuggestionCoverage:
     """Return which untagged items have a suggestion above the threshold, and which have none."""
     s, a = suggestions.c, annotations.c
-    is_tagged = select(a.id).where(a.item_id == views.c.item_id, a.state == "accepted").exists()
-    is_present = select(items.c.id).where(items.c.id == views.c.item_id, items.c.state == "present").exists()
+    is_tagged = select(a.id).where(a.item_id == item_scores.c.item_id, a.state == "accepted").exists()
+    is_present = select(items.c.id).where(items.c.id == item_scores.c.item_id, items.c.state == "present").exists()
     scored_items = (
-        select(views.c.item_id).where(views.c.model_id == model, is_present, ~is_tagged).order_by(views.c.item_id)
+        select(item_scores.c.item_id)
+        .where(item_scores.c.model_id == model, is_present, ~is_tagged)
+        .order_by(item_scores.c.item_id)
     )
-    lowest = min([threshold.of(label) for label in threshold.own] + [threshold.of(-1)])
+    lowest = min([threshold.of(label) for label in threshold.by_label] + [threshold.of(-1)])
     query = select(s.item_id, s.label_id, s.probability)
     query = query.where(s.model_id == model, s.probability >= lowest, ~_has_decision())
     with begin_read(collection.engine) as connection:
         covered = {item for item, label, p in connection.execute(query) if p >= threshold.of(label)}
         uncovered = [item for item in connection.execute(scored_items).scalars() if item not in covered]
     return SuggestionCoverage(
-        threshold.precision, threshold.common, len(threshold.own), len(covered), len(uncovered), uncovered[:_LISTED]
+        threshold.precision,
+        threshold.common,
+        len(threshold.by_label),
+        len(covered),
+        len(uncovered),
+        uncovered[:_LISTED],
     )
 
 
@@ -243,7 +320,11 @@ def _has_decision() -> Any:
 
 def _find_new_items(collection: Collection, model: int, points: ItemEmbeddings, again: bool) -> tuple[Int64, list[str]]:
     """Return ids and content hashes of the items that the model has not processed."""
-    is_scored = select(views.c.item_id).where(views.c.model_id == model, views.c.item_id == items.c.id).exists()
+    is_scored = (
+        select(item_scores.c.item_id)
+        .where(item_scores.c.model_id == model, item_scores.c.item_id == items.c.id)
+        .exists()
+    )
     query = select(items.c.id, items.c.hash, is_scored).where(items.c.state == "present", items.c.hash.is_not(None))
     numbers: list[int] = []
     hashes: list[str] = []
@@ -271,7 +352,7 @@ def _store_results(
     """Rank the labels of some items and store them; return the number of suggestions."""
     model, numbers = loaded_model.number, points.items.tolist()
     with begin_read(collection.engine) as connection:
-        decided_pairs = list(_read_decided_pairs(connection, numbers))
+        decided_pairs = _read_decided_pairs(connection, numbers)
     row_of = {number: place for place, number in enumerate(numbers)}
     exclude = (
         ranker.exclude_pairs(((row_of[item], label) for item, label in decided_pairs), len(numbers))
@@ -280,13 +361,19 @@ def _store_results(
     )
     top = ranker.top(points.points, k, exclude, threads)
     suggestion_rows = list(_make_rows(model, numbers, top, floor))
-    doubt = np.minimum(top.probabilities, 1 - top.probabilities).max(axis=1)
+    uncertainty = np.minimum(top.probabilities, 1 - top.probabilities).max(axis=1)
     score_rows = [
-        {"model_id": model, "item_id": number, "best": best, "doubt": item_doubt, "surest": best_precision}
-        for number, best, item_doubt, best_precision in zip(
+        {
+            "model_id": model,
+            "item_id": number,
+            "best_probability": best,
+            "uncertainty": item_uncertainty,
+            "best_precision": best_precision,
+        }
+        for number, best, item_uncertainty, best_precision in zip(
             numbers,
             top.probabilities[:, 0].tolist(),
-            doubt.tolist(),
+            uncertainty.tolist(),
             _compute_best_precisions(loaded_model, top, floor),
             strict=True,
         )
@@ -295,20 +382,20 @@ def _store_results(
         # Labels may have been deleted during the inference.
         current_labels = set(loaded_model.labels_now(connection).tolist())
         suggestion_rows = [row for row in suggestion_rows if row["label_id"] in current_labels]
-        for table in (suggestions, views):
+        for table in (suggestions, item_scores):
             for lo in range(0, len(numbers), 500):
                 is_old = table.c.item_id.in_(numbers[lo : lo + 500])
                 connection.execute(delete(table).where(table.c.model_id == model, is_old))
         if suggestion_rows:
             connection.execute(insert(suggestions), suggestion_rows)
-        connection.execute(insert(views).values(at=format_current_time()), score_rows)
+        connection.execute(insert(item_scores).values(scored_at=format_current_time()), score_rows)
     return len(suggestion_rows)
 
 
 def _compute_best_precisions(loaded_model: LoadedModel, top: TopLabels, floor: float) -> list[float | None]:
     """Return the best precision of each item's suggestions, None if it is unknown."""
     try:
-        curve = loaded_model.sureness
+        curve = loaded_model.precision_curve
     except InputError:
         return [None] * len(top.labels)
     precisions = curve.of(top.labels.ravel(), top.probabilities.ravel()).reshape(top.labels.shape)
@@ -328,8 +415,7 @@ def _make_rows(model: int, numbers: list[int], top: TopLabels, floor: float) -> 
         }
 
 
-def _read_decided_pairs(connection: Connection, numbers: list[int]) -> Iterator[tuple[int, int]]:
+def _read_decided_pairs(connection: Connection, numbers: list[int]) -> list[tuple[int, int]]:
     a = annotations.c
-    for lo in range(0, len(numbers), 500):
-        query = select(a.item_id, a.label_id).where(a.item_id.in_(numbers[lo : lo + 500]), a.region == "")
-        yield from ((row[0], row[1]) for row in connection.execute(query))
+    query = select(a.item_id, a.label_id).where(a.region == "")
+    return [(row[0], row[1]) for row in select_in(connection, query, a.item_id, numbers)]

@@ -4,24 +4,188 @@ Weights are log-odds and add up from `PRIOR`; the score of a pair is 1 / (1 + ex
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from math import exp
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from sqlalchemy import Connection, select
 
-from wsabie.collection.merge_proposals.cooccurrence import MIN_ITEMS, Cooccurrence, PairCounts, find_mutual_neighbours
-from wsabie.core.arrays import Float32
+from wsabie.collection.db.tables import annotations
+from wsabie.core.arrays import Bool, Float32, Int64, Matrix
 from wsabie.vocabulary.hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import UP, KnowledgeGraph
 from wsabie.vocabulary.spelling_variants import (
     ONE_FROM,
     SpellingDifference,
-    SpellingMatch,
     find_spelling_matches,
     singularise_name,
 )
+
+MAX_SEARCHED = 30_000
+"""Number of labels in the neighbour search, the most frequent."""
+MIN_ITEMS = 5
+"""Fewest items that make the co-occurrence of a label meaningful."""
+
+_DIM = 64
+_BLOCK_SIZE = 512
+_TIE_TOLERANCE = 1e-4  # tolerance of the cosine
+_MAX_TIES = 30  # largest number of ties with the k-th
+
+
+class PairCounts(NamedTuple):
+    """Co-occurrence counts of two labels.
+
+    Attributes
+    ----------
+    n_both : int
+        Number of items that have both.
+    expected : float
+        Expected number if the two were independent.
+    share : float
+        `n_both` over the items of the rarer label.
+    jaccard : float
+        `n_both` over the items that have either.
+    """
+
+    n_both: int
+    expected: float
+    share: float
+    jaccard: float
+
+
+class Cooccurrence:
+    """Matrix of items and labels, with context vectors of the labels.
+
+    Parameters
+    ----------
+    A : csc_matrix (n_items, n_labels), float32
+        1 for each accepted label of an item.
+
+    Attributes
+    ----------
+    counts : (n_labels,) int64
+    contexts : (n_labels, dim) float32
+        Context vector of each label at unit length; zeros if its items have no other label.
+    """
+
+    def __init__(self, A: Matrix) -> None:
+        self.A = A
+        self.counts: Int64 = np.diff(A.indptr).astype(np.int64)
+        self.contexts: Float32 = _compute_contexts(A, self.counts)
+
+    def count_pairs(self, pairs: Int64) -> list[PairCounts]:
+        """Return the counts of pairs of labels, (n, 2)."""
+        n_items, counts = self.A.shape[0], []
+        for lo in range(0, len(pairs), 10_000):
+            part = pairs[lo : lo + 10_000]
+            n_both = np.asarray(self.A[:, part[:, 0]].multiply(self.A[:, part[:, 1]]).sum(axis=0)).ravel()
+            for (a, b), n in zip(self.counts[part].tolist(), n_both.astype(int).tolist(), strict=True):
+                share, jaccard = n / max(min(a, b), 1), n / max(a + b - n, 1)
+                counts.append(PairCounts(n, a * b / max(n_items, 1), share, jaccard))
+        return counts
+
+    def compute_cosines(self, pairs: Int64) -> Float32:
+        """Return the cosine between the contexts of two labels, for pairs (n, 2)."""
+        cosines: Float32 = np.einsum("nd,nd->n", self.contexts[pairs[:, 0]], self.contexts[pairs[:, 1]])
+        return cosines
+
+    def find_neighbours(self, min_cosine: float) -> list[tuple[int, int, float]]:
+        """Return pairs of labels with similar contexts, each among the three nearest of the other."""
+        frequent = np.flatnonzero(self.counts >= MIN_ITEMS)
+        frequent = frequent[np.argsort(-self.counts[frequent], kind="stable")][:MAX_SEARCHED]
+        return [
+            (int(frequent[a]), int(frequent[b]), cosine)
+            for a, b, cosine in find_mutual_neighbours(self.contexts[frequent], min_cosine)
+        ]
+
+
+def read_cooccurrence(connection: Connection, columns_by_label: dict[int, int]) -> Cooccurrence:
+    """Read the accepted labels of all items.
+
+    Parameters
+    ----------
+    connection : Connection
+    columns_by_label : dict of int to int
+        Column of each label by its id.
+    """
+    from array import array
+
+    from scipy.sparse import csc_matrix
+
+    a = annotations.c
+    query = select(a.item_id, a.label_id).where(a.state == "accepted")
+    item_rows, item_columns = array("q"), array("q")
+    rows_by_item: dict[int, int] = {}
+    for item, label in connection.execute(query.execution_options(yield_per=10_000)):
+        if (column := columns_by_label.get(label)) is not None:
+            item_rows.append(rows_by_item.setdefault(item, len(rows_by_item)))
+            item_columns.append(column)
+    indices = np.asarray(item_rows), np.asarray(item_columns)
+    A = csc_matrix((np.ones(len(item_rows), np.float32), indices), (len(rows_by_item), len(columns_by_label)))
+    A.sum_duplicates()  # a label may have several regions on an item
+    A.data[:] = 1
+    return Cooccurrence(A)
+
+
+def find_mutual_neighbours(vectors: Float32, min_cosine: float, k: int = 3) -> list[tuple[int, int, float]]:
+    """Return pairs of unit rows, each among the k nearest of the other or tied; zero rows have none.
+
+    Examples
+    --------
+    >>> find_mutual_neighbours(np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32), 0.7, k=1)
+    [(0, 1, 0.8)]
+    """
+    n, codes = len(vectors), [np.empty(0, np.int64)]
+    for lo in range(0, n, _BLOCK_SIZE):
+        scores = vectors[lo : lo + _BLOCK_SIZE] @ vectors.T
+        scores[np.arange(len(scores)), np.arange(lo, lo + len(scores))] = -np.inf
+        remaining, bound = scores.copy(), scores.max(axis=1, initial=-np.inf)
+        for _ in range(min(k, n) - 1):
+            remaining[np.arange(len(remaining)), remaining.argmax(axis=1)] = -np.inf
+            bound = remaining.max(axis=1)
+        rows, columns = np.nonzero(scores >= np.maximum(bound - _TIE_TOLERANCE, min_cosine)[:, None])
+        first = np.searchsorted(rows, np.arange(len(scores)))
+        is_within_ties = np.arange(len(rows)) - first[rows] < _MAX_TIES
+        codes.append((rows[is_within_ties] + lo) * n + columns[is_within_ties])
+    pairs = np.concatenate(codes)
+    first_row, second_row = pairs // max(n, 1), pairs % max(n, 1)
+    pairs = pairs[(first_row < second_row) & np.isin(pairs, second_row * n + first_row)]
+    neighbours = np.stack([pairs // max(n, 1), pairs % max(n, 1)], axis=1)
+    cosines = np.einsum("nd,nd->n", vectors[neighbours[:, 0]], vectors[neighbours[:, 1]])
+    return [(a, b, round(cosine, 4)) for (a, b), cosine in zip(neighbours.tolist(), cosines.tolist(), strict=True)]
+
+
+def normalise_rows(vectors: Any) -> Float32:
+    """Scale rows to unit length; zero rows stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    normalised: Float32 = np.divide(vectors, lengths, out=np.zeros_like(vectors, np.float32), where=lengths > 0)
+    return normalised
+
+
+def _compute_contexts(A: Matrix, counts: Int64) -> Float32:
+    """Return context vectors of labels, in which rare labels weigh more and the common mean is removed."""
+    n_items, n_labels = A.shape
+    dim = min(_DIM, n_items - 1, n_labels - 1)
+    if dim < 2:
+        return np.zeros((n_labels, 1), np.float32)
+    from scipy.sparse import diags
+    from sklearn.utils.extmath import randomized_svd
+
+    weights = np.log((n_items + 1) / np.maximum(counts, 1)).astype(np.float32)
+    weighted = (A @ diags(weights)).tocsr().astype(np.float32)
+    _, values, axes = randomized_svd(weighted, dim, n_iter=3, random_state=0)
+    labels = np.ascontiguousarray((axes * np.sqrt(values)[:, None]).T, np.float32)
+    items = weighted @ labels
+    context_sums = A.T @ items - (counts * weights).astype(np.float32)[:, None] * labels
+    has_no_context: Bool = np.asarray(A.T @ (A.sum(axis=1) - 1)).ravel() < 0.5
+    unit_contexts = normalise_rows(np.asarray(context_sums, np.float32))
+    unit_contexts[has_no_context] = 0
+    centred = unit_contexts - unit_contexts[~has_no_context].mean(axis=0) if not has_no_context.all() else unit_contexts
+    centred[has_no_context] = 0
+    return normalise_rows(centred)
+
 
 PRIOR = -3.0
 SPELLING_WEIGHTS: dict[SpellingDifference, tuple[float, str]] = {
@@ -51,18 +215,16 @@ class Evidence(NamedTuple):
 
     kind: str
     weight: float
-    told: str
+    message: str
 
 
-class LabelFacts(NamedTuple):
-    """Names, languages and counts of all labels, the most frequent first."""
+class LabelCount(NamedTuple):
+    """Label with the number of its items."""
 
-    names: list[str]
-    languages: list[str]
-    counts: list[int]
-
-
-EvidenceByPair = defaultdict[Pair, list[Evidence]]
+    id: int
+    name: str
+    language: str
+    items: int
 
 
 def compute_score(evidence: Iterable[Evidence]) -> float:
@@ -81,193 +243,163 @@ def is_firm(evidence: Iterable[Evidence]) -> bool:
     return any(entry.kind == "meaning" or entry.kind in SPELLING_WEIGHTS for entry in evidence)
 
 
-def collect_spelling_evidence(facts: LabelFacts, evidence_by_pair: EvidenceByPair) -> None:
-    """Add evidence for names with similar spelling.
-
-    A slip is likelier in a long name, and if one of the two names is rare.
-    """
-    for pair in find_spelling_matches(facts.names):
-        weight, message = SPELLING_WEIGHTS[pair.how]
-        if pair.how == "letters":
-            weight, message = _weigh_spelling_slip(facts, pair)
-        elif pair.how != "case" and _differ_in_language(facts, (pair.one, pair.other)):
-            weight -= TWO_LANGUAGES
-        evidence_by_pair[pair.one, pair.other].append(Evidence(pair.how, weight, message))
-
-
-def find_senses(facts: LabelFacts, knowledge: KnowledgeGraph) -> list[list[str]]:
-    """Return the most frequent senses of each label."""
-    return [knowledge.senses(name)[:_MAX_SENSES] for name in facts.names]
-
-
-def collect_concept_evidence(
-    facts: LabelFacts, knowledge: KnowledgeGraph, senses: list[list[str]], evidence_by_pair: EvidenceByPair
-) -> None:
-    """Add evidence for names that share a sense."""
-    by_sense: dict[str, list[int]] = defaultdict(list)
-    for place, label_senses in enumerate(senses):
-        for sense in label_senses:
-            by_sense[sense].append(place)
-    for sense, places in by_sense.items():
-        primary = [place for place in places if senses[place][0] == sense]
-        pairs = (
-            combinations(primary, 2) if len(primary) <= _MAX_PAIRED else ((primary[0], place) for place in primary[1:])
-        )
-        for pair in pairs:
-            is_unambiguous = len(senses[pair[0]]) == len(senses[pair[1]]) == 1
-            evidence_by_pair[pair].append(_make_sense_evidence(facts, knowledge, pair, sense, is_unambiguous))
-        secondary = [place for place in places if senses[place][0] != sense]
-        for i, j in product(primary[:_MAX_PAIRED], secondary[:_MAX_PAIRED]):
-            message = f"one meaning of both: {_format_sense(knowledge, sense)}"
-            evidence_by_pair[min(i, j), max(i, j)].append(Evidence("meaning", SHARED_SENSE, message))
-
-
-def collect_difference_evidence(
-    facts: LabelFacts, knowledge: KnowledgeGraph, senses: list[list[str]], evidence_by_pair: EvidenceByPair
-) -> None:
-    """Add evidence against similar names with different meanings."""
-    for pair, evidence in evidence_by_pair.items():
-        evidence += _find_differences(facts, knowledge, [senses[place] for place in pair], pair, evidence)
-
-
-def collect_embedding_evidence(vectors: Float32, places: Sequence[int], evidence_by_pair: EvidenceByPair) -> None:
-    """Add the cosines of label embeddings, for known pairs and for mutual nearest neighbours.
+class EvidenceCollector:
+    """Collector of evidence about pairs of labels.
 
     Parameters
     ----------
-    vectors : (n, dim) float32
-        Label embeddings at unit length.
-    places : sequence of int
-        Places of their labels.
-    evidence_by_pair : EvidenceByPair
-        Gets the new evidence.
+    labels : sequence of LabelCount
+        All labels, the most frequent first; pairs hold places in it, the smaller first.
+    knowledge : KnowledgeGraph or None
+
+    Attributes
+    ----------
+    by_pair : dict of (int, int) to list of Evidence
     """
-    mutual_pairs = {
-        (min(places[a], places[b]), max(places[a], places[b]))
-        for a, b, _ in find_mutual_neighbours(vectors, MIN_COSINE)
-    }
-    rows = {place: i for i, place in enumerate(places)}
-    for pair in [*evidence_by_pair, *sorted(mutual_pairs - set(evidence_by_pair))]:
-        if pair[0] in rows and pair[1] in rows:
-            cosine = float(vectors[rows[pair[0]]] @ vectors[rows[pair[1]]])
-            weight = float(np.clip(4 * (cosine - 0.5), -2, 1.5)) + (pair in mutual_pairs)
-            nearest = ", nearest of each other" if pair in mutual_pairs else ""
-            evidence_by_pair[pair].append(
-                Evidence("model", round(weight, 2), f"cosine {cosine:.2f} in the model{nearest}")
-            )
 
+    def __init__(self, labels: Sequence[LabelCount], knowledge: KnowledgeGraph | None) -> None:
+        self.labels, self.knowledge = labels, knowledge or KnowledgeGraph()
+        self.by_pair: defaultdict[Pair, list[Evidence]] = defaultdict(list)
+        self._senses = [self.knowledge.senses(label.name)[:_MAX_SENSES] for label in labels]
 
-def collect_cooccurrence_evidence(
-    facts: LabelFacts, cooccurrence: Cooccurrence, evidence_by_pair: EvidenceByPair
-) -> None:
-    """Add evidence from co-occurrence: similar contexts, always together, or never."""
-    mutual_pairs = {(min(a, b), max(a, b)) for a, b, _ in cooccurrence.find_neighbours(MIN_COSINE)}
-    pairs = [*evidence_by_pair, *sorted(mutual_pairs - set(evidence_by_pair))]
-    if not pairs:
-        return
-    places = np.array(pairs)
-    for pair, cosine, counts in zip(
-        pairs, cooccurrence.compute_cosines(places).tolist(), cooccurrence.count_pairs(places), strict=True
-    ):
-        evidence_by_pair[pair] += _make_cooccurrence_evidence(
-            facts, pair, cosine, counts, evidence_by_pair.get(pair, [])
-        )
+    def add_spelling(self) -> None:
+        """Add evidence for names with similar spelling.
 
+        A slip is likelier in a long name, and if one of the two names is rare.
+        """
+        for match in find_spelling_matches([label.name for label in self.labels]):
+            pair = match.first, match.second
+            weight, message = SPELLING_WEIGHTS[match.difference]
+            if match.difference == "letters":
+                weight, message = self._weigh_spelling_slip(pair, match.distance)
+            elif match.difference != "case" and self._differ_in_language(pair):
+                weight -= TWO_LANGUAGES
+            self.by_pair[pair].append(Evidence(match.difference, weight, message))
 
-def _weigh_spelling_slip(facts: LabelFacts, pair: SpellingMatch) -> tuple[float, str]:
-    a, b = facts.counts[pair.one], facts.counts[pair.other]
-    length = _count_word_letters(facts.names[pair.one], facts.names[pair.other])
-    if length < ONE_FROM:
-        return DIFFERENT_WORDS, f"{length} letters, one of which differs"
-    weight = SPELLING_WEIGHTS["letters"][0] - (pair.distance - 1) + min(0.3 * (length - 5), 2.4)
-    weight += 1.0 if a >= 10 * b > 0 else 0.0
-    weight -= 1.0 if min(a, b) >= 10 and a < 10 * b else 0.0
-    weight -= TWO_LANGUAGES if _differ_in_language(facts, (pair.one, pair.other)) else 0.0
-    return round(weight, 2), "one letter differs" if pair.distance == 1 else "two letters differ"
+    def add_concepts(self) -> None:
+        """Add evidence for names that share a sense."""
+        places_by_sense: dict[str, list[int]] = defaultdict(list)
+        for place, senses in enumerate(self._senses):
+            for sense in senses:
+                places_by_sense[sense].append(place)
+        for sense, places in places_by_sense.items():
+            primary = [place for place in places if self._senses[place][0] == sense]
+            pairs = combinations(primary, 2)
+            for pair in pairs if len(primary) <= _MAX_PAIRED else ((primary[0], place) for place in primary[1:]):
+                self.by_pair[pair].append(self._make_sense_evidence(pair, sense))
+            secondary = [place for place in places if self._senses[place][0] != sense]
+            message = f"one meaning of both: {self._format_sense(sense)}"
+            for i, j in product(primary[:_MAX_PAIRED], secondary[:_MAX_PAIRED]):
+                self.by_pair[min(i, j), max(i, j)].append(Evidence("meaning", SHARED_SENSE, message))
+
+    def add_embeddings(self, vectors: Float32, places: Sequence[int]) -> None:
+        """Add the cosines of label embeddings, for known pairs and for mutual nearest neighbours.
+
+        Parameters
+        ----------
+        vectors : (n, dim) float32
+            Label embeddings at unit length.
+        places : sequence of int
+            Places of their labels.
+        """
+        neighbours = find_mutual_neighbours(vectors, MIN_COSINE)
+        mutual_pairs = {(min(places[a], places[b]), max(places[a], places[b])) for a, b, _ in neighbours}
+        rows = {place: i for i, place in enumerate(places)}
+        for pair in self._list_pairs(mutual_pairs):
+            if pair[0] in rows and pair[1] in rows:
+                cosine = float(vectors[rows[pair[0]]] @ vectors[rows[pair[1]]])
+                weight = float(np.clip(4 * (cosine - 0.5), -2, 1.5)) + (pair in mutual_pairs)
+                message = f"cosine {cosine:.2f} in the model{', nearest of each other' if pair in mutual_pairs else ''}"
+                self.by_pair[pair].append(Evidence("model", round(weight, 2), message))
+
+    def add_cooccurrence(self, cooccurrence: Cooccurrence) -> None:
+        """Add evidence from co-occurrence: similar contexts, always together, or never."""
+        mutual_pairs = {(min(a, b), max(a, b)) for a, b, _ in cooccurrence.find_neighbours(MIN_COSINE)}
+        pairs = self._list_pairs(mutual_pairs)
+        if not pairs:
+            return
+        places = np.array(pairs)
+        cosines, counts = cooccurrence.compute_cosines(places).tolist(), cooccurrence.count_pairs(places)
+        for pair, cosine, pair_counts in zip(pairs, cosines, counts, strict=True):
+            self.by_pair[pair] += self._make_cooccurrence_evidence(pair, cosine, pair_counts)
+
+    def add_differences(self) -> None:
+        """Add evidence against similar names with different meanings."""
+        for pair, evidence in self.by_pair.items():
+            evidence += self._find_differences(pair, {entry.kind for entry in evidence})
+
+    def _list_pairs(self, mutual_pairs: set[Pair]) -> list[Pair]:
+        return [*self.by_pair, *sorted(mutual_pairs - self.by_pair.keys())]
+
+    def _weigh_spelling_slip(self, pair: Pair, distance: int) -> tuple[float, str]:
+        first, second = (self.labels[place] for place in pair)
+        length = _count_word_letters(first.name, second.name)
+        if length < ONE_FROM:
+            return DIFFERENT_WORDS, f"{length} letters, one of which differs"
+        weight = SPELLING_WEIGHTS["letters"][0] - (distance - 1) + min(0.3 * (length - 5), 2.4)
+        weight += 1.0 if first.items >= 10 * second.items > 0 else 0.0
+        weight -= 1.0 if min(first.items, second.items) >= 10 and first.items < 10 * second.items else 0.0
+        weight -= TWO_LANGUAGES if self._differ_in_language(pair) else 0.0
+        return round(weight, 2), "one letter differs" if distance == 1 else "two letters differ"
+
+    def _differ_in_language(self, pair: Pair) -> bool:
+        first, second = (self.labels[place].language for place in pair)
+        return first != second and bool(first and second)
+
+    def _make_sense_evidence(self, pair: Pair, sense: str) -> Evidence:
+        is_unambiguous = all(len(self._senses[place]) == 1 for place in pair)
+        concept = self.knowledge.concept(sense)
+        languages = dict(zip(map(make_lookup_key, concept.names), concept.languages, strict=True))
+        first, second = (languages.get(make_lookup_key(self.labels[place].name), "") for place in pair)
+        if first and second and first != second:
+            weight, relation = TRANSLATED, f"{first} and {second} for"
+        else:
+            weight, relation = SAME_SENSE, "the same meaning:"
+        message = f"{relation} {self._format_sense(sense)}"
+        return Evidence("meaning", weight if is_unambiguous else USUAL_SENSE, message)
+
+    def _format_sense(self, sense: str) -> str:
+        name = self.knowledge.name(sense)
+        return name if name == sense else f"{sense} '{name}'"
+
+    def _find_differences(self, pair: Pair, kinds: set[str]) -> list[Evidence]:
+        first_senses, second_senses = (self._senses[place] for place in pair)
+        if "meaning" in kinds:
+            return []
+        if first_senses and second_senses and set(first_senses).isdisjoint(second_senses):
+            for narrow, general, place in ((first_senses, second_senses, 1), (second_senses, first_senses, 0)):
+                if set(general[:1]) & set(self.knowledge.reach(narrow[:1], UP, 3)):
+                    return [Evidence("general", GENERAL, f"'{self.labels[pair[place]].name}' is the more general")]
+            if not kinds & {"case", "accents", "blanks"}:
+                return [Evidence("words", DIFFERENT_WORDS, "words with meanings of their own")]
+        if "letters" in kinds and bool(first_senses) != bool(second_senses):
+            name = self.labels[pair[0] if second_senses else pair[1]].name
+            if not self.knowledge.senses(singularise_name(name)):
+                return [Evidence("unknown", 1.0, f"'{name}' is no word that is known")]
+        return []
+
+    def _make_cooccurrence_evidence(self, pair: Pair, cosine: float, counts: PairCounts) -> Iterator[Evidence]:
+        a, b = (self.labels[place].items for place in pair)
+        rarer = min(a, b)
+        if not rarer:
+            return
+        trust = min(1.0, (rarer / MIN_ITEMS) ** 0.5)
+        is_supported = is_firm(self.by_pair[pair])
+        if cosine != 0:
+            weight = trust * float(np.clip(4 * (cosine - 0.35), -2, 2))
+            yield Evidence("cooccurrence", round(weight, 2), f"beside the same labels: cosine {cosine:.2f}")
+        if counts.jaccard >= 0.8 and rarer >= 3:
+            weight, suffix = (2.5, ", in two languages") if self._differ_in_language(pair) else (1.0, "")
+            yield Evidence("always", weight, f"nearly always together{suffix}: {counts.n_both} of {a} and {b}")
+        elif counts.n_both == 0 and counts.expected * max(cosine, 0) * 10 >= 3:
+            yield Evidence("never", 1.5, f"never on the same item: {a} and {b}")
+        elif counts.share >= 0.1 and rarer >= MIN_ITEMS and not is_supported:
+            yield Evidence("often", -2.0, f"often, not always, on the same item: {counts.n_both} of {rarer}")
 
 
 def _count_word_letters(left_name: str, right_name: str) -> int:
     """Count the letters of the word that differs: a slip in a long name is one in a short word."""
     a, b = left_name.split(), right_name.split()
-    words = (
-        [min(x, y, key=len) for x, y in zip(a, b, strict=True) if x != y]
-        if len(a) == len(b)
-        else [left_name, right_name]
-    )
-    return min(map(len, words))
-
-
-def _differ_in_language(facts: LabelFacts, pair: Pair) -> bool:
-    left_language, right_language = (facts.languages[place] for place in pair)
-    return left_language != right_language and bool(left_language and right_language)
-
-
-def _make_sense_evidence(
-    facts: LabelFacts, knowledge: KnowledgeGraph, pair: Pair, sense: str, is_unambiguous: bool
-) -> Evidence:
-    concept = knowledge.concept(sense)
-    languages = dict(zip(map(make_lookup_key, concept.names), concept.languages, strict=True))
-    left_language, right_language = (languages.get(make_lookup_key(facts.names[place]), "") for place in pair)
-    if left_language and right_language and left_language != right_language:
-        return Evidence(
-            "meaning",
-            TRANSLATED if is_unambiguous else USUAL_SENSE,
-            f"{left_language} and {right_language} for {_format_sense(knowledge, sense)}",
-        )
-    return Evidence(
-        "meaning", SAME_SENSE if is_unambiguous else USUAL_SENSE, f"the same meaning: {_format_sense(knowledge, sense)}"
-    )
-
-
-def _format_sense(knowledge: KnowledgeGraph, sense: str) -> str:
-    name = knowledge.name(sense)
-    return name if name == sense else f"{sense} '{name}'"
-
-
-def _find_differences(
-    facts: LabelFacts, knowledge: KnowledgeGraph, senses: list[list[str]], pair: Pair, evidence: list[Evidence]
-) -> list[Evidence]:
-    kinds = {left_senses.kind for left_senses in evidence}
-    left_senses, right_senses = senses
-    if "meaning" in kinds:
-        return []
-    if left_senses and right_senses and set(left_senses).isdisjoint(right_senses):
-        for narrow, general, place in ((left_senses, right_senses, 1), (right_senses, left_senses, 0)):
-            if set(general[:1]) & set(knowledge.reach(narrow[:1], UP, 3)):
-                return [Evidence("general", GENERAL, f"'{facts.names[pair[place]]}' is the more general")]
-        if not kinds & {"case", "accents", "blanks"}:
-            return [Evidence("words", DIFFERENT_WORDS, "words with meanings of their own")]
-    if "letters" in kinds and bool(left_senses) != bool(right_senses):
-        name = facts.names[pair[0] if right_senses else pair[1]]
-        is_inflected = bool(knowledge.senses(singularise_name(name)))
-        message = f"'{name}' is no word that is known"
-        return [] if is_inflected else [Evidence("unknown", 1.0, message)]
-    return []
-
-
-def _make_cooccurrence_evidence(
-    facts: LabelFacts, pair: Pair, cosine: float, pair_counts: PairCounts, earlier_evidence: list[Evidence]
-) -> list[Evidence]:
-    a, b = (facts.counts[place] for place in pair)
-    rarer = min(a, b)
-    if not rarer:
-        return []
-    trust = min(1.0, (rarer / MIN_ITEMS) ** 0.5)
-    evidence = [] if cosine == 0 else [
-        Evidence("company", round(trust * float(np.clip(4 * (cosine - 0.35), -2, 2)), 2),
-                 f"beside the same labels: cosine {cosine:.2f}")
-    ]  # fmt: skip
-    if pair_counts.jaccard >= 0.8 and rarer >= 3:
-        weight, suffix = (2.5, ", in two languages") if _differ_in_language(facts, pair) else (1.0, "")
-        return [
-            *evidence,
-            Evidence("always", weight, f"nearly always together{suffix}: {pair_counts.n_both} of {a} and {b}"),
-        ]
-    if pair_counts.n_both == 0 and pair_counts.expected * max(cosine, 0) * 10 >= 3:
-        return [*evidence, Evidence("never", 1.5, f"never on the same item: {a} and {b}")]
-    if pair_counts.share >= 0.1 and rarer >= MIN_ITEMS and not is_firm(earlier_evidence):
-        return [
-            *evidence,
-            Evidence("often", -2.0, f"often, not always, on the same item: {pair_counts.n_both} of {rarer}"),
-        ]
-    return evidence
+    if len(a) != len(b):
+        return min(len(left_name), len(right_name))
+    return min(min(len(x), len(y)) for x, y in zip(a, b, strict=True) if x != y)

@@ -12,25 +12,21 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry, read_rows
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels.label_store import merge_label
-from wsabie.collection.merge_proposals.cooccurrence import MAX_SEARCHED, Cooccurrence, normalise_rows, read_cooccurrence
+from wsabie.collection.labels.label_store import merge_label, read_merge_targets
 from wsabie.collection.merge_proposals.evidence import (
     DIFFERENT_WORDS,
+    MAX_SEARCHED,
+    Cooccurrence,
     Evidence,
-    EvidenceByPair,
-    LabelFacts,
+    EvidenceCollector,
+    LabelCount,
     Pair,
-    collect_concept_evidence,
-    collect_cooccurrence_evidence,
-    collect_difference_evidence,
-    collect_embedding_evidence,
-    collect_spelling_evidence,
     compute_score,
-    find_senses,
     is_firm,
+    normalise_rows,
+    read_cooccurrence,
 )
-from wsabie.collection.registry.item_embeddings import load_model_in_use
-from wsabie.collection.registry.model_registry import LoadedModel
+from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
@@ -38,26 +34,17 @@ from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 
 LabelEmbeddings = tuple[Float32, list[int]]
 
-LEAST = 0.7
+MIN_SCORE = 0.7
 """Lowest score of a proposed pair."""
 MAX_GROUP_SIZE = 30
 """Largest number of labels in a proposal: a longer chain hardly names one concept."""
 
 
-class LabelCount(NamedTuple):
-    """Label with the number of its items."""
-
-    id: int
-    name: str
-    language: str
-    items: int
-
-
 class MergeReason(NamedTuple):
     """Evidence for merging two labels of a proposal; negative weights speak against it."""
 
-    one: str
-    other: str
+    first: str
+    second: str
     score: float
     evidence: list[Evidence]
 
@@ -67,35 +54,35 @@ class MergeProposal(NamedTuple):
 
     Attributes
     ----------
-    into : LabelCount
-        Target: in the preferred language if possible, else the most frequent label.
+    target : LabelCount
+        In the preferred language if possible, else the most frequent label.
     labels : list of LabelCount
         Labels to merge into the target.
     score : float
         Score of the weakest link, from 0 to 1.
-    why : list of MergeReason
+    reasons : list of MergeReason
         Links of the group, one for each of `labels`.
     """
 
-    into: LabelCount
+    target: LabelCount
     labels: list[LabelCount]
     score: float
-    why: list[MergeReason]
+    reasons: list[MergeReason]
 
 
 class ProposalList(NamedTuple):
     """Proposals, best first, their total number, and sources that were not used, with the reason."""
 
     proposals: list[MergeProposal]
-    found: int
+    total: int
     labels: int
-    not_asked: dict[str, str]
+    unused_sources: dict[str, str]
 
 
 class MergeSummary(NamedTuple):
     """Number of target labels, of merged labels, and of moved annotations."""
 
-    into: int
+    targets: int
     merged: int
     moved: int
 
@@ -105,8 +92,8 @@ def find_proposals(
     *,
     knowledge: KnowledgeGraph | None = None,
     k: int | None = 50,
-    least: float = LEAST,
-    keep: str = "",
+    min_score: float = MIN_SCORE,
+    language: str = "",
     progress: Progress = SILENT,
 ) -> ProposalList:
     """Find labels that could be merged, best first; excluded pairs are left out.
@@ -118,9 +105,9 @@ def find_proposals(
         WordNet or another graph of concepts.
     k : int or None
         Largest number of proposals.
-    least : float
+    min_score : float
         Lowest score of a pair.
-    keep : str
+    language : str
         Preferred language of targets; "": the most frequent label is the target.
     progress : Progress
     """
@@ -129,8 +116,7 @@ def find_proposals(
         labels, places, exclusions = read_labels_by_frequency(connection)
         cooccurrence = read_cooccurrence(connection, places)
         embeddings = None if model is None else _compute_label_means(model, connection, places)
-    facts = LabelFacts(*([getattr(label, field) for label in labels] for field in ("name", "language", "items")))
-    evidence_by_pair = _collect_evidence(facts, knowledge, embeddings, cooccurrence, progress)
+    evidence_by_pair = _collect_evidence(labels, knowledge, embeddings, cooccurrence, progress)
     exclusions |= {
         pair
         for pair, evidence in evidence_by_pair.items()
@@ -139,16 +125,16 @@ def find_proposals(
     links = {
         pair: MergeReason(labels[pair[0]].name, labels[pair[1]].name, score, evidence)
         for pair, evidence in evidence_by_pair.items()
-        if (score := round(compute_score(evidence), 3)) >= least  # the displayed score decides
+        if (score := round(compute_score(evidence), 3)) >= min_score  # the displayed score decides
     }
-    proposals = group_links(labels, links, exclusions, keep)
-    not_asked = {"model": model_message} if embeddings is None else {}
-    not_asked |= {"knowledge": "none was given"} if knowledge is None else {}
-    return ProposalList(proposals[:k], len(proposals), len(labels), not_asked)
+    proposals = group_links(labels, links, exclusions, language)
+    unused_sources = {"model": model_message} if embeddings is None else {}
+    unused_sources |= {"knowledge": "none was given"} if knowledge is None else {}
+    return ProposalList(proposals[:k], len(proposals), len(labels), unused_sources)
 
 
 def group_links(
-    labels: Sequence[LabelCount], links: Mapping[Pair, MergeReason], exclusions: set[Pair], keep: str = ""
+    labels: Sequence[LabelCount], links: Mapping[Pair, MergeReason], exclusions: set[Pair], language: str = ""
 ) -> list[MergeProposal]:
     """Group linked labels into proposals, best first.
 
@@ -159,16 +145,16 @@ def group_links(
         Linked pairs of places in `labels`, the smaller first.
     exclusions : set of (int, int)
         Pairs that must not be in one group.
-    keep : str
+    language : str
         As in `find_proposals`.
     """
     scores = {pair: compute_score(reason.evidence) for pair, reason in links.items()}
     weak_pairs = {pair for pair, reason in links.items() if not is_firm(reason.evidence)}
     groups = _group_pairs(scores, exclusions, weak_pairs, [label.language for label in labels])
-    proposals = [_make_proposal(labels, keep, [(pair, links[pair]) for pair in group]) for group in groups]
+    proposals = [_make_proposal(labels, language, [(pair, links[pair]) for pair in group]) for group in groups]
     return sorted(
         proposals,
-        key=lambda proposal: (-proposal.score, -sum(label.items for label in proposal.labels), proposal.into.name),
+        key=lambda proposal: (-proposal.score, -sum(label.items for label in proposal.labels), proposal.target.name),
     )
 
 
@@ -184,45 +170,41 @@ def apply_proposals(collection: Collection, proposals: Sequence[MergeProposal], 
     n_moved = n_targets = n_merged = 0
     with begin_entry(collection.engine, by, "tidy") as change:
         for proposal in proposals:
-            members = [proposal.into, *proposal.labels]
+            members = [proposal.target, *proposal.labels]
             rows = read_rows(change.connection, tables.labels, [label.id for label in members])
             names = {row["id"]: row["name"] for row in rows if row["merged_into"] is None}
             unchanged = [label for label in members if names.get(label.id) == label.name]
-            if len(unchanged) < 2 or unchanged[0] != proposal.into:
+            if len(unchanged) < 2 or unchanged[0] != proposal.target:
                 continue
-            merges = [merge_label(change, label.id, proposal.into.id) for label in unchanged[1:]]
+            merges = [merge_label(change, label.id, proposal.target.id) for label in unchanged[1:]]
             n_targets += 1
             n_merged += len(merges)
             n_moved += sum(merge.moved for merge in merges)
-        change.told = f"merged {n_merged:,} labels into {n_targets:,}"
+        change.summary = f"merged {n_merged:,} labels into {n_targets:,}"
     return MergeSummary(n_targets, n_merged, n_moved)
 
 
 def _collect_evidence(
-    facts: LabelFacts,
+    labels: Sequence[LabelCount],
     knowledge: KnowledgeGraph | None,
     embeddings: LabelEmbeddings | None,
     cooccurrence: Cooccurrence,
     progress: Progress,
-) -> EvidenceByPair:
+) -> dict[Pair, list[Evidence]]:
     """Return all evidence by pair of labels."""
-    evidence_by_pair: EvidenceByPair = defaultdict(list)
-    senses = [] if knowledge is None else find_senses(facts, knowledge)
-    with progress.stage("comparing labels", 5, "") as stage:
-        collect_spelling_evidence(facts, evidence_by_pair)
-        stage.advance()
-        if knowledge is not None:
-            collect_concept_evidence(facts, knowledge, senses, evidence_by_pair)
-        stage.advance()
-        if embeddings is not None:
-            collect_embedding_evidence(*embeddings, evidence_by_pair)
-        stage.advance()
-        collect_cooccurrence_evidence(facts, cooccurrence, evidence_by_pair)
-        stage.advance()
-        if knowledge is not None:
-            collect_difference_evidence(facts, knowledge, senses, evidence_by_pair)
-        stage.advance()
-    return evidence_by_pair
+    collector = EvidenceCollector(labels, knowledge)
+    steps = [
+        collector.add_spelling,
+        collector.add_concepts,
+        lambda: None if embeddings is None else collector.add_embeddings(*embeddings),
+        lambda: collector.add_cooccurrence(cooccurrence),
+        collector.add_differences,
+    ]
+    with progress.stage("comparing labels", len(steps), "") as stage:
+        for step in steps:
+            step()
+            stage.advance()
+    return collector.by_pair
 
 
 def _read_labels(connection: Connection) -> tuple[list[LabelCount], list[Pair]]:
@@ -247,22 +229,6 @@ def _read_exclusions(connection: Connection, places: Mapping[int, int]) -> set[P
     pairs = connection.execute(select(tables.merge_exclusions.c.label_a, tables.merge_exclusions.c.label_b)).all()
     exclusions = ((places[final_ids[a]], places[final_ids[b]]) for a, b in pairs)
     return {(min(a, b), max(a, b)) for a, b in exclusions if a != b}
-
-
-def read_merge_targets(connection: Connection) -> dict[int, int]:
-    """Return the final target of each merged label."""
-    labels = tables.labels.c
-    query = select(labels.id, labels.merged_into).where(labels.merged_into.is_not(None))
-    targets = {number: target for number, target in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`
-    for number, target in targets.items():
-        visited = {number}
-        while target in targets:
-            if target in visited:
-                raise RecursionError("labels were merged in a circle")
-            visited.add(target)
-            target = targets[target]
-        targets[number] = target
-    return targets
 
 
 def _load_model(collection: Collection) -> tuple[LoadedModel | None, str]:

@@ -7,12 +7,13 @@ comparison.
     FOLDER/.wsabie/proposals.json
 """
 
-import json
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
+import msgspec
 from sqlalchemy import func, select
 
 from wsabie.collection.annotations.decisions import find_model_in_use
@@ -21,16 +22,16 @@ from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import format_current_time, read_last_entry
 from wsabie.collection.db.tables import journal
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.merge_proposals.evidence import Evidence, Pair
+from wsabie.collection.labels.label_store import read_merge_targets
+from wsabie.collection.merge_proposals.evidence import Pair
 from wsabie.collection.merge_proposals.proposal_search import (
-    LEAST,
+    MIN_SCORE,
     MergeProposal,
     MergeReason,
     ProposalList,
     find_proposals,
     group_links,
     read_labels_by_frequency,
-    read_merge_targets,
 )
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.core.progress import SILENT, Progress
@@ -45,46 +46,48 @@ _FILE = "proposals.json"
 _MAX_BYTES = 64 << 20
 
 
-class ProposalSnapshot(NamedTuple):
+@dataclass(frozen=True)
+class ProposalSnapshot:
     """Result of one comparison of all labels.
 
     Attributes
     ----------
-    made : str
+    created : str
         Time of the comparison.
     entry : int
         Last journal entry before the comparison.
     model : int or None
         Model in use.
-    labels, found : int
+    labels, total : int
         Number of compared labels, and of proposals.
-    not_asked : dict of str to str
+    unused_sources : dict of str to str
         Sources that were not used, with the reason.
     knowledge : list of str
         Absolute paths of the knowledge files.
-    keep : str
+    language : str
         Preferred language of targets.
     links : list of (int, int, MergeReason)
         Linked pairs of label ids.
     """
 
-    made: str
+    created: str
     entry: int
     model: int | None
     labels: int
-    found: int
-    not_asked: dict[str, str]
+    total: int
+    unused_sources: dict[str, str]
     knowledge: list[str]
-    keep: str
+    language: str
     links: list[tuple[int, int, MergeReason]]
+    schema: Literal[1] = 1
 
 
 class ProposalStatus(NamedTuple):
     """Current proposals, journal entries since the comparison, and whether the model has changed."""
 
-    kept: ProposalSnapshot | None
-    since: int
-    other_model: bool
+    snapshot: ProposalSnapshot | None
+    n_changes: int
+    is_other_model: bool
     proposals: list[MergeProposal]
 
 
@@ -92,8 +95,8 @@ def refresh_proposals(
     collection: Collection,
     *,
     knowledge: Sequence[Path] | None = None,
-    least: float = LEAST,
-    keep: str = "",
+    min_score: float = MIN_SCORE,
+    language: str = "",
     progress: Progress = SILENT,
 ) -> ProposalList:
     """Compare all labels, save the proposals and return them.
@@ -103,42 +106,40 @@ def refresh_proposals(
     collection : Collection
     knowledge : sequence of Path or None
         Knowledge files; None: those of the last comparison.
-    least, keep
+    min_score, language
         As in `find_proposals`.
     progress : Progress
 
     Raises
     ------
     InputError
-        A given knowledge file is unreadable, or `least` is not between 0 and 1.
+        A given knowledge file is unreadable, or `min_score` is not between 0 and 1.
     """
-    if not 0 <= least <= 1:
-        raise InputError(f"a score of {least:g} cannot be; give one from 0 to 1, such as {LEAST:g}")
+    if not 0 <= min_score <= 1:
+        raise InputError(f"a score of {min_score:g} cannot be; give one from 0 to 1, such as {MIN_SCORE:g}")
     snapshot = _load_snapshot(collection)
     paths = knowledge if knowledge is not None else [Path(path) for path in snapshot.knowledge] if snapshot else []
     graph, messages = _read_knowledge(paths, must_exist=knowledge is not None)
     with begin_read(collection.engine) as connection:
         entry, model = read_last_entry(connection), find_model_in_use(connection)
-    proposals = find_proposals(collection, knowledge=graph, k=None, least=least, keep=keep, progress=progress)
-    proposals = proposals._replace(not_asked=proposals.not_asked | messages)
-    links = [link for proposal in proposals.proposals[:MAX_PROPOSALS] for link in _list_links(proposal)]
-    names = [str(path.resolve()) for path in paths]
+    result = find_proposals(
+        collection, knowledge=graph, k=None, min_score=min_score, language=language, progress=progress
+    )
+    result = result._replace(unused_sources=result.unused_sources | messages)
+    snapshot = ProposalSnapshot(
+        created=format_current_time(),
+        entry=entry,
+        model=model,
+        labels=result.labels,
+        total=result.total,
+        unused_sources=result.unused_sources,
+        knowledge=[str(path.resolve()) for path in paths],
+        language=language,
+        links=[link for proposal in result.proposals[:MAX_PROPOSALS] for link in _list_links(proposal)],
+    )
     with suppress(WriteError) if collection.read_only else nullcontext():
-        _write_snapshot(
-            collection,
-            ProposalSnapshot(
-                format_current_time(),
-                entry,
-                model,
-                proposals.labels,
-                proposals.found,
-                proposals.not_asked,
-                names,
-                keep,
-                links,
-            ),
-        )
-    return proposals
+        write_text(collection.place / _FILE, msgspec.json.encode(snapshot).decode() + "\n")
+    return result
 
 
 def read_proposals(collection: Collection) -> ProposalStatus:
@@ -148,7 +149,7 @@ def read_proposals(collection: Collection) -> ProposalStatus:
         return ProposalStatus(None, 0, False, [])
     with begin_read(collection.engine) as connection:
         n_entries = connection.execute(select(func.count()).where(journal.c.id > snapshot.entry)).scalar() or 0
-        has_other_model = find_model_in_use(connection) not in (None, snapshot.model)
+        is_other_model = find_model_in_use(connection) not in (None, snapshot.model)
         labels, places_by_id, exclusions = _read_labels(connection)
         merge_targets = read_merge_targets(connection)
     links: dict[Pair, MergeReason] = {}
@@ -157,15 +158,16 @@ def read_proposals(collection: Collection) -> ProposalStatus:
         pair = tuple(sorted(place for place in places if place is not None))
         if len(pair) == 2:
             links.setdefault(pair, reason)  # best first
-    return ProposalStatus(snapshot, n_entries, has_other_model, group_links(labels, links, exclusions, snapshot.keep))
+    proposals = group_links(labels, links, exclusions, snapshot.language)
+    return ProposalStatus(snapshot, n_entries, is_other_model, proposals)
 
 
 _read_labels, _snapshots = CatalogueCache(read_labels_by_frequency), FileCache[ProposalSnapshot](2)
 
 
 def _list_links(proposal: MergeProposal) -> list[tuple[int, int, MergeReason]]:
-    numbers = {label.name: label.id for label in (proposal.into, *proposal.labels)}
-    return [(numbers[reason.one], numbers[reason.other], reason) for reason in proposal.why]
+    numbers = {label.name: label.id for label in (proposal.target, *proposal.labels)}
+    return [(numbers[reason.first], numbers[reason.second], reason) for reason in proposal.reasons]
 
 
 def _read_knowledge(paths: Sequence[Path], *, must_exist: bool) -> tuple[KnowledgeGraph | None, dict[str, str]]:
@@ -180,10 +182,6 @@ def _read_knowledge(paths: Sequence[Path], *, must_exist: bool) -> tuple[Knowled
         return None, {"knowledge": str(error)}
 
 
-def _write_snapshot(collection: Collection, snapshot: ProposalSnapshot) -> None:
-    write_text(collection.place / _FILE, json.dumps({"schema": 1} | snapshot._asdict(), ensure_ascii=False) + "\n")
-
-
 def _load_snapshot(collection: Collection) -> ProposalSnapshot | None:
     """Return the saved snapshot; None if it is missing, damaged or of another version."""
     path = collection.place / _FILE
@@ -191,25 +189,7 @@ def _load_snapshot(collection: Collection) -> ProposalSnapshot | None:
         stat = path.stat()
         if stat.st_size > _MAX_BYTES:
             return None
-        return _snapshots.get((path, stat.st_mtime_ns, stat.st_ino), lambda: _parse_snapshot(path))
-    except (OSError, ValueError, KeyError, TypeError):
+        key = path, stat.st_mtime_ns, stat.st_ino
+        return _snapshots.get(key, lambda: msgspec.json.decode(path.read_bytes(), type=ProposalSnapshot))
+    except (OSError, msgspec.MsgspecError):
         return None
-
-
-def _parse_snapshot(path: Path) -> ProposalSnapshot:
-    document: Any = json.loads(path.read_bytes())
-    if not isinstance(document, dict) or document.pop("schema") != 1:
-        raise ValueError
-    document["links"] = [
-        (int(left_id), int(right_id), _make_reason(*reason)) for left_id, right_id, reason in document["links"]
-    ]
-    return ProposalSnapshot(**document)
-
-
-def _make_reason(left_name: str, right_name: str, score: float, evidence: list[Any]) -> MergeReason:
-    return MergeReason(
-        left_name,
-        right_name,
-        float(score),
-        [Evidence(str(kind), float(weight), str(message)) for kind, weight, message in evidence],
-    )

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, and_, exists, func, not_, select
 
 from wsabie.collection.annotations.decisions import find_model_in_use
 from wsabie.collection.db.database import begin_read
-from wsabie.collection.db.tables import annotations, items, labels, suggestions, views
+from wsabie.collection.db.tables import annotations, item_scores, items, labels, suggestions
 from wsabie.collection.folder.collection import Collection
 from wsabie.core.errors import NotFoundError
 
@@ -43,7 +43,7 @@ class AnnotatedItem(NamedTuple):
     ----------
     item : dict
         Row of `items`.
-    best, doubt : float or None
+    best_probability, uncertainty : float or None
         Scores of the model in use; None: no prediction yet.
     annotations : tuple of Annotation
         Sorted by label name.
@@ -52,8 +52,8 @@ class AnnotatedItem(NamedTuple):
     """
 
     item: dict[str, Any]
-    best: float | None
-    doubt: float | None
+    best_probability: float | None
+    uncertainty: float | None
     annotations: tuple[Annotation, ...]
     suggestions: tuple[Suggestion, ...]
 
@@ -97,15 +97,16 @@ def read_item_details(collection: Collection, number: int) -> AnnotatedItem:
             message = f"there is no item number {number}"
             raise NotFoundError(f"{message}; `wsabie collection status` says what there is", served=message)
         model = find_model_in_use(connection)
-        columns = views.c
-        item_scores = connection.execute(
-            select(columns.best, columns.doubt).where(columns.model_id == model, columns.item_id == number)
+        columns = item_scores.c
+        scores = connection.execute(
+            select(columns.best_probability, columns.uncertainty).where(
+                columns.model_id == model, columns.item_id == number
+            )
         ).first()
-        best, doubt = (None, None) if item_scores is None else (item_scores[0], item_scores[1])
         return AnnotatedItem(
             dict(row._mapping),
-            best,
-            doubt,
+            None if scores is None else scores.best_probability,
+            None if scores is None else scores.uncertainty,
             _read_annotations(connection, number),
             _read_suggestions(connection, number, model),
         )
@@ -153,9 +154,11 @@ def _read_annotations(connection: Connection, number: int) -> tuple[Annotation, 
 def _read_suggestions(connection: Connection, number: int, model: int | None) -> tuple[Suggestion, ...]:
     s, a, names = suggestions.c, annotations.c, labels.c
     decided = exists().where(a.item_id == s.item_id, a.label_id == s.label_id, a.region == "")
-    is_viewed = and_(views.c.model_id == s.model_id, views.c.item_id == s.item_id)
-    query = select(names.id, names.name, s.score, s.probability, views.c.at).join(labels, names.id == s.label_id)
-    query = query.outerjoin(views, is_viewed)
+    is_viewed = and_(item_scores.c.model_id == s.model_id, item_scores.c.item_id == s.item_id)
+    query = select(names.id, names.name, s.score, s.probability, item_scores.c.scored_at).join(
+        labels, names.id == s.label_id
+    )
+    query = query.outerjoin(item_scores, is_viewed)
     query = query.where(s.model_id == model, s.item_id == number, not_(decided))
     return tuple(Suggestion._make(row) for row in connection.execute(query.order_by(s.probability.desc(), names.name)))
 

@@ -1,4 +1,4 @@
-"""Details of one label, its nearest neighbours, and example items of labels."""
+"""Details of one label, its nearest neighbours, example items of labels, and completion of names."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -13,17 +13,18 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
 from wsabie.collection.labels.label_list import Label, build_label_query, make_label
 from wsabie.collection.learning.suggestions import build_pending_query
-from wsabie.collection.merge_proposals.proposal_search import LabelCount, read_merge_targets
-from wsabie.collection.registry.item_embeddings import load_model_in_use
-from wsabie.collection.registry.model_registry import LoadedModel
+from wsabie.collection.merge_proposals.evidence import LabelCount
+from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
 from wsabie.collection.registry.thresholds import PRECISIONS
-from wsabie.collection.search.label_embeddings import find_nearest_labels
+from wsabie.collection.search.query_parsing import read_names
+from wsabie.collection.search.text_search import find_nearest_labels
 from wsabie.core.errors import InputError
 
 MAX_CHILDREN = 500
 """Largest number of listed children, the most frequent."""
 
 _BATCH_SIZE = 500
+_SYNONYM_SHARE = 4  # one in so many places is reserved for synonyms
 _QUERIES_AT_ONCE = 100  # one subquery a label: an index gives the newest few, a window function would read all
 
 
@@ -46,7 +47,7 @@ class LabelThreshold(NamedTuple):
 
     precision: float
     probability: float | None
-    own: bool
+    is_label_specific: bool
 
 
 class LabelEvaluation(NamedTuple):
@@ -55,7 +56,7 @@ class LabelEvaluation(NamedTuple):
     Attributes
     ----------
     model : int
-    known : bool
+    is_trained : bool
         The model was trained on the label.
     suggested, right : int
         Number of suggestions for held-out items, and of correct ones.
@@ -63,7 +64,7 @@ class LabelEvaluation(NamedTuple):
     """
 
     model: int
-    known: bool
+    is_trained: bool
     suggested: int
     right: int
     limits: list[LabelThreshold]
@@ -77,11 +78,11 @@ class LabelDetails(NamedTuple):
     label : Label
     names : list of LabelSynonym
         Synonyms.
-    above : list of LabelCount
+    ancestors : list of LabelCount
         Ancestors, nearest first.
-    below : list of LabelCount
+    child_labels : list of LabelCount
         Children.
-    apart : list of LabelCount
+    merge_exclusions : list of LabelCount
         Labels excluded from merging with it.
     waiting : int
         Number of undecided suggestions of the model in use.
@@ -91,9 +92,9 @@ class LabelDetails(NamedTuple):
 
     label: Label
     names: list[LabelSynonym]
-    above: list[LabelCount]
-    below: list[LabelCount]
-    apart: list[LabelCount]
+    ancestors: list[LabelCount]
+    child_labels: list[LabelCount]
+    merge_exclusions: list[LabelCount]
     waiting: int
     held_out: LabelEvaluation | None
 
@@ -123,7 +124,7 @@ def read_label_details(collection: Collection, number: int) -> LabelDetails:
         children = (
             connection.execute(select(c.id).where(c.parent_id == number, c.merged_into.is_(None))).scalars().all()
         )
-        model, merge_targets = find_model_in_use(connection), read_merge_targets(connection)
+        model, merge_targets = find_model_in_use(connection), label_store.read_merge_targets(connection)
         child_counts = read_labels_by_number(connection, children)
         child_labels = sorted(child_counts.values(), key=lambda label: (-label.items, label.name))
         return LabelDetails(
@@ -213,7 +214,7 @@ def _evaluate_label(
     model: LoadedModel, connection: Connection, number: int, merge_targets: dict[int, int]
 ) -> LabelEvaluation | None:
     try:
-        held_out = model.judged
+        held_out = model.holdout_suggestions
         limits = [model.threshold(precision) for precision in PRECISIONS]
     except InputError:
         return None
@@ -224,9 +225,52 @@ def _evaluate_label(
         bool((model.labels_now(connection) == number).any()),
         int(is_of_label.sum()),
         int(held_out.right[is_of_label].sum()),
-        [LabelThreshold(limit.precision, limit.own.get(number, limit.common), number in limit.own) for limit in limits],
+        [
+            LabelThreshold(limit.precision, limit.by_label.get(number, limit.common), number in limit.by_label)
+            for limit in limits
+        ],
     )
 
 
 def _count_rows(connection: Connection, query: Any) -> int:
     return connection.execute(select(func.count()).select_from(query.subquery())).scalar() or 0
+
+
+class LabelCompletion(NamedTuple):
+    """Completed label; `synonym` is the one that matches (None: its name), `language` that of the match."""
+
+    id: int
+    name: str
+    synonym: str | None
+    language: str
+    items: int
+
+
+def complete_label(collection: Collection, start: str, k: int = 20) -> list[LabelCompletion]:
+    """Return labels with a name that begins with `start`, in any language; main names come first.
+
+    A quarter of the places is reserved for matching synonyms, even if many main names match.
+    """
+    prefix = start.casefold()
+    with begin_read(collection.engine) as connection:
+        names_index = read_names(connection)
+        own_matches = sorted(
+            (entry for entry in names_index.labels.items() if entry[1].casefold().startswith(prefix)),
+            key=lambda entry: (len(entry[1]), entry[1]),
+        )
+        matched_ids = {number for number, _ in own_matches}
+        synonyms_by_label: dict[int, str] = {}
+        synonyms = (name for name in names_index.synonyms if name.casefold().startswith(prefix))
+        for name in sorted(synonyms, key=lambda name: (len(name), name)):
+            if (number := names_index.synonyms[name]) not in matched_ids:
+                synonyms_by_label.setdefault(number, name)
+        n_synonyms = max(k - len(own_matches), min(k // _SYNONYM_SHARE, len(synonyms_by_label)))
+        matched_names: dict[int, str | None] = {number: None for number, _ in own_matches[: k - n_synonyms]}
+        matched_names |= dict(list(synonyms_by_label.items())[:n_synonyms])
+        labels = read_labels_by_number(connection, list(matched_names))
+    completions = []
+    for number, synonym in matched_names.items():
+        if (entry := labels.get(number)) is not None:
+            language = entry.language if synonym is None else names_index.languages[synonym]
+            completions.append(LabelCompletion(number, entry.name, synonym, language, entry.items))
+    return completions

@@ -37,8 +37,8 @@ class ActiveModel(NamedTuple):
     """Model whose suggestions are shown."""
 
     id: int
-    made: str
-    how: str
+    created_at: str
+    method: str
     folder: str
 
 
@@ -54,7 +54,7 @@ class CollectionStatus(NamedTuple):
 
     Attributes
     ----------
-    medium : str or None
+    modality : str or None
     items : dict
         Counts by state: "present", "missing", "unreadable".
     roots : tuple of RootStatus
@@ -70,7 +70,7 @@ class CollectionStatus(NamedTuple):
         Drafts that killed exports left among the pictures.
     """
 
-    medium: str | None
+    modality: str | None
     items: dict[str, int]
     roots: tuple[RootStatus, ...]
     labels: int
@@ -103,10 +103,10 @@ def read_status(collection: Collection, *, check: bool = False, entries: int = 5
         RootStatus(str(root.folder), root.folder.is_dir(), by_root[root.id], root.options.get("tags"))
         for root in root_list
     )
-    medium = next((root.options["medium"] for root in root_list if "medium" in root.options), None)
+    modality = next((root.options["modality"] for root in root_list if "modality" in root.options), None)
     last = tuple(read_history(collection.engine, entries))
     drafts = tuple(map(str, list_drafts(collection.place)))
-    return CollectionStatus(medium, item_counts, roots, label_count, decided, model, waiting, last, faults, drafts)
+    return CollectionStatus(modality, item_counts, roots, label_count, decided, model, waiting, last, faults, drafts)
 
 
 def check_readiness(collection: Collection) -> TrainingReadiness:
@@ -136,7 +136,7 @@ def _count_annotations(connection: Connection) -> tuple[AnnotationCount, ...]:
 
 def _read_active_model(connection: Connection) -> ActiveModel | None:
     m = models.c
-    row = connection.execute(select(m.id, m.made, m.how, m.folder).where(m.in_use.is_(True))).first()
+    row = connection.execute(select(m.id, m.created_at, m.method, m.folder).where(m.in_use.is_(True))).first()
     return None if row is None else ActiveModel(*row)
 
 

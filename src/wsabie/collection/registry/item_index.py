@@ -1,4 +1,4 @@
-"""Approximate indices of item embeddings, for collections too large for exact search.
+"""Searches by item embeddings: exact, or by approximate indices where a collection is large.
 
 models/FOLDER/points/index-SIMILARITY/   the codes, and the "items" and "marks" of their points
 
@@ -7,21 +7,28 @@ these are more than a fiftieth of all.
 """
 
 import logging
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from sqlalchemy import bindparam, select
 
 from wsabie.collection.db.cache import FileCache
+from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.tables import items
+from wsabie.collection.folder.collection import Collection
+from wsabie.collection.registry.item_embeddings import ItemEmbeddings, SearchIndex, load_search_index
+from wsabie.collection.registry.model_registry import find_model_folder, load_model_in_use
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.core.progress import SILENT, Progress
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 
 if TYPE_CHECKING:
-    from wsabie.collection.folder.collection import Collection
-    from wsabie.collection.registry.item_embeddings import ItemEmbeddings
+    from wsabie.embedding.joint_space import SimilarityName
     from wsabie.search.approximate_index import ApproximateIndex
     from wsabie.search.exact_index import ExactIndex
     from wsabie.search.faiss_codes import CodesKind
@@ -32,8 +39,19 @@ CHANGED = 0.02
 SENSIBLE = 100_000
 """Minimum number of items for which an index is proposed; an exact search of fewer takes a millisecond or two."""
 
+_SPARE = 16  # additional matches, as some items may be gone
+_PRESENT = select(items.c.id).where(
+    items.c.id.in_(bindparam("numbers", expanding=True)), items.c.state == "present"
+)  # built once: checking hundreds of ids as parts of a new query took longer than the query
 _SIMILARITIES = ("dot", "cosine")
 _log = logging.getLogger("wsabie")
+
+
+class ItemNeighbour(NamedTuple):
+    """Item and its similarity to the query."""
+
+    item: int
+    score: float
 
 
 class IndexReport(NamedTuple):
@@ -62,6 +80,132 @@ class IndexStatus(NamedTuple):
     exact_milliseconds: float | None = None
 
 
+def find_nearest_items(
+    collection: Collection,
+    query: Any,
+    k: int = 20,
+    *,
+    similarity: "SimilarityName" = "cosine",
+    only: Iterable[int] | None = None,
+    exclude: Iterable[int] = (),
+    model: int | None = None,
+) -> list[ItemNeighbour]:
+    """Return the items nearest to a point of the model's space, best first; by an index if one exists.
+
+    Parameters
+    ----------
+    collection : Collection
+    query : (dim,) float32
+        Point of an item, a label, a picture or a region.
+    k : int
+    similarity : {"cosine", "dot"}
+        "cosine" between items, "dot" between a label and items.
+    only : iterable of int or None
+        Ids of the candidate items.
+    exclude : iterable of int
+        Ids of excluded items.
+    model : int or None
+        Id of the model of the query's space; None is the one in use, which may change at any time.
+
+    Raises
+    ------
+    InputError
+        There is no model, or it was not applied yet.
+    """
+    folder, _ = find_model_folder(collection, model)
+    return _search(collection, folder, [query], k, similarity, only, exclude)[0]
+
+
+def find_nearest_items_each(
+    collection: Collection,
+    queries: Sequence[Any],
+    k: int = 20,
+    *,
+    exclude: Iterable[int] = (),
+    model: int | None = None,
+) -> list[list[ItemNeighbour]]:
+    """Return the nearest items of several label points, in little more time than of one."""
+    folder, _ = find_model_folder(collection, model)
+    return _search(collection, folder, queries, k, "dot", None, exclude)
+
+
+def find_similar_items(
+    collection: Collection, item: int, k: int = 20, *, only: Iterable[int] | None = None
+) -> list[ItemNeighbour]:
+    """Return the items nearest to an item in the space of the model in use.
+
+    Raises
+    ------
+    InputError
+        As `find_nearest_items`; or the model has not processed the item.
+    """
+    folder, _ = find_model_folder(collection, None)
+    points = load_search_index(folder)[0]
+    position = int(np.searchsorted(points.items, item))
+    if position == len(points.items) or points.items[position] != item:
+        message = f"the model has not seen item {item} yet"
+        raise InputError(
+            f"{message}; run: wsabie collection apply {quote(str(collection.folder))}",
+            served=f"{message}; press Suggest on the page Status",
+        )
+    return _search(collection, folder, [points.points[position]], k, "cosine", only, (item,))[0]
+
+
+def _search(
+    collection: Collection,
+    folder: Path,
+    queries: Sequence[Any],
+    k: int,
+    similarity: "SimilarityName",
+    only: Iterable[int] | None,
+    exclude: Iterable[int],
+) -> list[list[ItemNeighbour]]:
+    points, dot, cosine = load_search_index(folder)
+    index = load_item_index(folder, points, dot if similarity == "dot" else cosine)
+    candidates = None if only is None else np.flatnonzero(np.isin(points.items, np.fromiter(only, np.int64)))
+    n_candidates = len(points.items) if candidates is None else len(candidates)
+    excluded_items = np.fromiter(exclude, np.int64)
+    excluded_positions = excluded_items
+    if len(excluded_items):
+        excluded_positions = np.flatnonzero(np.isin(points.items, excluded_items))
+    n_requested = min(k + _SPARE, n_candidates)
+    table, results = np.asarray(queries, np.float32), [list[ItemNeighbour]() for _ in queries]
+    pending = list(range(len(results)))  # queries with fewer than k results so far
+    while n_candidates and pending:
+        exclusion = (
+            _repeat_exclusion(excluded_positions, len(pending), len(points.items)) if len(excluded_positions) else None
+        )
+        ids, scores = index.top_k(table[pending], n_requested, candidates=candidates, exclude=exclusion)
+        numbers = np.where(ids >= 0, points.items[ids], -1)
+        present = _read_present(collection, np.unique(numbers[ids >= 0]).tolist())
+        for query, row_items, row_scores in zip(pending, numbers.tolist(), scores.tolist(), strict=True):
+            results[query] = [
+                ItemNeighbour(item, score) for item, score in zip(row_items, row_scores, strict=True) if item in present
+            ][:k]
+        if n_requested == n_candidates:
+            break
+        pending = [query for query in pending if len(results[query]) < k]
+        n_requested = min(4 * n_requested, n_candidates)
+    return results
+
+
+def _repeat_exclusion(positions: Int64, n_queries: int, n_items: int) -> Any:
+    """Return the same exclusions for each query as a matrix for `top_k`, (n_queries, n_items)."""
+    from scipy.sparse import csr_matrix
+
+    columns = np.tile(positions, n_queries)
+    starts = np.arange(n_queries + 1) * len(positions)
+    return csr_matrix((np.ones(len(columns), np.int8), columns, starts), (n_queries, n_items))
+
+
+def _read_present(collection: Collection, numbers: list[int]) -> set[int]:
+    present: set[int] = set()
+    with begin_read(collection.engine) as connection:
+        for lo in range(0, len(numbers), 500):
+            present.update(connection.execute(_PRESENT, {"numbers": numbers[lo : lo + 500]}).scalars())
+    return present
+
+
 def read_index_status(model: Path, n_items: int) -> IndexStatus:
     """Return the state of a model's index for this number of items."""
     if find_spec("faiss") is None:
@@ -79,7 +223,7 @@ def read_index_status(model: Path, n_items: int) -> IndexStatus:
 
 
 def index_items(
-    collection: "Collection", *, kind: "CodesKind" = "ivf", recall: float = 0.95, progress: Progress = SILENT
+    collection: Collection, *, kind: "CodesKind" = "ivf", recall: float = 0.95, progress: Progress = SILENT
 ) -> list[IndexReport]:
     """Build the indices of the model in use, by inner product and by cosine, tuned on its items.
 
@@ -88,16 +232,13 @@ def index_items(
     InputError
         There is no model, it has processed fewer than 1,000 items, or faiss is not installed.
     """
-    from wsabie.collection.registry.item_embeddings import load_model_in_use, load_search_index
-
     folder = load_model_in_use(collection).path
     return _build_indices(folder, load_search_index(folder), kind, recall, progress)
 
 
-def renew_indices(collection: "Collection", model: Path, progress: Progress = SILENT) -> list[IndexReport]:
+def renew_indices(collection: Collection, model: Path, progress: Progress = SILENT) -> list[IndexReport]:
     """Rebuild the indices of a model if much has changed, or if only earlier models have some."""
-    from wsabie.collection.registry.item_embeddings import load_search_index
-    from wsabie.search.label_index import WANTED
+    from wsabie.search.label_index import DEFAULT_RECALL
 
     if not any(collection.models.glob("*/points/index-*/config.json")):
         return []
@@ -111,14 +252,14 @@ def renew_indices(collection: "Collection", model: Path, progress: Progress = SI
     config = next((state.config for state in states if state is not None), {})
     try:
         return _build_indices(
-            model, search_index, config.get("kind", "ivf"), float(config.get("wanted", WANTED)), progress
+            model, search_index, config.get("kind", "ivf"), float(config.get("wanted", DEFAULT_RECALL)), progress
         )
     except InputError as error:
         _log.warning("the index of the items was not made anew: %s", error)
         return []
 
 
-def _is_current(state: ModelState, points: "ItemEmbeddings") -> bool:
+def _is_current(state: ModelState, points: ItemEmbeddings) -> bool:
     """Return True if few points have no code and few codes no point."""
     places = _map_positions(state, points)
     if places is None:
@@ -127,7 +268,7 @@ def _is_current(state: ModelState, points: "ItemEmbeddings") -> bool:
     return all(n - n_shared <= CHANGED * n for n in (len(points.items), len(places)))
 
 
-def load_item_index(model: Path, points: "ItemEmbeddings", exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
+def load_item_index(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
     """Return the approximate index if one exists and fits, else the exact one."""
     config = _index_folder(model, exact.similarity) / "config.json"
     try:
@@ -142,7 +283,7 @@ def load_item_index(model: Path, points: "ItemEmbeddings", exact: "ExactIndex") 
 _index_cache = FileCache["ExactIndex | ApproximateIndex"](4)
 
 
-def _open(model: Path, points: "ItemEmbeddings", exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
+def _open(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
     from wsabie.search.approximate_index import ApproximateIndex
 
     state = _load_state(model, exact.similarity)
@@ -161,7 +302,7 @@ def _open(model: Path, points: "ItemEmbeddings", exact: "ExactIndex") -> "ExactI
 
 def _build_indices(
     model: Path,
-    search_index: "tuple[ItemEmbeddings, ExactIndex, ExactIndex]",
+    search_index: SearchIndex,
     kind: "CodesKind",
     recall: float,
     progress: Progress,
@@ -197,7 +338,7 @@ def _load_state(model: Path, similarity: str, *, verify: bool = True) -> ModelSt
         return None
 
 
-def _map_positions(state: ModelState, points: "ItemEmbeddings") -> Int64 | None:
+def _map_positions(state: ModelState, points: ItemEmbeddings) -> Int64 | None:
     """Return the current position of each coded point, -1 if it is gone or changed; None if unknown."""
     items, marks = state.tensors.get("items"), state.tensors.get("marks")
     if items is None or marks is None or items.ndim != 1 or items.shape != marks.shape or not len(points.items):

@@ -1,5 +1,8 @@
 """Registry of a collection's models: records, the model in use, and evaluations."""
 
+import re
+import secrets
+import shutil
 import threading
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,14 +11,15 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from wsabie.collection.annotations.decisions import find_model_in_use, make_no_model_error
 from wsabie.collection.annotations.training_examples import HELD_OUT
-from wsabie.collection.db.database import begin_read
-from wsabie.collection.db.journal import Row, begin_entry, read_last_entry
-from wsabie.collection.db.tables import changes, journal, labels, models, views
-from wsabie.collection.folder.collection import Collection
+from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.journal import Row, begin_entry, format_current_time, read_last_entry
+from wsabie.collection.db.tables import changes, item_scores, journal, models, suggestions
+from wsabie.collection.folder.collection import Collection, lock_models
+from wsabie.collection.labels import label_store
 from wsabie.collection.registry.thresholds import (
     HoldoutSuggestions,
     PrecisionCurve,
@@ -26,7 +30,8 @@ from wsabie.collection.registry.thresholds import (
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, ModelFolderError, NotFoundError, WsabieError
 from wsabie.features.base.feature_extractor import FeatureExtractor
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
+from wsabie.storage.atomic_files import remove_drafts
 from wsabie.storage.model_folder import is_model_folder
 
 _THRESHOLDS = 100  # cached for each model
@@ -41,14 +46,14 @@ class ModelRecord(NamedTuple):
     number : int
     folder : str
         Name within the collection's folder of models.
-    made : str
-    how : str
+    created_at : str
+    method : str
         "full", or "corrections" of `parent`.
     parent : int or None
-    learnt_to : int
+    last_entry_id : int
         Last journal entry that it was trained on.
     in_use : bool
-    there : bool
+    is_available : bool
         True if its folder exists.
     facts, figures : dict
         Training data, and metrics on the held-out items.
@@ -56,19 +61,19 @@ class ModelRecord(NamedTuple):
 
     number: int
     folder: str
-    made: str
-    how: str
+    created_at: str
+    method: str
     parent: int | None
-    learnt_to: int
+    last_entry_id: int
     in_use: bool
-    there: bool
+    is_available: bool
     facts: dict[str, Any]
     figures: dict[str, Any]
 
     @property
-    def kept_back(self) -> str:
+    def rejection_reason(self) -> str:
         """Reason why the model was not put into use after its training; "" if it was."""
-        return str(self.facts.get("kept_back", ""))
+        return str(self.facts.get("rejection_reason", ""))
 
 
 class Rollback(NamedTuple):
@@ -93,7 +98,7 @@ class LoadedModel:
     number: int
     path: Path
     annotator: Annotator
-    about: ModelRecord
+    record: ModelRecord
 
     @property
     def model(self) -> Any:
@@ -111,9 +116,9 @@ class LoadedModel:
         return str(self.annotator.dictionary)
 
     @property
-    def held_to(self) -> float:
+    def holdout_bound(self) -> float:
         """Position up to which contents were held out in its training."""
-        return float(self.about.facts.get("held_to", HELD_OUT))
+        return float(self.record.facts.get("holdout_bound", HELD_OUT))
 
     @cached_property
     def labels(self) -> Int64:
@@ -121,7 +126,7 @@ class LoadedModel:
         return np.array(self.annotator.facts["label_ids"], np.int64)
 
     @cached_property
-    def judged(self) -> HoldoutSuggestions:
+    def holdout_suggestions(self) -> HoldoutSuggestions:
         """Suggestions of the model for held-out items.
 
         Raises
@@ -132,7 +137,7 @@ class LoadedModel:
         return load_holdout_suggestions(self.path)
 
     @cached_property
-    def sureness(self) -> PrecisionCurve:
+    def precision_curve(self) -> PrecisionCurve:
         """Precision of its suggestions as a function of their probability.
 
         Raises
@@ -140,7 +145,7 @@ class LoadedModel:
         InputError
             Its held-out suggestions are missing or damaged.
         """
-        return PrecisionCurve(self.judged)
+        return PrecisionCurve(self.holdout_suggestions)
 
     def threshold(self, precision: float) -> Threshold:
         """Return the lowest probabilities whose suggestions reach a precision.
@@ -152,7 +157,7 @@ class LoadedModel:
         """
         threshold = self._thresholds.get(precision)
         if threshold is None:
-            threshold = compute_threshold(self.judged, precision)
+            threshold = compute_threshold(self.holdout_suggestions, precision)
             if len(self._thresholds) >= _THRESHOLDS:  # clients of a server choose the precision
                 self._thresholds.clear()
             self._thresholds[precision] = threshold
@@ -163,11 +168,10 @@ class LoadedModel:
         entry = read_last_entry(connection)
         with _MERGE_LOCK:
             if entry not in self._labels_by_entry:
-                merged_into = {row[0]: row[1] for row in connection.execute(select(labels.c.id, labels.c.merged_into))}
+                targets = label_store.read_merge_targets(connection)
+                targets |= {number: number for number in label_store.read_label_names(connection)}
                 self._labels_by_entry.clear()
-                self._labels_by_entry[entry] = np.array(
-                    [_follow_merges(int(number), merged_into) for number in self.labels], np.int64
-                )
+                self._labels_by_entry[entry] = np.array([targets.get(n, -1) for n in self.labels.tolist()], np.int64)
             return self._labels_by_entry[entry]
 
     @cached_property
@@ -181,9 +185,13 @@ class LoadedModel:
         return {}
 
 
+_loaded_models: dict[Path, LoadedModel] = {}
+_load_lock = threading.Lock()
+
+
 def list_models(collection: Collection) -> list[ModelRecord]:
     """Return the records of all finished models that were not removed, last first."""
-    query = select(models).where(models.c.removed.is_(False)).order_by(models.c.id.desc())
+    query = select(models).where(models.c.is_removed.is_(False)).order_by(models.c.id.desc())
     with begin_read(collection.engine) as connection:
         records = [_make_record(collection, dict(row._mapping)) for row in connection.execute(query)]
     return [record for record in records if record.figures or record.in_use]
@@ -208,7 +216,9 @@ def read_model(collection: Collection, number: int) -> ModelRecord:
 
 def list_removed_models(collection: Collection) -> list[int]:
     """Return the ids of removed models, last first."""
-    query = select(models.c.id).where(models.c.removed.is_(True), models.c.figures != {}).order_by(models.c.id.desc())
+    query = (
+        select(models.c.id).where(models.c.is_removed.is_(True), models.c.figures != {}).order_by(models.c.id.desc())
+    )
     with begin_read(collection.engine) as connection:
         return list(connection.execute(query).scalars())
 
@@ -218,7 +228,7 @@ def find_rollback(collection: Collection) -> Rollback | None:
     c, j = changes.c, journal.c
     query = select(c.entry_id, c.row, c.before, c.after).join(journal, j.id == c.entry_id)
     query = query.where(c.table == models.name, c.before.is_not(None), j.undone_by.is_(None), j.undoes.is_(None))
-    available = {record.number for record in list_models(collection) if record.there}
+    available = {record.number for record in list_models(collection) if record.is_available}
     with begin_read(collection.engine) as connection:
         last: int | None = None
         for number, model, old_row, new_row in connection.execute(query.order_by(c.entry_id.desc(), c.id.desc())):
@@ -266,6 +276,32 @@ def load_model(collection: Collection, number: int | None = None) -> LoadedModel
     return LoadedModel(record.number, path, annotator, record)
 
 
+def load_model_in_use(collection: Collection) -> LoadedModel:
+    """Return the model in use; it is read once, as its folder never changes.
+
+    Raises
+    ------
+    InputError
+        There is none, or its folder is missing or damaged.
+    """
+    folder, number = find_model_folder(collection, None)
+    with _load_lock:  # after a switch, many requests ask at once
+        if folder not in _loaded_models or not folder.is_dir():
+            _loaded_models.clear()
+            _loaded_models[folder] = load_model(collection, number)
+        return _loaded_models[folder]
+
+
+def find_model_folder(collection: Collection, model: int | None) -> tuple[Path, int]:
+    """Return the folder and the id of a model; None is the one in use."""
+    condition = models.c.in_use.is_(True) if model is None else models.c.id == model
+    with begin_read(collection.engine) as connection:
+        row = connection.execute(select(models.c.folder, models.c.id).where(condition)).first()
+        if row is None:
+            raise make_no_model_error(connection, collection.folder)
+    return collection.models / row[0], row[1]
+
+
 def use_model(collection: Collection, number: int, *, by: str) -> ModelSwitch:
     """Put a model into use; its earlier suggestions are there at once, and `undo` reverts the switch.
 
@@ -277,9 +313,9 @@ def use_model(collection: Collection, number: int, *, by: str) -> ModelSwitch:
     load_model(collection, number)
     with begin_entry(collection.engine, by, "models", f"model {number} in use") as change:
         previous = find_model_in_use(change.connection)
-        if change.connection.execute(select(models.c.removed).where(models.c.id == number)).scalar():
+        if change.connection.execute(select(models.c.is_removed).where(models.c.id == number)).scalar():
             raise InputError(f"model {number} was removed; choose another, or train again")
-        change.set(models, {n: {"in_use": n == number} for n in (previous, number) if n is not None})
+        change.update(models, {n: {"in_use": n == number} for n in (previous, number) if n is not None})
     with begin_read(collection.engine) as connection:
         return ModelSwitch(number, previous, count_unseen_items(connection, number))
 
@@ -288,23 +324,97 @@ def count_unseen_items(connection: Connection, number: int) -> int:
     """Return the number of items that a model has not processed."""
     from wsabie.collection.db.tables import items
 
-    is_scored = select(views.c.item_id).where(views.c.model_id == number, views.c.item_id == items.c.id).exists()
+    is_scored = (
+        select(item_scores.c.item_id)
+        .where(item_scores.c.model_id == number, item_scores.c.item_id == items.c.id)
+        .exists()
+    )
     query = select(func.count()).where(items.c.state == "present", items.c.hash.is_not(None), ~is_scored)
     return connection.execute(query).scalar() or 0
 
 
 def _make_record(collection: Collection, row: Row) -> ModelRecord:
-    is_available = not row["removed"] and is_model_folder(collection.models / row["folder"])
-    columns = {name: row[name] for name in ("folder", "made", "how", "learnt_to", "in_use", "facts", "figures")}
-    return ModelRecord(number=row["id"], parent=row["parent_id"], there=is_available, **columns)
+    is_available = not row["is_removed"] and is_model_folder(collection.models / row["folder"])
+    columns = {
+        name: row[name] for name in ("folder", "created_at", "method", "last_entry_id", "in_use", "facts", "figures")
+    }
+    return ModelRecord(number=row["id"], parent=row["parent_id"], is_available=is_available, **columns)
 
 
-def _follow_merges(number: int, merged_into: dict[int, int | None]) -> int:
-    for _ in range(len(merged_into) + 1):
-        if number not in merged_into:
-            return -1
-        target = merged_into[number]
-        if target is None:
-            return number
-        number = target
-    raise RecursionError("labels were merged in a circle")
+_FOLDER_NAME = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+_CHUNK = 500  # items whose suggestions are deleted in one transaction
+
+
+def make_folder_name() -> str:
+    """Return a name for the folder of a new model."""
+    time = format_current_time()
+    return f"{time[:10].replace('-', '')}-{time[11:19].replace(':', '')}-{secrets.token_hex(3)}"
+
+
+def register_model(collection: Collection, row: Row) -> int:
+    """Insert the row of a model that is not in use yet; return its id, which is never reused."""
+    last_change = select(func.max(changes.c.row)).where(changes.c.table == models.name)
+    with begin_write(collection.engine) as connection:
+        number = 1 + max(
+            connection.execute(query).scalar() or 0 for query in (last_change, select(func.max(models.c.id)))
+        )
+        connection.execute(
+            insert(models),
+            [{"created_at": format_current_time(), "in_use": False, "is_removed": False} | row | {"id": number}],
+        )
+    return number
+
+
+def remove_old_models(collection: Collection, n: int, *, by: str) -> list[int]:
+    """Remove folders and suggestions of all but the last `n` models and the one in use.
+
+    Return their ids. This cannot be undone; the journal records it.
+    """
+    with lock_models(collection):
+        remove_unfinished_models(collection)
+        removed = [record.number for record in list_models(collection)[n:] if not record.in_use]
+        for number in removed:
+            with begin_write(collection.engine) as connection:
+                if find_model_in_use(connection) == number:
+                    continue
+                connection.execute(update(models).where(models.c.id == number).values(is_removed=True))
+            _delete_data(collection, number)
+        if removed:
+            with begin_entry(collection.engine, by, "models", f"{len(removed)} old models removed", always=True):
+                pass
+    return removed
+
+
+def remove_unfinished_models(collection: Collection) -> None:
+    """Remove the remains of unfinished trainings; the caller holds the lock."""
+    with begin_read(collection.engine) as connection:
+        is_unfinished = models.c.in_use.is_(False) & (models.c.figures == {}) & models.c.is_removed.is_(False)
+        unfinished_ids = connection.execute(select(models.c.id).where(is_unfinished)).scalars().all()
+        removed_ids = connection.execute(select(models.c.id).where(models.c.is_removed.is_(True))).scalars().all()
+    for number in (*unfinished_ids, *removed_ids):
+        _delete_data(collection, number)
+    if unfinished_ids:
+        with begin_write(collection.engine) as connection:
+            connection.execute(delete(models).where(models.c.id.in_(unfinished_ids)))
+    with begin_read(collection.engine) as connection:
+        folders = set(connection.execute(select(models.c.folder).where(models.c.is_removed.is_(False))).scalars())
+    for path in collection.models.glob("*"):
+        if path.name not in folders and _FOLDER_NAME.fullmatch(path.name):
+            shutil.rmtree(path, ignore_errors=True)
+    remove_drafts(collection.place)
+
+
+def _delete_data(collection: Collection, number: int) -> None:
+    """Remove the folder, the suggestions and the scores of a model, a few items at a time."""
+    with begin_read(collection.engine) as connection:
+        folder = connection.execute(select(models.c.folder).where(models.c.id == number)).scalar()
+    if folder and _FOLDER_NAME.fullmatch(folder):
+        shutil.rmtree(collection.models / folder, ignore_errors=True)
+    for table in (suggestions, item_scores):
+        while True:
+            with begin_write(collection.engine) as connection:
+                query = select(table.c.item_id).where(table.c.model_id == number).distinct().limit(_CHUNK)
+                item_ids = connection.execute(query).scalars().all()
+                if not item_ids:
+                    break
+                connection.execute(delete(table).where(table.c.model_id == number, table.c.item_id.in_(item_ids)))

@@ -12,8 +12,7 @@ import numpy as np
 
 from wsabie.core.arrays import Float64, Int64
 from wsabie.core.errors import InputError, ModelFolderError
-from wsabie.models.annotators.annotator import Annotator
-from wsabie.models.annotators.thresholds import Least
+from wsabie.models.annotators import Annotator, ThresholdFunction
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 
 PRECISIONS = (0.8, 0.9, 0.95)
@@ -41,20 +40,20 @@ class Threshold(NamedTuple):
         Required precision.
     common : float or None
         Threshold of labels without their own; None if no probability is high enough.
-    own : dict of int to (float or None)
+    by_label : dict of int to (float or None)
         Thresholds by label id.
     """
 
     precision: float
     common: float | None
-    own: dict[int, float | None]
+    by_label: dict[int, float | None]
 
     def of(self, label: int) -> float:
         """Return the threshold of a label; above 1 if no probability is high enough."""
-        probability = self.own.get(label, self.common)
+        probability = self.by_label.get(label, self.common)
         return 2.0 if probability is None else probability
 
-    def by_column(self, labels: Int64) -> Least:
+    def by_column(self, labels: Int64) -> ThresholdFunction:
         """Return the function from columns of a model, with these label ids, to thresholds."""
 
         def get_thresholds(columns: Int64) -> Float64:
@@ -157,7 +156,7 @@ def _read_precision(steps: tuple[Float64, Float64], probabilities: Float64) -> F
     return precisions
 
 
-def read_thresholds(model: Path, annotator: Annotator, precision: float) -> Least:
+def read_thresholds(model: Path, annotator: Annotator, precision: float) -> ThresholdFunction:
     """Return the lowest probabilities whose labels reach a precision, for the model of a folder.
 
     Raises

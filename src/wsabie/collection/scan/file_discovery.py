@@ -14,15 +14,8 @@ from wsabie.collection.scan.roots import Root, check_tag_source, list_roots, rea
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import is_regular_file, open_input
 from wsabie.core.progress import Progress
-from wsabie.io.formats.media_folder import (
-    SPLITS,
-    find_files,
-    has_label_folders,
-    make_labeller,
-    normalise_labels,
-    normalise_relative_path,
-    read_synset_names,
-)
+from wsabie.io.file_matching import find_files, normalise_relative_path
+from wsabie.io.formats.media_folder import SPLITS, has_label_folders, make_labeller, normalise_labels, read_synset_names
 from wsabie.io.formats.metadata_table import NAMES, find_metadata, read_metadata
 from wsabie.io.modalities import PICTURES, Modality
 from wsabie.io.parsers.array_builders import RowError
@@ -104,7 +97,7 @@ def discover_all_roots(
     with progress.stage("finding files", None, "files") as stage:
         for root in roots:
             contents = discover_root(root, modality, tags, rejects)
-            modality = modality or contents.options.get("medium")
+            modality = modality or contents.options.get("modality")
             stage.advance(len(contents.files))
             all_contents.append(contents)
     return all_contents
@@ -161,7 +154,7 @@ def discover_root(root: Root, modality_name: str | None, tags: str | None, rejec
     choice, note = _choose_tag_source(root, tags, stats, modality)
     notes = [note] if note else []
     tag_source = _make_tag_source(root, choice, stats, modality, rejects, required=tags == "metadata")
-    options: dict[str, Any] = {**root.options, "medium": modality.things, "tags": choice}
+    options: dict[str, Any] = {**root.options, "modality": modality.name, "tags": choice}
     if tag_source.metadata is not None:
         options["metadata"] = tag_source.metadata
     if tag_source.must_reread:
@@ -254,7 +247,7 @@ def _choose_tag_source(root: Root, tags: str | None, files: dict[str, FileStat],
         return str(root.options["tags"]), ""
     if tags not in (None, "auto"):
         if tags in ("xmp", "tags") and tags != modality.inside:
-            raise InputError(f"{modality.things} have no {tags!r}; leave --tags out, or say --tags {modality.inside}")
+            raise InputError(f"{modality.name} have no {tags!r}; leave --tags out, or say --tags {modality.inside}")
         return str(tags), ""
     if find_metadata(root.folder) is not None:
         return "metadata", ""

@@ -37,7 +37,7 @@ class FileStat(NamedTuple):
     """
 
     size: int
-    modified: int
+    mtime_ns: int
 
 
 class InspectionTask(NamedTuple):
@@ -104,7 +104,7 @@ class FileInspection(NamedTuple):
 
 def parse_modality(name: str) -> Modality:
     """Return the modality called "pictures", "sounds" or "documents"."""
-    return next(modality for modality in (*MEDIA, DOCUMENTS) if modality.things == name)
+    return next(modality for modality in (*MEDIA, DOCUMENTS) if modality.name == name)
 
 
 def inspect_files(tasks: Sequence[InspectionTask]) -> list[FileInspection]:
@@ -151,7 +151,7 @@ def _inspect_once(task: InspectionTask, stat: FileStat) -> FileInspection:
     if inspection.reason or not task.reads_tags:
         return inspection
     try:
-        if task.modality == PICTURES.things:
+        if task.modality == PICTURES.name:
             tag_paths = read_tag_paths(task.path)
         else:
             tag_paths = tuple((label,) for label in parse_modality(task.modality).labels_in(task.path))
@@ -164,7 +164,7 @@ def _inspect_once(task: InspectionTask, stat: FileStat) -> FileInspection:
 
 
 def _add_embedded_labels(task: InspectionTask, inspection: FileInspection, is_partial: bool) -> FileInspection:
-    if not task.is_known or task.modality != PICTURES.things or find_sidecar(task.path) is None:
+    if not task.is_known or task.modality != PICTURES.name or find_sidecar(task.path) is None:
         return inspection._replace(is_partial=is_partial)
     try:
         return inspection._replace(
@@ -191,7 +191,7 @@ def _inspect_content(task: InspectionTask, stat: FileStat) -> FileInspection:
             return FileInspection(stat, reason="unreadable file", detail=format_open_error(error))
         if digest is None:
             return FileInspection(reason=CHANGING)
-        if task.modality != PICTURES.things:
+        if task.modality != PICTURES.name:
             return FileInspection(stat, digest)
         try:
             return FileInspection(stat, digest, *read_header(stream))

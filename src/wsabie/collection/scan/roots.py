@@ -9,8 +9,8 @@ from sqlalchemy import Connection, insert, select, update
 
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import JournalWriter, begin_entry
-from wsabie.collection.db.tables import choices, roots
-from wsabie.collection.folder.collection import HERE, WEB, Collection
+from wsabie.collection.db.tables import roots, tag_sources
+from wsabie.collection.folder.collection import COLLECTION_ROOT, WEB_ROOT, Collection
 from wsabie.collection.folder.collection_file import PLACE
 from wsabie.core.errors import InputError
 from wsabie.io.parsers.text_files import format_path
@@ -27,7 +27,7 @@ class Root(NamedTuple):
     id : int
     folder : Path
     options : dict
-        "medium": its modality; "tags": source of its tags; "metadata": hash of the table that was read last;
+        "modality": its modality; "tags": source of its tags; "metadata": hash of the table that was read last;
         "tables": number of tables in sub-folders that were reported as unread.
     """
 
@@ -39,12 +39,17 @@ class Root(NamedTuple):
 def list_roots(collection: Collection) -> list[Root]:
     """Return the folders of a collection, its own folder first."""
     with begin_read(collection.engine) as connection:
-        query = select(roots, choices.c.tags).outerjoin(choices).where(roots.c.path != WEB).order_by(roots.c.id)
+        query = (
+            select(roots, tag_sources.c.source)
+            .outerjoin(tag_sources)
+            .where(roots.c.path != WEB_ROOT)
+            .order_by(roots.c.id)
+        )
         rows = connection.execute(query).all()
     return [
         Root(
             number,
-            collection.folder if path == HERE else Path(path),
+            collection.folder if path == COLLECTION_ROOT else Path(path),
             (options or {}) | ({"tags": tags} if tags else {}),
         )
         for number, path, options, tags in rows
@@ -53,22 +58,22 @@ def list_roots(collection: Collection) -> list[Root]:
 
 def read_modality(collection: Collection) -> str | None:
     """Return "pictures", "sounds" or "documents"; None before any file was found."""
-    return next((root.options["medium"] for root in list_roots(collection) if "medium" in root.options), None)
+    return next((root.options["modality"] for root in list_roots(collection) if "modality" in root.options), None)
 
 
 def save_root_options(connection: Connection, number: int, options: dict[str, Any]) -> None:
     """Save the scan options of a root; an existing source of tags stays (see `change_tag_source`)."""
     stored = {name: value for name, value in options.items() if name != "tags"}
     connection.execute(update(roots).where(roots.c.id == number).values(options=stored))
-    choice = connection.execute(select(choices.c.id).where(choices.c.root_id == number)).first()
+    choice = connection.execute(select(tag_sources.c.id).where(tag_sources.c.root_id == number)).first()
     if choice is None and "tags" in options:
-        connection.execute(insert(choices).values(root_id=number, tags=options["tags"]))
+        connection.execute(insert(tag_sources).values(root_id=number, source=options["tags"]))
 
 
 def change_tag_source(change: JournalWriter, number: int, tags: str) -> None:
     """Change the source of tags of a root; an undo restores it."""
-    choice_ids = change.connection.execute(select(choices.c.id).where(choices.c.root_id == number)).scalars()
-    change.set(choices, {choice_id: {"tags": tags} for choice_id in choice_ids})
+    choice_ids = change.connection.execute(select(tag_sources.c.id).where(tag_sources.c.root_id == number)).scalars()
+    change.update(tag_sources, {choice_id: {"source": tags} for choice_id in choice_ids})
 
 
 def check_folders(collection: Collection, paths: Iterable[Path]) -> list[Path]:

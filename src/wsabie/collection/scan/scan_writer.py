@@ -1,26 +1,155 @@
 """Write the results of a scan to the catalogue, one transaction a block."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, select, update
 
 from wsabie.collection.annotations.decisions import Decision, write_decisions
-from wsabie.collection.db.database import begin_write
+from wsabie.collection.db.database import begin_write, select_in
 from wsabie.collection.db.journal import JournalWriter, begin_entry, format_current_time
 from wsabie.collection.db.tables import annotations, changes, items, journal
 from wsabie.collection.labels import label_store
-from wsabie.collection.labels.label_paths import set_parents_by_path
-from wsabie.collection.scan.move_detection import FileRecord, ItemRecord
+from wsabie.collection.labels.label_store import set_parents_by_path
+from wsabie.collection.scan.file_inspection import FileInspection, FileStat
 from wsabie.core.errors import InputError
+
+
+class ItemRecord(NamedTuple):
+    """An item as the catalogue has it."""
+
+    id: int
+    root: int
+    path: str
+    hash: str | None
+    size: int | None
+    mtime_ns: int | None
+    state: str
+    sidecar: str | None
+
+
+class FileRecord(NamedTuple):
+    """An inspected file, the item at its path in the catalogue, and the stamp of its sidecar."""
+
+    root: int
+    path: str
+    inspection: FileInspection
+    item: ItemRecord | None
+    sidecar: str | None = None
+
+
+class MoveDetector:
+    """Index of the items that may have moved.
+
+    Parameters
+    ----------
+    vanished : iterable of ItemRecord
+        Items without a file at their path.
+    suspects : iterable of ItemRecord
+        Items whose file may have other content now.
+    stats : iterable of FileStat
+        Sizes and times of all files that the scan will inspect.
+    """
+
+    def __init__(
+        self, vanished: Iterable[ItemRecord], suspects: Iterable[ItemRecord], stats: Iterable[FileStat]
+    ) -> None:
+        self.vanished: defaultdict[str, list[ItemRecord]] = defaultdict(list)
+        for item in vanished:
+            if item.hash is not None:
+                self.vanished[item.hash].append(item)
+        self._suspect_hashes = {item.hash for item in suspects} - {None}
+        self._sizes = Counter(stat.size for stat in stats)
+
+    def find_unique_match(self, file: FileRecord) -> ItemRecord | None:
+        """Return the vanished item that a new file is, if no other file can be the same item."""
+        candidates = self.vanished.get(file.inspection.hash or "", [])
+        has_unique_size = file.inspection.stat is not None and self._sizes[file.inspection.stat.size] == 1
+        if (
+            file.item is None
+            and len(candidates) == 1
+            and has_unique_size
+            and file.inspection.hash not in self._suspect_hashes
+        ):
+            return candidates[0]
+        return None
+
+    def must_wait(self, file: FileRecord) -> bool:
+        """Return whether a file can be classified only after all others.
+
+        That is so if it may be a moved item, or if the item at its path may have moved.
+        """
+        content = file.inspection.hash
+        if content is not None and (content in self.vanished or content in self._suspect_hashes):
+            return True
+        if file.item is None or file.item.hash is None or file.item.size is None:
+            return False
+        has_same_size = file.inspection.stat is not None and file.inspection.stat.size == file.item.size
+        return self._sizes[file.item.size] > int(has_same_size)
+
+
+def assign_items(files: Sequence[FileRecord], vanished: Mapping[str, Sequence[ItemRecord]]) -> dict[int, ItemRecord]:
+    """Assign moved items to files, by position in `files`; files that did not move are left out.
+
+    An item whose path another item takes moves only if its own content is found at some path.
+    """
+    available: defaultdict[str, list[ItemRecord]] = defaultdict(list)
+    for content, same_content_items in vanished.items():
+        available[content] += same_content_items
+    for file in files:
+        if file.item is not None and file.item.hash is not None:
+            available[file.item.hash].append(file.item)
+    by_content: defaultdict[str, list[int]] = defaultdict(list)
+    for number, file in enumerate(files):
+        if (content_hash := file.inspection.hash) is not None and content_hash in available:
+            by_content[content_hash].append(number)
+    moves: dict[int, ItemRecord] = {}
+    for content, numbers in by_content.items():
+        moves |= _pair_files(numbers, files, available[content])
+    return _drop_blocked_moves(moves, files)
+
+
+_PAIRING_KEYS: tuple[Callable[[FileRecord | ItemRecord], object], ...] = (
+    lambda entry: (entry.root, entry.path),
+    lambda entry: PurePosixPath(entry.path).name,
+    lambda entry: (entry.root, PurePosixPath(entry.path).parent),
+    lambda entry: None,
+)
+
+
+def _pair_files(
+    numbers: Sequence[int], files: Sequence[FileRecord], items: Sequence[ItemRecord]
+) -> dict[int, ItemRecord]:
+    """Pair files and items of the same content: by path, then by name, by folder, and by order."""
+    pairs: dict[int, ItemRecord] = {}
+    unpaired = sorted(items, key=lambda item: item.id)
+    for key in _PAIRING_KEYS:
+        by_key: defaultdict[object, deque[ItemRecord]] = defaultdict(deque)
+        for item in unpaired:
+            by_key[key(item)].append(item)
+        for number in numbers:
+            if number not in pairs and (matches := by_key[key(files[number])]):
+                pairs[number] = matches.popleft()
+        unpaired = sorted((item for matches in by_key.values() for item in matches), key=lambda item: item.id)
+    return pairs
+
+
+def _drop_blocked_moves(moves: dict[int, ItemRecord], files: Sequence[FileRecord]) -> dict[int, ItemRecord]:
+    """Drop moves onto the path of an item that stays; each may make another item stay."""
+    while True:
+        moving_ids = {item.id for item in moves.values()}
+        blocked = [i for i in moves if (occupant := files[i].item) is not None and occupant.id not in moving_ids]
+        if not blocked:
+            return moves
+        for number in blocked:
+            del moves[number]
+
 
 ScanKind = Literal["new", "moved", "changed", "same", "tags"]
 UnlistedTagState = Literal["kept", "withdrawn", "held"]
 """Fate of tags that a file supplied and no longer lists; "held" tags stay, and are counted."""
-
-_BATCH_SIZE = 500
 
 
 class ScanRecord(NamedTuple):
@@ -69,7 +198,7 @@ class BlockCounts(NamedTuple):
 def read_known_items(connection: Connection, roots: Sequence[int]) -> list[ItemRecord]:
     """Return all items of some roots."""
     c = items.c
-    query = select(c.id, c.root_id, c.path, c.hash, c.size, c.modified, c.state, c.sidecar).where(c.root_id.in_(roots))
+    query = select(c.id, c.root_id, c.path, c.hash, c.size, c.mtime_ns, c.state, c.sidecar).where(c.root_id.in_(roots))
     return [ItemRecord(*row) for row in connection.execute(query)]
 
 
@@ -120,7 +249,7 @@ def write_journal_line(engine: Engine, by: str, summary: str, lines: Sequence[in
 def _select_valid(connection: Connection, block: Sequence[ScanRecord]) -> list[ScanRecord]:
     """Return the entries that still hold: their items did not move, and their target paths become free."""
     paths = _read_paths(connection, [entry.item.id for entry in block if entry.item is not None])
-    occupants = _read_item_ids(connection, block)
+    occupants = _read_item_ids(connection, [entry.file for entry in block])
     valid = [
         entry for entry in block if entry.item is None or paths.get(entry.item.id) == (entry.item.root, entry.item.path)
     ]
@@ -137,23 +266,19 @@ def _select_valid(connection: Connection, block: Sequence[ScanRecord]) -> list[S
 
 
 def _read_paths(connection: Connection, numbers: Sequence[int]) -> dict[int, tuple[int, str]]:
-    c = items.c
-    paths: dict[int, tuple[int, str]] = {}
-    for lo in range(0, len(numbers), _BATCH_SIZE):
-        query = select(c.id, c.root_id, c.path).where(c.id.in_(numbers[lo : lo + _BATCH_SIZE]))
-        paths |= {row[0]: (row[1], row[2]) for row in connection.execute(query)}
-    return paths
+    query = select(items.c.id, items.c.root_id, items.c.path)
+    return {row[0]: (row[1], row[2]) for row in select_in(connection, query, items.c.id, numbers)}
 
 
-def _read_item_ids(connection: Connection, block: Sequence[ScanRecord]) -> dict[tuple[int, str], int]:
-    """Return the items at the target paths of a block."""
-    c = items.c
+def _read_item_ids(connection: Connection, files: Sequence[FileRecord]) -> dict[tuple[int, str], int]:
+    """Return the items at the paths of files."""
+    paths_by_root: dict[int, list[str]] = {}
+    for file in files:
+        paths_by_root.setdefault(file.root, []).append(file.path)
     item_ids: dict[tuple[int, str], int] = {}
-    for root in {entry.file.root for entry in block}:
-        paths = [entry.file.path for entry in block if entry.file.root == root]
-        for lo in range(0, len(paths), _BATCH_SIZE):
-            query = select(c.path, c.id).where(c.root_id == root, c.path.in_(paths[lo : lo + _BATCH_SIZE]))
-            item_ids |= {(root, row[0]): row[1] for row in connection.execute(query)}
+    for root, paths in paths_by_root.items():
+        query = select(items.c.path, items.c.id).where(items.c.root_id == root)
+        item_ids |= {(root, row[0]): row[1] for row in select_in(connection, query, items.c.path, paths)}
     return item_ids
 
 
@@ -188,15 +313,15 @@ def _make_content_columns(entry: ScanRecord) -> dict[str, Any]:
         return sidecar
     state = "unreadable" if inspection.reason else "present"
     if inspection.hash is None or inspection.stat is None:  # the next scan inspects it again
-        return {"modified": None, "state": state}
+        return {"mtime_ns": None, "state": state}
     values: dict[str, Any] = {
         "size": inspection.stat.size,
-        "modified": inspection.stat.modified,
+        "mtime_ns": inspection.stat.mtime_ns,
         "state": state,
     } | sidecar
     if entry.kind == "same":
         return values
-    picture = {"width": inspection.width, "height": inspection.height, "taken": inspection.capture_time}
+    picture = {"width": inspection.width, "height": inspection.height, "taken_at": inspection.capture_time}
     return values | {"hash": inspection.hash} | picture
 
 
@@ -209,14 +334,14 @@ def _add_items(connection: Connection, files: Sequence[FileRecord]) -> dict[tupl
     """Add new items; return their ids by root and path."""
     time = format_current_time()
     rows = [
-        {"hash": None, "size": None, "width": None, "height": None, "taken": None, "added": time, "sidecar": None}
+        {"hash": None, "size": None, "width": None, "height": None, "taken_at": None, "added_at": time, "sidecar": None}
         | _make_content_columns(ScanRecord("new", file))
         | _make_path_columns(file)
         for file in files
     ]
     if rows:
         connection.execute(insert(items), rows)
-    return _read_item_ids(connection, [ScanRecord("new", file) for file in files])
+    return _read_item_ids(connection, files)
 
 
 def _add_tags(change: JournalWriter, entries: Iterable[ScanRecord], numbers: Mapping[tuple[int, str], int]) -> int:
@@ -250,17 +375,14 @@ def _withdraw_tags(change: JournalWriter, entries: Iterable[ScanRecord]) -> Coun
     label_ids = label_store.find_labels(change.connection, names)
     listed_pairs = {(item, label_ids.get(name)) for item, entry in rescanned.items() for name in entry.labels}
     embedded_pairs = {(item, label_ids.get(name)) for item, item_names in embedded_names.items() for name in item_names}
-    a, item_ids, withdrawn, counts = annotations.c, list(rescanned), list[int](), Counter[str]()
-    for lo in range(0, len(item_ids), _BATCH_SIZE):
-        is_from_file = (a.origin == "import") & (a.state == "accepted") & (a.region == "")
-        query = select(a.id, a.item_id, a.label_id, a.by).where(
-            is_from_file, a.item_id.in_(item_ids[lo : lo + _BATCH_SIZE])
-        )
-        for annotation_id, item, label, by in change.connection.execute(query):
-            if by == rescanned[item].tag_origin and (item, label) not in listed_pairs:
-                outcome = "held" if (item, label) in embedded_pairs else rescanned[item].unlisted_tags
-                counts[outcome] += 1
-                withdrawn += [annotation_id] * (outcome == "withdrawn")
+    a, withdrawn, counts = annotations.c, list[int](), Counter[str]()
+    is_from_file = (a.origin == "import") & (a.state == "accepted") & (a.region == "")
+    query = select(a.id, a.item_id, a.label_id, a.by).where(is_from_file)
+    for annotation_id, item, label, by in select_in(change.connection, query, a.item_id, list(rescanned)):
+        if by == rescanned[item].tag_origin and (item, label) not in listed_pairs:
+            outcome = "held" if (item, label) in embedded_pairs else rescanned[item].unlisted_tags
+            counts[outcome] += 1
+            withdrawn += [annotation_id] * (outcome == "withdrawn")
     change.remove(annotations, withdrawn)
     return counts
 
@@ -283,11 +405,8 @@ def _set_parents(change: JournalWriter, entries: Iterable[ScanRecord]) -> list[t
 
 def _read_accepted(connection: Connection, numbers: Sequence[int]) -> set[tuple[int, int]]:
     """Return the (item, label) pairs that are accepted already; exported tags come back from files."""
-    a, pairs = annotations.c, set[tuple[int, int]]()
-    for lo in range(0, len(numbers), _BATCH_SIZE):
-        is_accepted = a.item_id.in_(numbers[lo : lo + _BATCH_SIZE]) & (a.state == "accepted")
-        pairs.update((row[0], row[1]) for row in connection.execute(select(a.item_id, a.label_id).where(is_accepted)))
-    return pairs
+    query = select(annotations.c.item_id, annotations.c.label_id).where(annotations.c.state == "accepted")
+    return {(row[0], row[1]) for row in select_in(connection, query, annotations.c.item_id, numbers)}
 
 
 def split_label_names(names: Iterable[str]) -> tuple[list[str], list[str]]:

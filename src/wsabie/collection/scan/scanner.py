@@ -15,7 +15,6 @@ from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.scan.file_discovery import RootContents, discover_all_roots
 from wsabie.collection.scan.file_inspection import SKIPPED, FileInspection, FileStat, InspectionTask, inspect_files
-from wsabie.collection.scan.move_detection import FileRecord, ItemRecord, MoveDetector, assign_items
 from wsabie.collection.scan.roots import (
     change_tag_source,
     check_tag_source,
@@ -24,9 +23,13 @@ from wsabie.collection.scan.roots import (
     save_root_options,
 )
 from wsabie.collection.scan.scan_writer import (
+    FileRecord,
+    ItemRecord,
+    MoveDetector,
     ScanKind,
     ScanRecord,
     UnlistedTagState,
+    assign_items,
     read_known_items,
     split_label_names,
     write_block,
@@ -66,7 +69,7 @@ class ScanResult(NamedTuple):
         Unreadable files among all these.
     tagged : int
         Accepted tags that files supplied.
-    medium : str
+    modality : str
         "pictures", "sounds", "documents"; "" before any file was found.
     away : tuple of UnreachableRoot
     notes : tuple of str
@@ -87,7 +90,7 @@ class ScanResult(NamedTuple):
     unchanged: int
     unreadable: int
     tagged: int
-    medium: str
+    modality: str
     away: tuple[UnreachableRoot, ...]
     notes: tuple[str, ...] = ()
     still_unreadable: int = 0
@@ -95,12 +98,12 @@ class ScanResult(NamedTuple):
     held: int = 0
 
     @property
-    def differs(self) -> bool:
+    def has_changes(self) -> bool:
         """Return whether the scan changed the catalogue."""
         return any((self.new, self.moved, self.changed, self.missing, self.found_again, self.tagged, self.withdrawn))
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Summary in one line; empty if nothing changed."""
         files = self.new, self.moved, self.changed, self.found_again, self.unreadable - self.still_unreadable
         unreadable = "of them unreadable" if any(files[:4]) else "unreadable now"
@@ -168,8 +171,8 @@ def scan_collection(
     run.record_missing()
     run.save_options(is_done=True)
     result = run.make_result()
-    if result.differs or always or run.journal_entries:
-        summary = ", ".join(part for part in (result.told, *dict.fromkeys(run.source_changes)) if part)
+    if result.has_changes or always or run.journal_entries:
+        summary = ", ".join(part for part in (result.summary, *dict.fromkeys(run.source_changes)) if part)
         summary = summary or ("labels put below others" if run.journal_entries else "nothing new")
         write_journal_line(collection.engine, by, summary, run.journal_entries)
     return result
@@ -285,12 +288,12 @@ class _ScanRun:
         """Return the counts of the scan."""
         counts = self.counts
         unchanged = counts["unchanged"] + counts["same"] - counts["found"]
-        modalities = (contents.options.get("medium") for contents in self.contents.values())
-        medium = next((modality for modality in modalities if modality is not None), "")
+        modalities = (contents.options.get("modality") for contents in self.contents.values())
+        modality = next((name for name in modalities if name is not None), "")
         notes = tuple(note for contents in self.contents.values() for note in contents.notes)
         return ScanResult(
             counts["new"], counts["moved"], counts["changed"], counts["missing"], counts["found"], unchanged,
-            counts["unreadable"], counts["tagged"], medium, self.unreachable, notes, counts["still unreadable"],
+            counts["unreadable"], counts["tagged"], modality, self.unreachable, notes, counts["still unreadable"],
             counts["withdrawn"], counts["held"],
         )  # fmt: skip
 
@@ -328,7 +331,7 @@ class _ScanRun:
         is_known = (root, name) in self.items_by_path
         return InspectionTask(
             Path(contents.root.folder, name),
-            contents.options["medium"],
+            contents.options["modality"],
             reads_content,
             contents.tag_source.inside,
             is_known,
@@ -434,4 +437,4 @@ def _is_unchanged(item: ItemRecord | None, stat: FileStat) -> bool:
 
     A missing item is read again, since another file may have its name now. An unreadable one is reported at every scan.
     """
-    return item is not None and (item.size, item.modified) == tuple(stat) and item.state == "present"
+    return item is not None and (item.size, item.mtime_ns) == tuple(stat) and item.state == "present"

@@ -39,18 +39,18 @@ class ParsedQuery(NamedTuple):
     ----------
     terms : list of QueryTerm
         Terms that an item has to fit, all of them.
-    unwanted : dict of int to str
+    excluded : dict of int to str
         Labels that an item must not have.
-    said : list of str
+    notes : list of str
         Sentences that explain the interpretation.
     """
 
     terms: list[QueryTerm]
-    unwanted: dict[int, str]
-    said: list[str]
+    excluded: dict[int, str]
+    notes: list[str]
 
     @property
-    def wanted(self) -> dict[int, str]:
+    def labels(self) -> dict[int, str]:
         """Labels of all terms."""
         return {number: name for term in self.terms for number, name in term.labels.items()}
 
@@ -78,7 +78,7 @@ class LabelKnowledge:
         table = {name: synset for name, synset in rows if synset and self.knowledge.find(synset)}
         label_matches = match_labels(self.knowledge, [name for name, _ in rows], table)
         return QueryMatcher(label_matches.labels, label_matches), HierarchyRelatedLabels(
-            label_matches, called=self.called
+            label_matches, source_name=self.called
         )
 
 
@@ -134,15 +134,15 @@ class LabelNames:
     def __init__(self, connection: Connection) -> None:
         self.labels: dict[int, str] = label_store.read_label_names(connection)
         rows = connection.execute(select(synonyms.c.name, synonyms.c.label_id, synonyms.c.language)).all()
-        self.others: dict[str, int] = {row[0]: row[1] for row in rows}
+        self.synonyms: dict[str, int] = {row[0]: row[1] for row in rows}
         self.languages: dict[str, str] = {row[0]: row[2] for row in rows}
-        self._numbers = self.others | {name: number for number, name in self.labels.items()}
+        self._numbers = self.synonyms | {name: number for number, name in self.labels.items()}
         self._ids_by_folded_name: dict[str, list[int]] = {}
         for name, number in self._numbers.items():
             self._ids_by_folded_name.setdefault(name.casefold(), []).append(number)
         self.most_words = max((name.count(" ") + 1 for name in self._numbers), default=1)
 
-    def number(self, name: str) -> int:
+    def get_id(self, name: str) -> int:
         """Return the id of the label with this exact name."""
         return self._numbers[name]
 
@@ -177,10 +177,10 @@ def _match_longest(names: LabelNames, words: Sequence[str], matcher: QueryMatche
 def _match_knowledge(names: LabelNames, phrase: str, matcher: QueryMatcher) -> tuple[QueryTerm, str] | None:
     """Return the labels that knowledge files name as synonyms or kinds of a phrase."""
     try:
-        match = matcher.understand(phrase)
+        match = matcher.match(phrase)
     except UnknownLabelError:
         return None
-    return QueryTerm(phrase, {names.number(name): name for name in match.labels}), match.sentence
+    return QueryTerm(phrase, {names.get_id(name): name for name in match.labels}), match.sentence
 
 
 def _split_phrases(text: str) -> Iterator[tuple[bool, list[str]]]:

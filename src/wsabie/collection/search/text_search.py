@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from typing import Any, NamedTuple
 
+import numpy as np
 from sqlalchemy import CompoundSelect, Connection, Select, func, select, union_all
 
-from wsabie.collection.db.database import begin_snapshot
+from wsabie.collection.db.database import begin_read, begin_snapshot
 from wsabie.collection.db.tables import annotations, items, labels
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.registry.item_embeddings import ItemNeighbour
-from wsabie.collection.search.label_embeddings import find_items_of_labels, find_nearest_labels
+from wsabie.collection.registry.item_index import ItemNeighbour, find_nearest_items_each
+from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
 from wsabie.collection.search.query_parsing import (
     LabelKnowledge,
     ParsedQuery,
@@ -23,7 +24,75 @@ from wsabie.collection.search.query_parsing import (
     parse_query,
     read_names,
 )
+from wsabie.core.arrays import Float32, Int64
 from wsabie.core.errors import InputError
+from wsabie.search.exact_index import find_top_k
+
+
+def find_items_of_labels(
+    collection: Collection, label_sets: Sequence[Sequence[int]], k: int = 20, *, exclude: Iterable[int] = ()
+) -> list[list[ItemNeighbour]]:
+    """Return, for each set of label ids, the items that all of them fit best.
+
+    Labels that the model does not know are ignored. A set without known labels finds nothing, and so does every set if
+    there is no model or it was not applied yet.
+    """
+    results = [list[ItemNeighbour]() for _ in label_sets]
+    try:
+        loaded_model, column_labels = _load_model_and_labels(collection)
+        pairs = (
+            (place, _average_vectors(loaded_model, column_labels, label_set))
+            for place, label_set in enumerate(label_sets)
+        )
+        vectors = {place: vector for place, vector in pairs if vector is not None}
+        points = list(vectors.values())
+        neighbours = (
+            find_nearest_items_each(collection, points, k, exclude=exclude, model=loaded_model.number) if points else []
+        )
+    except InputError:
+        return results
+    for place, near in zip(vectors, neighbours, strict=True):
+        results[place] = near
+    return results
+
+
+def find_nearest_labels(collection: Collection, number: int, k: int = 10) -> list[tuple[int, str, float]]:
+    """Return id, name and cosine of the labels nearest to a label; empty if the model lacks it."""
+    try:
+        loaded_model, column_labels = _load_model_and_labels(collection)
+    except InputError:
+        return []
+    columns = np.flatnonzero(column_labels == number)
+    if not len(columns):
+        return []
+    vectors = loaded_model.model.label_vectors
+    ids, cosines = find_top_k(
+        vectors[columns].mean(axis=0, keepdims=True), vectors, min(k + 8, len(column_labels)), similarity="cosine"
+    )
+    with begin_read(collection.engine) as connection:
+        names = read_names(connection).labels
+    neighbours: dict[int, tuple[int, str, float]] = {}
+    for column, cosine in zip(ids[0].tolist(), cosines[0].tolist(), strict=True):
+        label = int(column_labels[column])
+        if label not in (number, -1) and label in names:
+            neighbours.setdefault(label, (label, names[label], float(cosine)))
+    return list(neighbours.values())[:k]
+
+
+def _load_model_and_labels(collection: Collection) -> tuple[LoadedModel, Int64]:
+    model = load_model_in_use(collection)
+    with begin_read(collection.engine) as connection:
+        return model, model.labels_now(connection)
+
+
+def _average_vectors(loaded_model: LoadedModel, column_labels: Int64, label_ids: Sequence[int]) -> Float32 | None:
+    """Return the mean of some labels; labels merged into one of them count too."""
+    columns = [matches for number in label_ids if len(matches := np.flatnonzero(column_labels == number))]
+    if not columns:
+        return None
+    vector: Float32 = np.mean([loaded_model.model.label_vectors[matches].mean(axis=0) for matches in columns], axis=0)
+    return vector
+
 
 RELATED = 6
 """Maximum number of groups of related labels."""
@@ -123,7 +192,7 @@ def _make_main_groups(
     connection: Connection, meaning: ParsedQuery, k: int, by_label: Sequence[tuple[str, list[ItemNeighbour]]]
 ) -> list[ResultGroup]:
     """Return the groups of tagged and of similar items; of a term's labels the best one counts."""
-    tagged = _find_tagged(connection, meaning.terms, k, _select_decided(meaning.unwanted))
+    tagged = _find_tagged(connection, meaning.terms, k, _select_decided(meaning.excluded))
     tagged_items = {hit.item for hit in tagged}
     best: dict[int, SearchHit] = {}
     for label, neighbours in by_label:
@@ -133,7 +202,7 @@ def _make_main_groups(
             ):
                 best[neighbour.item] = SearchHit(neighbour.item, label, neighbour.score)
     similar = sorted(best.values(), key=lambda hit: -(hit.score or 0.0))[:k]
-    title, names = " and ".join(map(str, meaning.terms)), list(meaning.wanted.values())
+    title, names = " and ".join(map(str, meaning.terms)), list(meaning.labels.values())
     return [
         ResultGroup(names, f"tagged {title}", None, tagged),
         ResultGroup(names, f"looks like {title}", None, similar),
@@ -166,7 +235,7 @@ def _select_decided(numbers: Iterable[int], state: str = "accepted") -> Select[A
 def _select_excluded(meaning: ParsedQuery) -> CompoundSelect[Any]:
     """Return the query for items that cannot match; rejecting one of a term's labels is no reason."""
     label_ids = [number for term in meaning.terms if len(term.labels) == 1 for number in term.labels]
-    return _select_decided(label_ids, "rejected").union(_select_decided(meaning.unwanted))
+    return _select_decided(label_ids, "rejected").union(_select_decided(meaning.excluded))
 
 
 def _find_newest(
@@ -202,7 +271,7 @@ def _find_label_hits(
 
 def _find_kinds(connection: Connection, meaning: ParsedQuery) -> list[RelatedLabel]:
     """Return the child labels of the requested ones."""
-    c, requested = labels.c, meaning.wanted
+    c, requested = labels.c, meaning.labels
     query = select(c.id, c.name, c.parent_id).where(c.parent_id.in_(list(requested)), c.merged_into.is_(None))
     rows = connection.execute(query.order_by(c.name)).all()
     return [RelatedLabel(row[0], row[1], f"'{row[1]}' is a kind of '{requested[row[2]]}'", None) for row in rows]
@@ -216,19 +285,19 @@ def _find_by_knowledge(
     links = [
         link for term in meaning.terms for link in find_related_labels(connection, meanings, term, MAX_KNOWN_RELATED)
     ]
-    return [RelatedLabel(names.number(link.label), link.label, link.why, link.score) for link in links]
+    return [RelatedLabel(names.get_id(link.label), link.label, link.why, link.score) for link in links]
 
 
 def _find_related(
     collection: Collection, meaning: ParsedQuery, candidates: Sequence[RelatedLabel]
 ) -> Iterator[RelatedLabel]:
     """Yield related labels: the given ones, then labels near to the query in the model's space."""
-    known_ids = set(meaning.wanted) | set(meaning.unwanted)
+    known_ids = set(meaning.labels) | set(meaning.excluded)
     for label in candidates:
         if label.number not in known_ids:
             known_ids.add(label.number)
             yield label
-    for number, name in islice(meaning.wanted.items(), _COMBINED):
+    for number, name in islice(meaning.labels.items(), _COMBINED):
         for related_id, related_name, cosine in find_nearest_labels(collection, number, RELATED):
             if related_id not in known_ids and cosine >= NEAR:
                 known_ids.add(related_id)

@@ -92,8 +92,7 @@ class EncodedAudio(NamedTuple):
     def _resampled(self, rate: int) -> Iterator[Float32]:
         soxr = _import_library("soxr")
         with _open_decoder(self.content) as file:
-            has_target_rate = file.samplerate == rate
-            stream = None if has_target_rate else soxr.ResampleStream(file.samplerate, rate, 1, dtype="float32")
+            stream = None if file.samplerate == rate else soxr.ResampleStream(file.samplerate, rate, 1, dtype="float32")
             n_frames_left = math.ceil(self.max_seconds * file.samplerate)
             while n_frames_left > 0:
                 frames = _read_frames(file, min(n_frames_left, _BLOCK))
@@ -124,9 +123,9 @@ class AudioDecoder:
     seed: int = 0
     augment: ClassVar[int] = 0
 
-    def looks(self, item: Item) -> Iterator[EncodedAudio]:
+    def iterate_views(self, item: Item) -> Iterator[EncodedAudio]:
         """Yield the sound, which has no further views."""
-        yield EncodedAudio(item.whole, self.max_seconds)
+        yield EncodedAudio(item.full_content, self.max_seconds)
 
 
 class AudioFeatureExtractor(FeatureExtractor):
@@ -142,7 +141,7 @@ class AudioFeatureExtractor(FeatureExtractor):
         Seed of the training sample.
     """
 
-    things: ModalityName = "sounds"
+    modality: ModalityName = "sounds"
     _common: ClassVar[tuple[str, ...]] = ("rate", "max_seconds", "seed")
 
     def __init__(self, *, rate: int | Literal["auto"] = "auto", max_seconds: float = 3600.0, seed: int = 0) -> None:
@@ -150,7 +149,7 @@ class AudioFeatureExtractor(FeatureExtractor):
         self.rate = rate
         self.max_seconds = max_seconds
 
-    def viewer(self, augment: int = 0) -> AudioDecoder:
+    def make_decoder(self, augment: int = 0) -> AudioDecoder:
         """Return the decoder of sounds.
 
         Raises

@@ -6,13 +6,12 @@ Bengio et al. 2012, part II.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int32
+from wsabie.core.arrays import Array, Float32, Int32
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.progress import SILENT, Progress
 from wsabie.features.audio.audio_extractor import (
     RATES,
@@ -43,8 +42,6 @@ from wsabie.features.base.sampling import (
 )
 from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.io.records import ItemSource
-from wsabie.storage.model_folder import Array
-from wsabie.storage.rejects import Rejects
 
 Weighting = Literal["counts", "tfidf"]
 WORDS = 2_000
@@ -151,7 +148,7 @@ class AudioWords(AudioFeatureExtractor):
 
     Parameters
     ----------
-    n_terms : int or "auto"
+    n_words : int or "auto"
         Words of the codebook; fewer where the sample has not ten times as many distinct segments. "auto": 2,000.
     weighting : {"counts", "tfidf"}
         "counts": the number of segments nearest to the word. "tfidf": log(1 + count) * idf at unit length.
@@ -169,11 +166,11 @@ class AudioWords(AudioFeatureExtractor):
     max_samples: ClassVar[int]
     """Segments in the training sample."""
 
-    _names = ("n_terms", "weighting")
+    _names = ("n_words", "weighting")
 
     def __init__(
         self,
-        n_terms: int | Literal["auto"] = "auto",
+        n_words: int | Literal["auto"] = "auto",
         *,
         weighting: Weighting = "counts",
         rate: int | Literal["auto"] = "auto",
@@ -181,7 +178,7 @@ class AudioWords(AudioFeatureExtractor):
         seed: int = 0,
     ) -> None:
         super().__init__(rate=rate, max_seconds=max_seconds, seed=seed)
-        self.n_terms = n_terms
+        self.n_words = n_words
         self.weighting = weighting
 
     @property
@@ -202,35 +199,17 @@ class AudioWords(AudioFeatureExtractor):
     def learn(self, samples: Float32, progress: Progress) -> AudioCodebooks:
         """Learn the words of samples (n, n_columns)."""
 
-    def fit(
-        self,
-        source: ItemSource,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-    ) -> Self:
-        """Learn the words from a sample of sounds spread evenly over the collection.
-
-        Raises
-        ------
-        InputError
-            A parameter is out of range, no sound can be read, or soundfile or soxr is missing.
-        """
+    def _learn(self, source: ItemSource, run: WorkContext) -> None:
         require_audio()
-        self.check()
-        self.refuse(source)
-        run = WorkContext(executor or SerialExecutor(), progress, Rejects() if rejects is None else rejects)
         self.rate_ = self._choose_rate(source) if self.rate == "auto" else int(self.rate)
         places = select_sample_positions(source, self.max_samples)
         listener = AudioDecoder(min(self.max_seconds, _LEARNT_SECONDS), self.seed)
         samples = sample_blocks(listener, self.cut(), source, places, self.max_samples, run)
-        self.words_ = self.learn(samples, progress)
+        self.words_ = self.learn(samples, run.progress)
         self.idf_ = None
         if self.weighting == "tfidf":
-            job = ExtractionTask(self.viewer(), AudioWordEncoder(self.cut(), self.words_))
+            job = ExtractionTask(self.make_decoder(), AudioWordEncoder(self.cut(), self.words_))
             self.idf_ = learn_idf(job, self.n_features_, source, places, run)
-        return self
 
     def encoder(self) -> AudioWordEncoder:
         """Return the encoder, which is sent to workers."""
@@ -240,20 +219,20 @@ class AudioWords(AudioFeatureExtractor):
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         super().check()
-        if self.n_terms != "auto" and not (isinstance(self.n_terms, int | np.integer) and 1 <= self.n_terms <= 10_000):
-            raise InputError(f'n_terms is {self.n_terms}; give a number of words from 1 to 10,000, or "auto"')
+        if self.n_words != "auto" and not (isinstance(self.n_words, int | np.integer) and 1 <= self.n_words <= 10_000):
+            raise InputError(f'n_words is {self.n_words}; give a number of words from 1 to 10,000, or "auto"')
         if self.weighting not in ("counts", "tfidf"):
             raise InputError(f'weighting is {self.weighting!r}; choose "counts" or "tfidf"')
 
     def _count_words(self) -> int:
-        return WORDS if self.n_terms == "auto" else int(self.n_terms)
+        return WORDS if self.n_words == "auto" else int(self.n_words)
 
     def _choose_rate(self, source: ItemSource) -> int:
         """Return the median rate of some readable sounds."""
         rates = []
         for _, item in iterate_at_positions(source, select_evenly(len(source), _RATE_SAMPLE)):
             try:
-                rates.append(EncodedAudio(item.whole, self.max_seconds).native_rate())
+                rates.append(EncodedAudio(item.full_content, self.max_seconds).native_rate())
             except UnreadableItemError:
                 continue
         return min(_HIGHEST_AUTO, int(np.median(rates))) if rates else _HIGHEST_AUTO
@@ -275,16 +254,13 @@ class AudioWords(AudioFeatureExtractor):
             centres, shift, scale = (np.asarray(tensors[name]) for name in ("centres", "shift", "scale"))
         except (KeyError, ValueError, TypeError) as error:
             raise self._other_version() from error
-        idf = tensors.get("idf")
-        low, high = RATES
-        is_valid = low <= rate <= high and sizes.ndim == 1 and len(sizes) > 0 and bool((sizes > 0).all())
-        is_valid = (
-            is_valid and centres.ndim == 2 and int(sizes.sum()) == len(centres) and bool(np.isfinite(centres).all())
-        )
-        is_valid = is_valid and shift.shape == scale.shape == (len(sizes) * centres.shape[1],)
-        is_valid = is_valid and (idf is None) == self.counts and (idf is None or idf.shape == (len(centres),))
-        self.rate_, self.idf_ = int(rate), idf
-        if not is_valid or shift.shape != (self._n_columns(),):
+        self.rate_, self.idf_ = int(rate), tensors.get("idf")
+        are_words = sizes.ndim == 1 and len(sizes) > 0 and bool((sizes > 0).all()) and centres.ndim == 2
+        are_words = are_words and int(sizes.sum()) == len(centres) and bool(np.isfinite(centres).all())
+        has_weights = (self.idf_ is None) == self.counts and (self.idf_ is None or self.idf_.shape == (len(centres),))
+        if not (RATES[0] <= rate <= RATES[1] and are_words and has_weights):
+            raise self._other_version()
+        if not shift.shape == scale.shape == (len(sizes) * centres.shape[1],) == (self._n_columns(),):
             raise self._other_version()
         parts = np.split(centres, np.cumsum(sizes)[:-1])
         self.words_ = AudioCodebooks(shift, scale, tuple(map(Codebook, parts)))
@@ -329,7 +305,7 @@ class MfccWords(AudioWords):
 class SaiWords(AudioWords):
     """Sounds as counts of typical boxes of their stabilised auditory images, an image every 20 ms.
 
-    Each box has a codebook of its own, all of them together `n_terms` words, one or more each (Lyon et al. 2010).
+    Each box has a codebook of its own, all of them together `n_words` words, one or more each (Lyon et al. 2010).
     See `AudioWords`.
     """
 
@@ -358,7 +334,7 @@ class SaiWords(AudioWords):
         return AudioCodebooks(shift, scale, tuple(dictionaries))
 
 
-def _learn_codebook(samples: Float32, n_terms: int, seed: int, progress: Progress) -> Codebook:
-    """Learn a codebook of at most `n_terms` words; a small sample has fewer."""
+def _learn_codebook(samples: Float32, n_words: int, seed: int, progress: Progress) -> Codebook:
+    """Learn a codebook of at most `n_words` words; a small sample has fewer."""
     distinct = np.unique(np.ascontiguousarray(samples, np.float32), axis=0)
-    return learn_codebook(distinct, min(n_terms, suggest_codebook_size(len(distinct))), seed=seed, progress=progress)
+    return learn_codebook(distinct, min(n_words, suggest_codebook_size(len(distinct))), seed=seed, progress=progress)

@@ -23,7 +23,7 @@ class Codebook:
 
     Attributes
     ----------
-    centres : (n_terms, n_bins) float32
+    centres : (n_words, n_bins) float32
     """
 
     centres: Float32
@@ -95,7 +95,7 @@ def suggest_codebook_size(n_distinct: int) -> int:
 
 def learn_codebook(
     blocks: Float32,
-    n_terms: int | None,
+    n_words: int | None,
     *,
     passes: int = 5,
     seed: int = 0,
@@ -111,7 +111,7 @@ def learn_codebook(
     Parameters
     ----------
     blocks : (n, n_bins) float32
-    n_terms : int or None
+    n_words : int or None
         None: `suggest_codebook_size` of the distinct blocks.
     passes : int
         Passes over the sample at most; it stops when a pass lowers the error by less than 0.1 %.
@@ -134,15 +134,15 @@ def learn_codebook(
     [0, 1, 2, 3]
     """
     distinct = np.unique(np.ascontiguousarray(blocks, np.float32), axis=0)
-    n_terms = suggest_codebook_size(len(distinct)) if n_terms is None else n_terms
-    if len(distinct) < n_terms:
+    n_words = suggest_codebook_size(len(distinct)) if n_words is None else n_words
+    if len(distinct) < n_words:
         raise InputError(
-            f"the sample has {len(distinct):,} distinct blocks, fewer than the {n_terms:,} visual terms asked for; "
+            f"the sample has {len(distinct):,} distinct blocks, fewer than the {n_words:,} visual words asked for; "
             "ask for fewer terms or give more pictures"
         )
     sample = distinct[np.random.default_rng(seed).permutation(len(distinct))]
     lengths = float(np.einsum("nd,nd->", sample, sample, dtype=np.float64))
-    centres, error = sample[:n_terms].copy(), np.inf
+    centres, error = sample[:n_words].copy(), np.inf
     with progress.stage("learning terms", passes, "passes") as stage:
         for _ in range(passes):
             terms, best = _assign_in_parallel(Codebook(centres), sample, executor)

@@ -14,26 +14,152 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.progress import SILENT, Progress
-from wsabie.features.base.extraction_shards import (
-    SHARD_FILES,
-    ShardSummary,
-    build_shard_path,
-    merge_shards,
-    read_summary,
-    write_shard,
-)
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection
 from wsabie.features.base.feature_extractor import AnyExtractor, FeatureExtractor
 from wsabie.features.base.sampling import WorkContext, format_nothing_readable, iterate_batches, iterate_item_batches
+from wsabie.io.formats.parquet_rows import DENSE
+from wsabie.io.formats.parquet_tables import KEY
 from wsabie.io.records import Item, ItemSource
-from wsabie.storage.atomic_files import explain_write_errors, lock_folder
+from wsabie.storage.atomic_files import explain_write_errors, lock_folder, replace_file
+from wsabie.storage.output_checks import refuse_unknown_files
 from wsabie.storage.rejects import Rejects
-from wsabie.storage.scratch_folders import refuse_unknown_files
+
+KEY_NOTE = b"wsabie.extract.key"
+REJECTS_NOTE = b"wsabie.extract.rejects"
+_COMPRESSION = "zstd"
+_LISTED = 100_000  # skipped pictures that a file's notes name
+_FIELDS = {DENSE: "values"}  # of `ItemFeatures`, where the column has another name
+
+
+class ShardSummary(NamedTuple):
+    """Summary in the metadata of a complete file."""
+
+    key: str
+    n_rows: int
+    rejected: list[ItemRejection]
+
+
+SHARD_FILES = r"\d+\.parquet|merged\.parquet"
+"""Names in the folder of shards."""
+
+
+def build_shard_path(folder: Path, number: int) -> Path:
+    """Return the path of shard `number` in a folder.
+
+    Examples
+    --------
+    >>> build_shard_path(Path("a.parts"), 3).name
+    '00000003.parquet'
+    """
+    return folder / f"{number:08d}.parquet"
+
+
+def write_shard(path: Path, rows: list[ItemFeatures], rejected: list[ItemRejection], key: str, dense: bool) -> None:
+    """Write a shard, atomically; `dense` rows hold every column.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written, or the disk is full.
+    """
+    from pyarrow import Table
+    from pyarrow.parquet import write_table
+
+    schema = _schema(("group", "time"), dense).with_metadata(_notes(key, rejected))
+    columns = {name: [getattr(row, _FIELDS.get(name, name)) for row in rows] for name in schema.names}
+    with replace_file(path) as draft:
+        write_table(Table.from_pydict(columns, schema), draft, compression=_COMPRESSION, write_page_checksum=True)
+
+
+def read_summary(path: Path) -> ShardSummary | None:
+    """Return the summary of a file of rows; None when there is none, or it cannot be read."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with ParquetFile(path) as file:
+            notes = file.schema_arrow.metadata or {}
+            rejected = [ItemRejection(*fields) for fields in json.loads(notes[REJECTS_NOTE])]
+            return ShardSummary(notes[KEY_NOTE].decode(), file.metadata.num_rows, rejected)
+    except (OSError, ArrowException, KeyError, ValueError, TypeError):
+        return None
+
+
+def merge_shards(folder: Path, n_shards: int, out: Path, key: str, facts: dict[str, Any], dense: bool) -> ShardSummary:
+    """Merge the shards of a folder into `out`, one row group each, and remove the folder.
+
+    The metadata of the file hold `facts`. Columns that no row fills are left out.
+
+    Raises
+    ------
+    InputError
+        The disk is full, `out` cannot be written, or a shard was damaged meanwhile; the shards stay.
+    """
+    from pyarrow.parquet import ParquetWriter
+
+    shards = [build_shard_path(folder, number) for number in range(n_shards)]
+    summaries = [summary for summary in map(read_summary, shards) if summary is not None]
+    rejected = [rejection for summary in summaries for rejection in summary.rejected]
+    note = {"schema": 1, **facts, "label_names": _collect_label_names(shards)}
+    notes = {KEY: json.dumps(note, ensure_ascii=False).encode(), **_notes(key, rejected[:_LISTED])}
+    schema = _schema(_find_filled_columns(shards), dense).with_metadata(notes)
+    draft = folder / "merged.parquet"
+    with replace_file(draft) as file, ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
+        for shard in shards:
+            table = _read_columns(shard, schema.names)
+            if table.num_rows:
+                writer.write_table(table.replace_schema_metadata(schema.metadata), row_group_size=table.num_rows)
+    with replace_file(out) as place:
+        draft.replace(place)  # the shards go only when `out` is on the disk
+    shutil.rmtree(folder, ignore_errors=True)
+    return ShardSummary(key, sum(summary.n_rows for summary in summaries), rejected)
+
+
+def _find_filled_columns(shards: list[Path]) -> tuple[str, ...]:
+    """Return the optional columns that have values."""
+    names: set[str] = set()
+    for shard in shards:
+        table = _read_columns(shard, ["group", "time"])
+        names.update(name for name in table.column_names if table[name].null_count < len(table))
+    return tuple(sorted(names))
+
+
+def _collect_label_names(shards: list[Path]) -> list[str]:
+    """Return all label names, in the order of their code points."""
+    names: set[str] = set()
+    for shard in shards:
+        names.update(_read_columns(shard, ["labels"])["labels"].combine_chunks().flatten().unique().to_pylist())
+    return sorted(names)
+
+
+def _read_columns(shard: Path, columns: list[str]) -> Any:
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_table
+
+    try:
+        return read_table(shard, columns=columns, page_checksum_verification=True)
+    except (ArrowException, OSError) as error:
+        raise InputError(f"{shard} is damaged; remove {shard.parent} and run the same command again") from error
+
+
+def _notes(key: str, rejected: list[ItemRejection]) -> dict[bytes, bytes]:
+    return {KEY_NOTE: key.encode(), REJECTS_NOTE: json.dumps(rejected).encode()}
+
+
+def _schema(optional: tuple[str, ...], dense: bool) -> Any:
+    import pyarrow as pa
+
+    fields = [("id", pa.string()), ("labels", pa.list_(pa.string()))]
+    fields += [(name, pa.string()) for name in optional]
+    numbers = pa.list_(pa.float32())
+    fields += [(DENSE, numbers)] if dense else [("indices", pa.list_(pa.uint32())), ("values", numbers)]
+    return pa.schema(fields)
+
 
 _FORMAT = 3  # version of the file; work begun in another version starts again
 
@@ -56,7 +182,7 @@ def fit_extractor(
 
 def extract_to_file(
     source: ItemSource,
-    describer: FeatureExtractor,
+    extractor: FeatureExtractor,
     out: str | Path,
     *,
     executor: Executor | None = None,
@@ -66,7 +192,7 @@ def extract_to_file(
     shard_pictures: int = 1024,
     resume: bool = True,
 ) -> int:
-    """Write the rows of `describer.transform(source, augment=augment)` to a Parquet file.
+    """Write the rows of `extractor.transform(source, augment=augment)` to a Parquet file.
 
     Columns: id, labels list<string>, group and time where the source has them, indices list<uint32> and values
     list<float32>, or features list<float32> where rows are dense; the metadata under "wsabie" holds {"schema": 1,
@@ -76,7 +202,7 @@ def extract_to_file(
     Parameters
     ----------
     source : ItemSource
-    describer : FeatureExtractor
+    extractor : FeatureExtractor
         Fitted.
     out : str or Path
         The file, written atomically.
@@ -108,7 +234,7 @@ def extract_to_file(
     if shard_pictures < 1:
         raise InputError(f"shard_pictures is {shard_pictures}; give a number of pictures, 1 or more")
     run = WorkContext(executor or SerialExecutor(), progress, rejects)
-    plan = _plan_shards(source, describer, augment, shard_pictures, out)
+    plan = _plan_shards(source, extractor, augment, shard_pictures, out)
     refuse_unknown_files(plan.folder, SHARD_FILES)
     with explain_write_errors(plan.folder):
         plan.folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +242,7 @@ def extract_to_file(
         try:
             summary = read_summary(out) if resume else None
             if summary is None or summary.key != plan.key:
-                return _run_plan(plan, source, describer, out, run, resume).n_rows
+                return _run_plan(plan, source, extractor, out, run, resume).n_rows
             _list_rejections(summary.rejected, rejects)
             shutil.rmtree(plan.folder, ignore_errors=True)
             return summary.n_rows
@@ -137,10 +263,10 @@ class _Plan(NamedTuple):
 
 
 def _plan_shards(
-    source: ItemSource, describer: FeatureExtractor, augment: int, shard_pictures: int, out: Path
+    source: ItemSource, extractor: FeatureExtractor, augment: int, shard_pictures: int, out: Path
 ) -> _Plan:
     settings = hashlib.blake2b(
-        json.dumps([_FORMAT, describer.fingerprint(), augment, shard_pictures]).encode(), digest_size=16
+        json.dumps([_FORMAT, extractor.fingerprint(), augment, shard_pictures]).encode(), digest_size=16
     )
     keys, sizes = [], []
     for shard in iterate_batches(map(_digest_item, source), shard_pictures):
@@ -155,7 +281,7 @@ def _plan_shards(
 
 def _digest_item(picture: Item) -> bytes:
     """Return a digest of everything of a picture that its row depends on."""
-    content_source = picture.whole
+    content_source = picture.full_content
     if isinstance(content_source, bytes):
         content = hashlib.blake2b(content_source, digest_size=16).hexdigest()
     else:
@@ -164,12 +290,12 @@ def _digest_item(picture: Item) -> bytes:
             content = f"{stat.st_size} {stat.st_mtime_ns} {os.access(content_source, os.R_OK)}"
         except (OSError, ValueError):
             content = "missing"
-    fields = [picture.id, picture.labels, picture.group, picture.time, content, *picture.region_told]
+    fields = [picture.id, picture.labels, picture.group, picture.time, content, *picture.region_facts]
     return hashlib.blake2b(json.dumps(fields).encode(), digest_size=16).digest()
 
 
 def _run_plan(
-    plan: _Plan, source: ItemSource, describer: FeatureExtractor, out: Path, run: WorkContext, resume: bool
+    plan: _Plan, source: ItemSource, extractor: FeatureExtractor, out: Path, run: WorkContext, resume: bool
 ) -> ShardSummary:
     """Extract the missing shards, then merge all."""
     for old in () if resume else plan.folder.iterdir():
@@ -183,44 +309,44 @@ def _run_plan(
     for shard in valid_summaries.values():
         _list_rejections(shard.rejected, run.rejects)
     n_rows = sum(shard.n_rows for shard in valid_summaries.values()) + _extract_missing(
-        plan, set(valid_summaries), source, describer, run
+        plan, set(valid_summaries), source, extractor, run
     )
     if not n_rows:
         shutil.rmtree(plan.folder, ignore_errors=True)
         raise InputError(format_nothing_readable(source, run.rejects))
     noted = {
-        "n_features": describer.n_features_,
-        "counts": describer.counts,
-        "dictionary": describer.fingerprint(),
+        "n_features": extractor.n_features_,
+        "counts": extractor.counts,
+        "dictionary": extractor.fingerprint(),
         "augment": plan.augment,
     }
-    return merge_shards(plan.folder, len(plan.keys), out, plan.key, noted, describer.dense)
+    return merge_shards(plan.folder, len(plan.keys), out, plan.key, noted, extractor.dense)
 
 
 def _extract_missing(
-    plan: _Plan, finished_shards: set[int], source: ItemSource, describer: FeatureExtractor, run: WorkContext
+    plan: _Plan, finished_shards: set[int], source: ItemSource, extractor: FeatureExtractor, run: WorkContext
 ) -> int:
     """Write the missing shards, each as soon as it is complete; return their rows."""
     pending_shards: deque[int] = deque()  # shards of the batches that were handed out
 
     def iterate_pending() -> Iterator[tuple[Item, ...]]:
-        for number, batch in _iterate_missing(plan, finished_shards, source, describer.together):
+        for number, batch in _iterate_missing(plan, finished_shards, source, extractor.batch_size):
             pending_shards.append(number)
             yield batch
 
     n_rows, n_shards, shard = 0, len(finished_shards), _ShardBuffer([], [])
-    with run.progress.stage(f"describing {source.things}", sum(plan.sizes), source.things) as stage:
+    with run.progress.stage(f"describing {source.modality}", sum(plan.sizes), source.modality) as stage:
         stage.advance(sum(plan.sizes[number] for number in finished_shards))
-        for batch in describer.describe(iterate_pending(), executor=run.executor, augment=plan.augment):
+        for batch in extractor.extract_batches(iterate_pending(), executor=run.executor, augment=plan.augment):
             number = pending_shards.popleft()
             shard.add(batch, run.rejects)
             stage.advance(len(batch))
             if shard.n_pictures == plan.sizes[number]:
                 path = build_shard_path(plan.folder, number)
-                write_shard(path, shard.rows, shard.rejected, plan.keys[number], describer.dense)
+                write_shard(path, shard.rows, shard.rejected, plan.keys[number], extractor.dense)
                 n_rows, n_shards, shard = n_rows + len(shard.rows), n_shards + 1, _ShardBuffer([], [])
     if n_shards < len(plan.keys):
-        raise InputError(f"{source.path} lost {source.things} while it was read; run the same command again")
+        raise InputError(f"{source.path} lost {source.modality} while it was read; run the same command again")
     return n_rows
 
 

@@ -79,7 +79,7 @@ class ItemDecoder(Protocol):
     def seed(self) -> int:
         """Seed of the random views."""
 
-    def looks(self, item: Item) -> Iterator[Any]:
+    def iterate_views(self, item: Item) -> Iterator[Any]:
         """Yield the input of encoders: the first view, then the further ones."""
 
 
@@ -103,7 +103,7 @@ class ImageDecoder:
     augment: int = 0
     seed: int = 0
 
-    def looks(self, item: Item) -> Iterator[ImageView]:
+    def iterate_views(self, item: Item) -> Iterator[ImageView]:
         """Yield the centred view, then the random ones."""
         decoded = cache(lambda size: decode_with_size(item.content, size=size, max_pixels=self.max_pixels))
         for view in generate_views(item.id, self.augment, crop=self.crop, seed=self.seed):
@@ -121,7 +121,7 @@ class ExtractionTask(NamedTuple):
         group = item.id if item.group is None and self.viewer.augment else item.group
         return [
             ItemFeatures(format_view_id(item.id, number), item.labels, group, item.time, *self.encode(look))
-            for number, look in enumerate(self.viewer.looks(item))
+            for number, look in enumerate(self.viewer.iterate_views(item))
         ]
 
 
@@ -161,6 +161,6 @@ def sample_batch(job: SamplingTask, batch: tuple[tuple[int, Item], ...]) -> list
 
 
 def _draw_sample(job: SamplingTask, place: int, item: Item) -> Float32:
-    blocks = job.cut(next(job.viewer.looks(item)))
+    blocks = job.cut(next(job.viewer.iterate_views(item)))
     positions = np.random.default_rng([job.viewer.seed, place]).permutation(len(blocks))[: job.per_item]
     return blocks[np.sort(positions)]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int32
+from wsabie.core.arrays import Array, Float32, Int32
 from wsabie.core.errors import InputError, ModelFolderError, bracket_detail
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.progress import SILENT, Progress
@@ -23,26 +23,22 @@ from wsabie.features.base.extraction_tasks import (
     ItemRejection,
     extract_batch,
 )
-from wsabie.features.base.sampling import BATCH, iterate_item_batches
+from wsabie.features.base.sampling import BATCH, WorkContext, iterate_item_batches
 from wsabie.features.base.table_builder import build_feature_table
+from wsabie.features.extractor_names import list_extractor_names
 from wsabie.io.records import FeatureTable, Item, ItemSource, ModalityName
 from wsabie.io.regions import ItemContent
-from wsabie.storage.model_folder import Array, ModelState, open_model_folder, save_model_folder
+from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.schema_validation import check_parameters, read_config
 
-EXTRACTOR_HINTS = {
-    "pictures": "describe them as terms, colour, textons, hog or onnx:FILE",
-    "sounds": "describe them as mfcc, sai or both",
-    "documents": "describe them as words",
-}
 AnyExtractor = TypeVar("AnyExtractor", bound="FeatureExtractor")
 
 
 class FeatureExtractor(ABC):
     """Extractor of features from items: fit it to a collection, then transform any item.
 
-    A subclass defines `name`, `kind`, `_names`, `n_features_`, `encoder`, and, if it learns, `fit`, `_tensors` and
+    A subclass defines `name`, `kind`, `_names`, `n_features_`, `encoder`, and, if it learns, `_learn`, `_tensors` and
     `_restore`; `wsabie.features.extractor_registry` lists it. Most derive from `ImageFeatureExtractor` or
     `AudioFeatureExtractor`.
 
@@ -53,16 +49,16 @@ class FeatureExtractor(ABC):
     """
 
     name: ClassVar[str]
-    """Name for `--describe`."""
+    """Name for `--features`."""
     kind: ClassVar[str]
     """Kind in the config of a saved folder."""
-    things: ModalityName = "pictures"
+    modality: ModalityName = "pictures"
     """Modality of the items."""
     version: ClassVar[int] = 1
     """Version of the rows; increased when the same parameters give other rows."""
     dense: bool = False
     """True if every row holds every column."""
-    together: ClassVar[int] = BATCH
+    batch_size: ClassVar[int] = BATCH
     """Most items of a batch for a worker."""
 
     _names: ClassVar[tuple[str, ...]]  # of its parameters
@@ -99,15 +95,27 @@ class FeatureExtractor(ABC):
         progress: Progress = SILENT,
         rejects: Rejects | None = None,
     ) -> Self:
-        """Fit to a collection, where there is something to learn.
+        """Fit to a collection, where there is something to learn: to a sample that is spread evenly over it.
+
+        Parameters
+        ----------
+        source : ItemSource
+        executor : Executor or None
+            Decodes items; None: this process.
+        progress : Progress
+        rejects : Rejects or None
+            Lists items that cannot be read.
 
         Raises
         ------
         InputError
-            A parameter is out of range.
+            A parameter is out of range, no item can be read, or there is too little to learn from.
         """
         self.check()
         self.refuse(source)
+        self._learn(
+            source, WorkContext(executor or SerialExecutor(), progress, Rejects() if rejects is None else rejects)
+        )
         return self
 
     def transform(
@@ -140,7 +148,6 @@ class FeatureExtractor(ABC):
             X is csr_matrix (n, n_features_) float32, or an array where rows are dense; label names in the order of
             their code points.
         """
-        rejects = Rejects() if rejects is None else rejects
         stream = self.iterate(source, executor=executor, progress=progress, rejects=rejects, augment=augment)
         return build_feature_table(
             stream,
@@ -163,9 +170,9 @@ class FeatureExtractor(ABC):
         """Yield the rows of `transform` in order, with only a few batches of items in memory."""
         self.refuse(source)
         rejects = Rejects() if rejects is None else rejects
-        with progress.stage(f"describing {self.things}", len(source), self.things) as stage:
-            for results in self.describe(
-                iterate_item_batches(source, self.together), executor=executor, augment=augment
+        with progress.stage(f"describing {self.modality}", len(source), self.modality) as stage:
+            for results in self.extract_batches(
+                iterate_item_batches(source, self.batch_size), executor=executor, augment=augment
             ):
                 for result in results:
                     if isinstance(result, ItemRejection):
@@ -174,11 +181,11 @@ class FeatureExtractor(ABC):
                         yield from result
                 stage.advance(len(results))
 
-    def describe(
+    def extract_batches(
         self, groups: Iterable[tuple[Item, ...]], *, executor: Executor | None = None, augment: int = 0
     ) -> Iterator[list[list[ItemFeatures] | ItemRejection]]:
         """Yield the rows, or the rejection, of each item of each group."""
-        job = ExtractionTask(self.viewer(augment), self.encoder())
+        job = ExtractionTask(self.make_decoder(augment), self.encoder())
         return (executor or SerialExecutor()).map_with(extract_batch, job, groups)
 
     def transform_one(self, content: ItemContent) -> tuple[Int32, Float32]:
@@ -189,24 +196,24 @@ class FeatureExtractor(ABC):
         UnreadableItemError
             The item cannot be read.
         """
-        row = ExtractionTask(self.viewer(), self.encoder()).rows(Item("", content, ()))[0]
+        row = ExtractionTask(self.make_decoder(), self.encoder()).rows(Item("", content, ()))[0]
         return row.indices, row.values
 
     @abstractmethod
-    def viewer(self, augment: int = 0) -> ItemDecoder:
+    def make_decoder(self, augment: int = 0) -> ItemDecoder:
         """Return the decoder of items."""
 
     def refuse(self, source: object) -> None:
         """Raise InputError for anything but a source of such items."""
         if isinstance(source, FeatureTable):
-            raise InputError(f"{self.things} are described and these are rows of features; give {self.things}")
+            raise InputError(f"{self.modality} are described and these are rows of features; give {self.modality}")
         if isinstance(source, str | Path):
-            raise InputError(f"{str(source)!r} is a path; give the {self.things} in it: open_source({str(source)!r})")
-        modality = getattr(source, "things", self.things)
-        if modality != self.things:
+            raise InputError(f"{str(source)!r} is a path; give the {self.modality} in it: open_source({str(source)!r})")
+        modality = getattr(source, "modality", self.modality)
+        if modality != self.modality:
             raise InputError(
-                f"{self.name} describes {self.things} and {source.path} holds {modality}; "  # type: ignore[attr-defined]
-                f"{EXTRACTOR_HINTS[modality]}"
+                f"{self.name} describes {self.modality} and {source.path} holds {modality}; "  # type: ignore[attr-defined]
+                f"describe them as {list_extractor_names(modality)}"
             )
 
     def check(self) -> None:
@@ -232,12 +239,7 @@ class FeatureExtractor(ABC):
         if parts.config.get("descriptor") != cls.version:
             raise cls._other_version()
         with raise_damaged_parts(f"this {cls.kind!r}"):
-            parameters = read_config(FeatureExtractorConfig, parts.config).parameters
-            check_parameters(cls, parameters)
-            extractor = cls(**{name: _convert_to_tuples(value) for name, value in parameters.items()})
-            extractor.check()
-            extractor._restore(parts.tensors)
-            return extractor
+            return cls._rebuild(parts)
 
     def save(self, path: str | Path) -> None:
         """Save the extractor as a folder, atomically."""
@@ -286,11 +288,25 @@ class FeatureExtractor(ABC):
 
     def identity(self) -> dict[str, Any]:
         """Return the settings without defaults, such as the name."""
-        return {"describe": self.name}
+        return {"features": self.name}
 
     def _list_settings(self) -> dict[str, Any]:
         """Return the settings that `refuse_options` compares."""
         return {**self.identity(), **self.parameters()}
+
+    @classmethod
+    def _rebuild(cls, parts: ModelState) -> Self:
+        """Return the extractor of a saved state of this kind and version."""
+        parameters = read_config(FeatureExtractorConfig, parts.config).parameters
+        check_parameters(cls, parameters)
+        extractor = cls(**{name: _convert_to_tuples(value) for name, value in parameters.items()})
+        extractor.check()
+        extractor._restore(parts.tensors)
+        return extractor
+
+    def _learn(self, source: ItemSource, run: WorkContext) -> None:
+        """Learn from a collection whose items are of the right modality."""
+        return
 
     def _tensors(self) -> dict[str, Array]:
         """Return the learned arrays by name."""

@@ -32,7 +32,7 @@ def weight_counts(terms: Int32, counts: Float32, idf: Float32 | None) -> Float32
     ----------
     terms : (nnz,) int32
     counts : (nnz,) float32
-    idf : (n_terms,) float32 or None
+    idf : (n_words,) float32 or None
         None: counts.
 
     Examples

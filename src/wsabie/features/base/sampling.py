@@ -125,7 +125,7 @@ def sample_blocks(
     """
     job = SamplingTask(viewer, cut, -(-max_blocks // max(1, len(positions))))
     blocks: list[Float32] = []
-    with run.progress.stage(f"sampling {source.things}", len(positions), source.things) as stage:
+    with run.progress.stage(f"sampling {source.modality}", len(positions), source.modality) as stage:
         for results in run.executor.map_with(
             sample_batch, job, iterate_batches(iterate_at_positions(source, positions), BATCH)
         ):
@@ -143,16 +143,16 @@ def sample_blocks(
 def format_nothing_readable(source: ItemSource, rejects: Rejects) -> str:
     """Return the error message for a collection without usable items."""
     if not rejects.listed:
-        return f"{source.path} holds no {source.things}; give a folder or file that has some"
+        return f"{source.path} holds no {source.modality}; give a folder or file that has some"
     where, reason, _ = rejects.listed[-1]
-    return f"none of the {source.things} of {source.path} can be read: {where} is refused as {reason}; give others"
+    return f"none of the {source.modality} of {source.path} can be read: {where} is refused as {reason}; give others"
 
 
-def learn_idf(job: ExtractionTask, n_terms: int, source: ItemSource, positions: list[int], run: WorkContext) -> Float32:
+def learn_idf(job: ExtractionTask, n_words: int, source: ItemSource, positions: list[int], run: WorkContext) -> Float32:
     """Learn the idf of each word over the items at `positions`, (n_words,)."""
-    item_counts, n = np.zeros(n_terms, np.int64), 0
+    item_counts, n = np.zeros(n_words, np.int64), 0
     items = iterate_batches((picture for _, picture in iterate_at_positions(source, positions)), BATCH)
-    with run.progress.stage("weighing terms", len(positions), source.things) as stage:
+    with run.progress.stage("weighing terms", len(positions), source.modality) as stage:
         for results in run.executor.map_with(extract_batch, job, items):
             for result in results:
                 if not isinstance(result, ItemRejection):

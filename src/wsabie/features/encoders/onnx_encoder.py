@@ -2,21 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int32
+from wsabie.core.arrays import Array, Float32, Int32
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
 from wsabie.features.base.extraction_tasks import ImageView
+from wsabie.features.base.sampling import WorkContext
 from wsabie.features.encoders.onnx_network import NORMALISATIONS, OnnxContent, OnnxNetwork, TrialCost, open_network
 from wsabie.features.encoders.onnx_sandbox import try_network
 from wsabie.features.images.image_extractor import MAX_PIXELS, ImageFeatureExtractor
 from wsabie.io.records import ItemSource
-from wsabie.storage.model_folder import Array
-from wsabie.storage.rejects import Rejects
 
 _LONGEST = 3  # decode at this many input sides, so that the shorter side of most pictures is not enlarged
 
@@ -95,24 +92,9 @@ class OnnxEncoder(ImageFeatureExtractor):
         """Number of columns."""
         return self._trial().width
 
-    def fit(
-        self,
-        source: ItemSource,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-    ) -> Self:
-        """Read the file and run the network once.
-
-        Raises
-        ------
-        InputError
-            A parameter is out of range, or the network cannot be used.
-        """
-        super().fit(source)
+    def _learn(self, source: ItemSource, run: WorkContext) -> None:
+        """Read the file and run the network once."""
         self._network()
-        return self
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""

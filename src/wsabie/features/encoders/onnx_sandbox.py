@@ -19,8 +19,7 @@ import numpy as np
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import make_limit_error, read_limits
-from wsabie.features.encoders.onnx_file_fields import has_external_weights
-from wsabie.features.encoders.onnx_graph_check import check_graph
+from wsabie.features.encoders.onnx_graph_check import check_graph, has_external_weights
 from wsabie.features.encoders.onnx_network import (
     OnnxContent,
     OnnxNetwork,

@@ -21,7 +21,7 @@ def share_among_blocks(contributions: Any, block_map: BlockMap) -> Float64:
 
     Parameters
     ----------
-    contributions : (n_terms,) real
+    contributions : (n_words,) real
         Part of each word in the score; for a linear score v_t * weight_t, which sum to it.
     block_map : BlockMap
         Blocks of the scored picture.
@@ -46,13 +46,13 @@ def share_among_blocks(contributions: Any, block_map: BlockMap) -> Float64:
     block_counts = np.bincount(block_map.terms, minlength=len(contributions))
     if len(block_counts) > len(contributions):
         raise InputError(
-            f"the picture has the visual term {len(block_counts) - 1}, but contributions are given for "
+            f"the picture has the visual word {len(block_counts) - 1}, but contributions are given for "
             f"{len(contributions):,} terms; take both from the same model"
         )
     missing_words = np.flatnonzero((contributions != 0) & (block_counts == 0))
     if len(missing_words):
         raise InputError(
-            f"the visual term {missing_words[0]} contributes but lies nowhere in the picture; take the "
+            f"the visual word {missing_words[0]} contributes but lies nowhere in the picture; take the "
             "contributions of this picture"
         )
     shares: Float64 = contributions[block_map.terms] / block_counts[block_map.terms]
@@ -64,7 +64,7 @@ def build_heat_map(contributions: Any, block_map: BlockMap, shape: tuple[int, in
 
     Parameters
     ----------
-    contributions : (n_terms,) real
+    contributions : (n_words,) real
         As in `share_among_blocks`.
     block_map : BlockMap
     shape : (int, int) or None

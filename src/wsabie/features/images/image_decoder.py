@@ -1,6 +1,6 @@
 """Decoding of pictures into small RGB arrays; unreadable ones are refused with a reason.
 
-Only the decoders in `wsabie.io.images.inspection.FORMATS` are ever tried. A region is cut out as a box, and pixels
+Only the decoders in `wsabie.io.image_inspection.FORMATS` are ever tried. A region is cut out as a box, and pixels
 outside its outlines become grey, the same in all pictures, so that a codebook learns them as one word of low weight.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -21,13 +21,110 @@ from wsabie.core.arrays import Bool, Float64, UInt8
 from wsabie.core.input_files import format_open_error, open_input
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.core.memory_budget import ITEM_MEMORY
-from wsabie.features.images.decoding_memory import estimate_decoding_bytes
-from wsabie.features.images.image_scaling import compute_scaled_size, find_grey_levels, shrink_image
+from wsabie.features.images.image_scaling import (
+    TILE,
+    can_scale_directly,
+    compute_reduction_factors,
+    compute_scaled_size,
+    find_grey_levels,
+    shrink_image,
+)
+from wsabie.io.decoder_messages import silence_decoders
 from wsabie.io.image_errors import explain_decoding_error, is_truncated, refuse_exhausted_handles
-from wsabie.io.images.decoder_messages import silence_decoders
-from wsabie.io.images.inspection import FORMATS, ImageStructure, inspect_image
+from wsabie.io.image_inspection import FORMATS, ImageStructure, inspect_image
 from wsabie.io.modalities import PICTURES
 from wsabie.io.regions import OUTSIDE, Box, ItemContent, Region, RegionCrop
+
+_NARROW = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}  # bytes a pixel; others have 4
+_WEBP = 12  # two canvases and the bytes that are handed over
+_AVIF = 22  # planes of 12 bits, a second time with film grain; transparency; RGBA; the bytes that are handed over
+_COEFFICIENT = 2
+_RUN = 16  # bytes of a run of a fax, of which a row may have as many as pixels
+_RESULT = 20  # for a pixel of the result: laid on white, turned, as an array
+_TILE = 24  # of a tile that is brought into another mode: numbers in floating point
+_BUFFERS = 6 << 20  # buffers
+_BLOCK = 32  # of a JPEG picture, which is decoded in whole blocks
+_PLAIN_STRIPS = ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "tiff_deflate")
+
+
+def estimate_decoding_bytes(
+    image: Image.Image, structure: ImageStructure, full: tuple[int, int], target: tuple[int, int], *, parts: bool
+) -> int:
+    """Return an upper bound of the memory for decoding and scaling.
+
+    Parameters
+    ----------
+    image : Image
+        Open, with its draft chosen, not loaded.
+    structure : ImageStructure
+        Structure of the file.
+    full : (int, int)
+        Width and height before the draft was chosen.
+    target : (int, int)
+        Width and height of the result.
+    parts : bool
+        A region is cut out, which copies it.
+    """
+    pixels = image.width * image.height
+    width = _NARROW.get(image.mode, 4)
+    image_bytes = pixels * width + _decoder_bytes(image, structure, full)
+    across, down = compute_reduction_factors(image.size, target)
+    reduced = -(-image.width // across) * -(-image.height // down)
+    between = min(target[0], image.width) * -(-image.height // down)  # scaled one way, not yet the other
+    smaller = 4 * between + (0 if can_scale_directly(image) and across == down == 1 else 4 * reduced)
+    smaller += 0 if can_scale_directly(image) else _TILE * min(pixels, max(TILE, across * down))
+    copies = 2 * pixels * width if parts else 0
+    return image_bytes + copies + smaller + _RESULT * target[0] * target[1] + structure.opening_bytes + _BUFFERS
+
+
+def _decoder_bytes(image: Image.Image, structure: ImageStructure, full: tuple[int, int]) -> int:
+    """Return the memory of the decoder beside the picture that it fills."""
+    pixels, kind = image.width * image.height, image.format
+    width = _NARROW.get(image.mode, 4)
+    if kind in ("JPEG", "MPO"):
+        blocks = [-(-side // _BLOCK) * _BLOCK for side in full]
+        rows = 4 * len(image.getbands()) * _BLOCK * blocks[0]
+        return rows + structure.keeps_coefficients * _COEFFICIENT * len(image.getbands()) * blocks[0] * blocks[1]
+    if kind == "WEBP":
+        return _WEBP * pixels
+    if kind == "AVIF":
+        return _AVIF * max(pixels, structure.frame_pixels)
+    if kind == "TIFF":
+        return _tiff_bytes(image)
+    if kind == "PNG":
+        rows = 4 * 8 * image.width
+        return rows + (2 * width * pixels if getattr(image, "is_animated", False) else 0)
+    if kind == "GIF":
+        return pixels
+    tiles = getattr(image, "tile", ())
+    codec = tiles[0][0] if tiles else "raw"
+    return 4 * image.width if codec == "raw" else 2 * width * pixels  # decoders in Python collect the bytes
+
+
+def _tiff_bytes(image: Image.Image) -> int:
+    """Return the memory for a strip or tile, its decoder and the turned picture."""
+    tags: Any = getattr(image, "tag_v2", {})
+    bits = tags.get(258, (1,))
+    samples: int = max(1, tags.get(277, 1), len(bits))
+    depth = max([1, *(bit for bit in bits if isinstance(bit, int))])
+    if 322 in tags or 323 in tags:
+        strip = _number(tags.get(322), image.width) * _number(tags.get(323), image.height)
+    else:
+        rows = min(_number(tags.get(278), image.height), max(image.size))
+        strip = rows * max(image.size if tags.get(274, 1) in (5, 6, 7, 8) else (image.width,))
+    strip_bytes = strip * samples * depth // 8
+    compression = image.info.get("compression", "raw")
+    if compression == "raw":
+        strip_bytes = 8 * max(image.size)
+    elif compression not in _PLAIN_STRIPS:
+        strip_bytes += strip * 4 * _COEFFICIENT + _RUN * max(image.size)
+    turned = image.width * image.height * _NARROW.get(image.mode, 4) if tags.get(274, 1) in range(2, 9) else 0
+    return strip_bytes + turned + len(getattr(image, "tile", ())) * 500
+
+
+def _number(value: Any, otherwise: int) -> int:
+    return value if isinstance(value, int) and value > 0 else otherwise
+
 
 NOT_FINITE = "no finite features"  # of a network that describes it
 TOO_LARGE = "too much memory"
@@ -156,7 +253,7 @@ class ImageHeader(NamedTuple):
 
     width: int  # in full, upright
     height: int
-    taken: str | None  # "2024-05-01T12:00:00", by the camera's clock, without a zone
+    capture_time: str | None  # "2024-05-01T12:00:00", by the camera's clock, without a zone
 
 
 def read_header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> ImageHeader:
@@ -172,7 +269,7 @@ def read_header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> ImageHead
     >>> file = io.BytesIO()
     >>> Image.new("L", (640, 320), 200).save(file, "PNG")
     >>> read_header(file)
-    ImageHeader(width=640, height=320, taken=None)
+    ImageHeader(width=640, height=320, capture_time=None)
     """
     stream.seek(0)
     with silence_decoders(), _explain_errors(stream):

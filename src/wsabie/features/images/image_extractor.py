@@ -33,7 +33,7 @@ class ImageFeatureExtractor(FeatureExtractor):
         self.crop = crop
         self.max_pixels = max_pixels
 
-    def viewer(self, augment: int = 0) -> ImageDecoder:
+    def make_decoder(self, augment: int = 0) -> ImageDecoder:
         """Return the decoder of pictures."""
         return ImageDecoder(self.max_pixels, self.crop, augment, self.seed)
 

@@ -8,14 +8,12 @@ of matrices: F_y I F_x^T.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int32, UInt8
+from wsabie.core.arrays import Array, Float32, Int32, UInt8
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor, SerialExecutor
-from wsabie.core.progress import SILENT, Progress
 from wsabie.features.base.codebook import Codebook, learn_codebook
 from wsabie.features.base.extraction_tasks import ImageView
 from wsabie.features.base.sampling import WorkContext, sample_blocks, select_sample_positions
@@ -23,8 +21,6 @@ from wsabie.features.images.colour_histograms import select_nonzero
 from wsabie.features.images.image_extractor import MAX_PIXELS, ImageFeatureExtractor
 from wsabie.features.images.spatial_pyramid import check_levels, compute_spatial_histograms, count_cells
 from wsabie.io.records import ItemSource
-from wsabie.storage.model_folder import Array
-from wsabie.storage.rejects import Rejects
 from wsabie.storage.schema_validation import check_array
 
 ORDERS = ((0, 1), (1, 0), (0, 2), (1, 1), (2, 0))
@@ -146,6 +142,9 @@ class Textons(ImageFeatureExtractor):
 
     name = "textons"
     kind = "textons"
+    max_samples: ClassVar[int] = 200_000
+    """Responses in the sample of `fit`."""
+
     _names = ("n_textons", "levels", "sigmas", "stride")
 
     def __init__(
@@ -171,33 +170,14 @@ class Textons(ImageFeatureExtractor):
         """Number of columns."""
         return self.n_textons * count_cells(self.levels)
 
-    def fit(
-        self,
-        source: ItemSource,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-        max_samples: int = 200_000,
-    ) -> Self:
-        """Learn the textons from responses at random places of pictures spread evenly over the collection.
-
-        Raises
-        ------
-        InputError
-            A parameter is out of range, no picture can be read, or there are fewer distinct responses than textons.
-        """
-        self.check()
-        self.refuse(source)
-        run = WorkContext(executor or SerialExecutor(), progress, Rejects() if rejects is None else rejects)
-        places = select_sample_positions(source, max_samples)
+    def _learn(self, source: ItemSource, run: WorkContext) -> None:
+        places = select_sample_positions(source, self.max_samples)
         samples = sample_blocks(
-            self.viewer(), _ResponseSampler(self.size, self._bank()), source, places, max_samples, run
+            self.make_decoder(), _ResponseSampler(self.size, self._bank()), source, places, self.max_samples, run
         )
         self.textons_ = learn_codebook(
-            samples, self.n_textons, passes=10, seed=self.seed, executor=executor, progress=progress
+            samples, self.n_textons, passes=10, seed=self.seed, executor=run.executor, progress=run.progress
         )
-        return self
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""

@@ -5,14 +5,12 @@ counts; the 2012 slides use tf-idf. Both are here.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int32
+from wsabie.core.arrays import Array, Float32, Int32
 from wsabie.core.errors import InputError, ModelFolderError
-from wsabie.core.executors import Executor, SerialExecutor
-from wsabie.core.progress import SILENT, Progress
 from wsabie.features.base.codebook import Codebook, learn_codebook
 from wsabie.features.base.extraction_tasks import BlockMap, ExtractionTask, ImageView
 from wsabie.features.base.idf_weighting import weight_counts
@@ -23,8 +21,7 @@ from wsabie.features.images.image_decoder import decode_with_size
 from wsabie.features.images.image_extractor import MAX_PIXELS, ImageFeatureExtractor
 from wsabie.io.records import Item, ItemSource
 from wsabie.io.regions import ItemContent
-from wsabie.storage.model_folder import Array, ModelState
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_array
 
 KIND = "visual_terms"
@@ -60,7 +57,7 @@ class VisualWords(ImageFeatureExtractor):
 
     Parameters
     ----------
-    n_terms : int or "auto"
+    n_words : int or "auto"
         Size of the codebook. "auto": a tenth of the distinct blocks of the sample, at most 10,000.
     size : int
         Longer side in pixels to which pictures are scaled down; smaller ones stay as they are.
@@ -80,8 +77,8 @@ class VisualWords(ImageFeatureExtractor):
     Attributes
     ----------
     dictionary_ : Codebook
-    idf_ : (n_terms_,) float32, or None with "counts"
-    n_terms_ : int
+    idf_ : (n_words_,) float32, or None with "counts"
+    n_words_ : int
         Also `n_features_`, as in other extractors.
 
     Examples
@@ -96,7 +93,7 @@ class VisualWords(ImageFeatureExtractor):
     >>> from pathlib import Path
     >>> from wsabie.io.records import ItemList
     >>> source = ItemList(Path(), [Item(c, striped(c), (c,)) for c in ("red", "teal")])
-    >>> terms = VisualWords(n_terms=20).fit(source)
+    >>> terms = VisualWords(n_words=20).fit(source)
     >>> rows = terms.transform(source)
     >>> rows.X.shape, rows.label_names
     ((2, 20), ['red', 'teal'])
@@ -104,11 +101,14 @@ class VisualWords(ImageFeatureExtractor):
 
     name = "terms"
     kind = KIND
-    _names = ("n_terms", "weighting", "cells", "across", "contrast", "colour_weight")
+    max_blocks: ClassVar[int] = 300_000
+    """Size of the sample of `fit`; from each of at most `max_blocks / 64` pictures an equal number is drawn."""
+
+    _names = ("n_words", "weighting", "cells", "across", "contrast", "colour_weight")
 
     def __init__(
         self,
-        n_terms: int | Literal["auto"] = 10_000,
+        n_words: int | Literal["auto"] = 10_000,
         *,
         size: int = 256,
         weighting: Literal["counts", "tfidf"] = "counts",
@@ -121,7 +121,7 @@ class VisualWords(ImageFeatureExtractor):
         seed: int = 0,
     ) -> None:
         super().__init__(size=size, crop=crop, max_pixels=max_pixels, seed=seed)
-        self.n_terms = n_terms
+        self.n_words = n_words
         self.weighting = weighting
         self.cells = cells
         self.across = across
@@ -129,65 +129,34 @@ class VisualWords(ImageFeatureExtractor):
         self.colour_weight = colour_weight
 
     @property
-    def n_terms_(self) -> int:
+    def n_words_(self) -> int:
         """Number of words of the learned codebook."""
         return len(self._fitted())
 
     @property
     def n_features_(self) -> int:
-        """Number of columns: `n_terms_`."""
-        return self.n_terms_
+        """Number of columns: `n_words_`."""
+        return self.n_words_
 
     @property
     def counts(self) -> bool:
         """True if the values are counts."""
         return self.weighting == "counts"
 
-    def fit(
-        self,
-        source: ItemSource,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-        max_blocks: int = 300_000,
-    ) -> Self:
-        """Learn the codebook from a sample of pictures spread evenly over the collection.
-
-        Parameters
-        ----------
-        source : ItemSource
-            Read once, and once more for "tfidf".
-        executor : Executor or None
-            Decodes pictures; None: this process.
-        progress : Progress
-        rejects : Rejects or None
-            Lists pictures that cannot be read.
-        max_blocks : int
-            Size of the sample; from each of at most `max_blocks / 64` pictures an equal number is drawn.
-
-        Raises
-        ------
-        InputError
-            A parameter is out of range, no picture can be read, or there are fewer distinct blocks than terms.
-        """
-        self.check()
-        if self.n_terms != "auto" and self.n_terms > max_blocks:
+    def _learn(self, source: ItemSource, run: WorkContext) -> None:
+        if self.n_words != "auto" and self.n_words > self.max_blocks:
             raise InputError(
-                f"{self.n_terms:,} visual terms are asked for, but at most {max_blocks:,} blocks are sampled to "
+                f"{self.n_words:,} visual words are asked for, but at most {self.max_blocks:,} blocks are sampled to "
                 "learn them from; ask for fewer"
             )
-        self.refuse(source)
-        run = WorkContext(executor or SerialExecutor(), progress, Rejects() if rejects is None else rejects)
-        viewer, sampler, places = self.viewer(), self._blocks(), select_sample_positions(source, max_blocks)
-        blocks = sample_blocks(viewer, sampler, source, places, max_blocks, run)
-        n_terms = None if self.n_terms == "auto" else self.n_terms
-        self.dictionary_ = learn_codebook(blocks, n_terms, seed=self.seed, executor=executor, progress=progress)
+        viewer, sampler, places = self.make_decoder(), self._blocks(), select_sample_positions(source, self.max_blocks)
+        blocks = sample_blocks(viewer, sampler, source, places, self.max_blocks, run)
+        n_words = None if self.n_words == "auto" else self.n_words
+        self.dictionary_ = learn_codebook(blocks, n_words, seed=self.seed, executor=run.executor, progress=run.progress)
         self.idf_ = None
         if self.weighting == "tfidf":
             job = ExtractionTask(viewer, VisualWordEncoder(sampler, self.dictionary_))
-            self.idf_ = learn_idf(job, self.n_terms_, source, places, run)
-        return self
+            self.idf_ = learn_idf(job, self.n_words_, source, places, run)
 
     def encoder(self) -> VisualWordEncoder:
         """Return the encoder, which is sent to workers."""
@@ -204,7 +173,7 @@ class VisualWords(ImageFeatureExtractor):
         codebook, plan = self._fitted(), self._plan()
         decoded = decode_with_size(content, size=self.size, max_pixels=self.max_pixels)
         height, width = decoded.pixels.shape[:2]
-        look = next(self.viewer().looks(Item("", content, ())))
+        look = next(self.make_decoder().iterate_views(Item("", content, ())))
         window, view_pixels = (
             compute_pixel_window(look.view, height, width),
             look._replace(decoded=lambda _: decoded).at(self.size),
@@ -219,8 +188,8 @@ class VisualWords(ImageFeatureExtractor):
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         self._plan().validate()
-        if self.n_terms != "auto" and not (isinstance(self.n_terms, int | np.integer) and self.n_terms >= 1):
-            raise InputError(f'n_terms is {self.n_terms}; give a number of visual terms, 1 or more, or "auto"')
+        if self.n_words != "auto" and not (isinstance(self.n_words, int | np.integer) and self.n_words >= 1):
+            raise InputError(f'n_words is {self.n_words}; give a number of visual words, 1 or more, or "auto"')
         if self.weighting not in ("counts", "tfidf"):
             raise InputError(f'weighting is {self.weighting!r}; choose "counts" or "tfidf"')
         super().check()
@@ -236,7 +205,7 @@ class VisualWords(ImageFeatureExtractor):
         """
         if parts.kind != KIND or "centres" not in parts.tensors:
             raise ModelFolderError(
-                f"this is a {parts.kind!r} and no dictionary of visual terms; give the folder of one"
+                f"this is a {parts.kind!r} and no dictionary of visual words; give the folder of one"
             )
         centres = parts.tensors["centres"]
         if centres.ndim != 2 or centres.shape[1] != N_BINS:
@@ -257,7 +226,7 @@ class VisualWords(ImageFeatureExtractor):
     @classmethod
     def _other_version(cls) -> ModelFolderError:
         return ModelFolderError(
-            "this dictionary of visual terms was made by another version of wsabie; install that version, or learn "
+            "this dictionary of visual words was made by another version of wsabie; install that version, or learn "
             "the dictionary again"
         )
 
@@ -270,5 +239,5 @@ class VisualWords(ImageFeatureExtractor):
     def _fitted(self) -> Codebook:
         codebook: Codebook | None = getattr(self, "dictionary_", None)
         if codebook is None:
-            raise InputError("this dictionary of visual terms has not learned yet; call fit with pictures first")
+            raise InputError("this dictionary of visual words has not learned yet; call fit with pictures first")
         return codebook

@@ -2,24 +2,212 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int32
+from wsabie.core.arrays import Array, Float32, Int32, Int64, UInt8, view_as_writable
 from wsabie.core.errors import InputError, ModelFolderError
-from wsabie.core.executors import Executor, SerialExecutor
-from wsabie.core.progress import SILENT, Progress
 from wsabie.features.base.extraction_tasks import ExtractionTask
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.base.idf_weighting import weight_counts
 from wsabie.features.base.sampling import WorkContext, format_nothing_readable, learn_idf, select_evenly
 from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.features.text.text_decoder import TextDecoder, fold_text
-from wsabie.features.text.word_counts import WordCounter, WordList, count_hashed_words
 from wsabie.io.records import ItemSource, ModalityName
-from wsabie.storage.model_folder import Array
-from wsabie.storage.rejects import Rejects
+from wsabie.kernels.text.word_counts import (
+    LETTERS,
+    LONGEST_WORD,
+    WORDS,
+    WordIndex,
+    count_runs,
+    count_words,
+    fill_slots,
+    find_words,
+    hash_words,
+)
+
+CAPACITY_FACTOR = 4
+"""Capacity of a counter, as a multiple of the requested words."""
+
+_FEWEST = 1 << 16
+
+
+@dataclass(frozen=True)
+class WordList:
+    """List of words with their numbers.
+
+    Attributes
+    ----------
+    letters : (n_letters,) uint8
+        The words in UTF-8, one after the other.
+    starts : (n_words + 1,) int64
+        Start of each word.
+
+    Examples
+    --------
+    >>> words = WordList.from_words([b"sea", b"sky"])
+    >>> words.counts(bytearray(b"sky, sea and sky"))
+    (array([0, 1], dtype=int32), array([1., 2.], dtype=float32))
+    >>> words.word(1), len(words)
+    ('sky', 2)
+    """
+
+    letters: UInt8
+    starts: Int64
+
+    @classmethod
+    def from_words(cls, words: list[bytes]) -> "WordList":
+        """Return a list of distinct words in this order."""
+        starts = np.zeros(len(words) + 1, np.int64)
+        np.cumsum([len(word) for word in words], out=starts[1:])
+        return cls(np.frombuffer(bytearray(b"".join(words)), np.uint8), starts)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def word(self, number: int) -> str:
+        """Return the word of a number."""
+        return self.letters[self.starts[number] : self.starts[number + 1]].tobytes().decode("utf-8", "replace")
+
+    def counts(self, text: bytearray) -> tuple[Int32, Float32]:
+        """Count the known words of a folded text: numbers (nnz,), ascending, and counts (nnz,)."""
+        letters = np.frombuffer(text, np.uint8)
+        numbers = np.empty((len(letters) + 1) // 2, np.int32)
+        return _count_numbers(numbers[: find_words(letters, self._table, numbers)])
+
+    def is_sound(self) -> bool:
+        """Return True if the types are right and the words are contiguous within the letters."""
+        letters, starts = self.letters, self.starts
+        if (letters.dtype.str, starts.dtype.str, letters.ndim, starts.ndim) != ("|u1", "<i8", 1, 1) or not len(starts):
+            return False
+        lengths = np.diff(starts)
+        inside = starts[0] == 0 and starts[-1] == len(letters)
+        return bool(inside and (lengths > 0).all() and (lengths <= LONGEST_WORD).all())
+
+    @cached_property
+    def _table(self) -> WordIndex:
+        letters, starts = view_as_writable(self.letters), view_as_writable(self.starts)
+        return WordIndex(letters, starts, _slots(letters, starts, len(self), len(self)))
+
+
+def count_hashed_words(text: bytearray, n_columns: int) -> tuple[Int32, Float32]:
+    """Count the hashed words of a folded text: columns (nnz,), ascending, and counts (nnz,).
+
+    Examples
+    --------
+    >>> count_hashed_words(bytearray(b"sky, sea and sky"), 1000)
+    (array([372, 850, 905], dtype=int32), array([1., 1., 2.], dtype=float32))
+    """
+    letters = np.frombuffer(text, np.uint8)
+    columns = np.empty((len(letters) + 1) // 2, np.int32)
+    return _count_numbers(columns[: hash_words(letters, n_columns, columns)])
+
+
+def _count_numbers(numbers: Int32) -> tuple[Int32, Float32]:
+    numbers.sort()
+    counts = np.empty(len(numbers), np.float32)
+    n_distinct = count_runs(numbers, counts)
+    return numbers[:n_distinct].copy(), counts[:n_distinct].copy()
+
+
+def _slots(letters: UInt8, starts: Int64, n_words: int, room: int) -> Int32:
+    """Return the hash table of the first `n_words` words, with room for more."""
+    slots = np.full(1 << max(1, (2 * room).bit_length()), -1, np.int32)
+    fill_slots(letters, starts, n_words, slots)
+    return slots
+
+
+class WordCounter:
+    """Counter of the words of folded texts.
+
+    At most `HELD * n_words` distinct words are stored. When there are more, rare ones are dropped: all words up
+    to the least count that at most half of the words exceed. A dropped word that returns is counted from 0, so that
+    counts are too low by at most `missed`, the sum of these limits, and a word with a higher count is never lost.
+    Counts are exact as long as all words find room.
+
+    Parameters
+    ----------
+    n_words : int
+
+    Examples
+    --------
+    >>> counter = WordCounter(2)
+    >>> counter.add(bytearray(b"to be or not to be, that is what is to be thought of"))
+    >>> words, counts = counter.most_frequent(2, min_count=2)
+    >>> [words.word(i) for i in range(len(words))], counts.tolist(), counter.missed
+    (['be', 'to'], [3, 3], 1)
+    """
+
+    def __init__(self, n_words: int) -> None:
+        self.most_held = CAPACITY_FACTOR * n_words
+        self.missed = 0
+        self._used = np.zeros(2, np.int64)
+        self._counts = np.zeros(0, np.int64)
+        self._table = WordIndex(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32))
+        self._reserve(min(_FEWEST, self.most_held), 8 * _FEWEST)
+
+    def __len__(self) -> int:
+        """Number of distinct words in the counter."""
+        return int(self._used[WORDS])
+
+    def add(self, text: bytearray) -> None:
+        """Count the words of a folded text."""
+        letters, position = np.frombuffer(text, np.uint8), 0
+        while (position := count_words(letters, position, self._table, self._counts, self._used)) < len(letters):
+            if len(self) == self.most_held:
+                self._drop()
+            elif len(self) == len(self._counts):
+                self._reserve(min(2 * len(self), self.most_held), len(self._table.letters))
+            else:
+                self._reserve(len(self._counts), 2 * len(self._table.letters))
+
+    def most_frequent(self, n_words: int, *, min_count: int = 1) -> tuple[WordList, Int64]:
+        """Return up to n words with at least `min_count` occurrences, most frequent first, and their counts.
+
+        Ties go in the order of code points.
+        """
+        counts = self._counts[: len(self)]
+        least = min_count
+        if n_words < len(counts):
+            least = max(least, int(np.partition(counts, len(counts) - n_words)[len(counts) - n_words]))
+        frequent = np.flatnonzero(counts >= least)
+        letters, starts = self._table.letters, self._table.starts
+        words = [letters[starts[i] : starts[i + 1]].tobytes() for i in frequent]
+        order = np.array(sorted(range(len(words)), key=words.__getitem__), np.int64)  # UTF-8 sorts as code points do
+        order = order[np.argsort(-counts[frequent][order], kind="stable")][:n_words]
+        return WordList.from_words([words[i] for i in order]), counts[frequent][order]
+
+    def _drop(self) -> None:
+        """Drop the rarest half of the words, with ties."""
+        counts = self._counts[: len(self)]
+        limit = int(np.partition(counts, len(counts) // 2)[len(counts) // 2])
+        self.missed += limit
+        is_kept = counts > limit
+        lengths = np.diff(self._table.starts[: len(self) + 1])
+        letters = self._table.letters[: self._used[LETTERS]][np.repeat(is_kept, lengths)]
+        n_kept = int(is_kept.sum())
+        self._table.letters[: len(letters)] = letters
+        np.cumsum(lengths[is_kept], out=self._table.starts[1 : n_kept + 1])
+        self._counts[:n_kept] = counts[is_kept]
+        self._used[:] = n_kept, len(letters)
+        self._reserve(len(self._counts), len(self._table.letters))
+
+    def _reserve(self, n_words: int, n_letters: int) -> None:
+        """Reserve room for so many words and letters in all."""
+        n = len(self)
+        letters, starts, counts = (
+            np.empty(n_letters, np.uint8),
+            np.zeros(n_words + 1, np.int64),
+            np.zeros(n_words, np.int64),
+        )
+        letters[: self._used[LETTERS]] = self._table.letters[: self._used[LETTERS]]
+        starts[: n + 1] = self._table.starts[: n + 1]
+        counts[:n] = self._counts[:n]
+        self._counts = counts
+        self._table = WordIndex(letters, starts, _slots(letters, starts, n, n_words))
+
 
 KIND = "bag_of_words"
 MAX_WORDS = 1_000_000
@@ -65,14 +253,14 @@ class BagOfWords(FeatureExtractor):
 
     Parameters
     ----------
-    n_terms : int or "auto"
+    n_words : int or "auto"
         Words in the dictionary at most, the most frequent ones; with `hashing` the number of columns. "auto": a
         million.
     min_count : int
         Words that are found less often in the whole collection are left out.
     hashing : bool
         No dictionary: the column of a word is a 64-bit hash of it (FNV-1a, finished as in MurmurHash3) modulo
-        `n_terms`. Nothing is learned, words may share a column, and no word is unknown.
+        `n_words`. Nothing is learned, words may share a column, and no word is unknown.
     weighting : {"counts", "tfidf"}
         "tfidf": log(1 + count) times the inverse document frequency over up to 2**20 documents, at unit length. Models
         scale rows themselves, so that counts are the usual.
@@ -89,13 +277,13 @@ class BagOfWords(FeatureExtractor):
 
     name: ClassVar[str] = "words"
     kind: ClassVar[str] = KIND
-    things: ModalityName = "documents"
-    together: ClassVar[int] = 128
-    _names: ClassVar[tuple[str, ...]] = ("n_terms", "min_count", "hashing", "weighting")
+    modality: ModalityName = "documents"
+    batch_size: ClassVar[int] = 128
+    _names: ClassVar[tuple[str, ...]] = ("n_words", "min_count", "hashing", "weighting")
 
     def __init__(
         self,
-        n_terms: int | Literal["auto"] = "auto",
+        n_words: int | Literal["auto"] = "auto",
         *,
         min_count: int = 2,
         hashing: bool = False,
@@ -103,7 +291,7 @@ class BagOfWords(FeatureExtractor):
         seed: int = 0,
     ) -> None:
         super().__init__(seed=seed)
-        self.n_terms = n_terms
+        self.n_words = n_words
         self.min_count = min_count
         self.hashing = hashing
         self.weighting = weighting
@@ -119,40 +307,14 @@ class BagOfWords(FeatureExtractor):
         """Number of columns."""
         return len(self._words())
 
-    def fit(
-        self,
-        source: ItemSource,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-    ) -> Self:
-        """Count the words of a collection, in this process and in bounded memory.
-
-        Parameters
-        ----------
-        source : ItemSource
-            Read once, and once more for "tfidf"; with `hashing` for "tfidf" alone.
-        executor : Executor or None
-            Reads documents for "tfidf"; None: this process.
-        progress : Progress
-        rejects : Rejects or None
-            Lists documents that cannot be read.
-
-        Raises
-        ------
-        InputError
-            A parameter is out of range, no document can be read, or no word is found `min_count` times.
-        """
-        super().fit(source)
-        run = WorkContext(executor or SerialExecutor(), progress, Rejects() if rejects is None else rejects)
+    def _learn(self, source: ItemSource, run: WorkContext) -> None:
+        """Count the words of a collection, in this process and in bounded memory."""
         if not self.hashing:
             self.words_, self.missed_ = self._learn_words(source, run)
         self.idf_ = None
         if self.weighting == "tfidf":
-            job = ExtractionTask(self.viewer(), self.encoder())
+            job = ExtractionTask(self.make_decoder(), self.encoder())
             self.idf_ = learn_idf(job, self.n_features_, source, select_evenly(len(source), _WEIGHED), run)
-        return self
 
     def _learn_words(self, source: ItemSource, run: WorkContext) -> tuple[WordList, int]:
         counter = WordCounter(self._count_columns())
@@ -171,21 +333,21 @@ class BagOfWords(FeatureExtractor):
         return words, counter.missed
 
     def _texts(self, source: ItemSource, run: WorkContext) -> Iterator[bytearray]:
-        viewer = self.viewer()
-        with run.progress.stage("counting words", len(source), source.things) as stage:
+        viewer = self.make_decoder()
+        with run.progress.stage("counting words", len(source), source.modality) as stage:
             for item in source:
                 try:
-                    yield next(viewer.looks(item))
+                    yield next(viewer.iterate_views(item))
                 except UnreadableItemError as rejected:
                     run.rejects.add(item.id, rejected.reason, rejected.detail)
                 stage.advance(1)
 
-    def describe_text(self, text: str) -> tuple[Int32, Float32]:
+    def extract_text(self, text: str) -> tuple[Int32, Float32]:
         """Return columns (nnz,), ascending, and values (nnz,) of one text; a word is a document of one word.
 
         Examples
         --------
-        >>> BagOfWords(100, hashing=True).describe_text("Sea, sea!")
+        >>> BagOfWords(100, hashing=True).extract_text("Sea, sea!")
         (array([72], dtype=int32), array([2.], dtype=float32))
         """
         return self.encoder()(bytearray(fold_text(text)))
@@ -194,7 +356,7 @@ class BagOfWords(FeatureExtractor):
         """Return the encoder, which is sent to workers."""
         return WordCountEncoder(self._words(), self.idf_)
 
-    def viewer(self, augment: int = 0) -> TextDecoder:
+    def make_decoder(self, augment: int = 0) -> TextDecoder:
         """Return the decoder of documents.
 
         Raises
@@ -209,8 +371,8 @@ class BagOfWords(FeatureExtractor):
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         super().check()
-        if self.n_terms != "auto" and not _is_integer_between(self.n_terms, 1, _MOST_TERMS):
-            raise InputError(f'n_terms is {self.n_terms}; give a number of words from 1 to {_MOST_TERMS:,}, or "auto"')
+        if self.n_words != "auto" and not _is_integer_between(self.n_words, 1, _MOST_TERMS):
+            raise InputError(f'n_words is {self.n_words}; give a number of words from 1 to {_MOST_TERMS:,}, or "auto"')
         if not _is_integer_between(self.min_count, 1, 2**31):
             raise InputError(f"min_count is {self.min_count}; give a number from 1 up")
         if not isinstance(self.hashing, bool):
@@ -219,7 +381,7 @@ class BagOfWords(FeatureExtractor):
             raise InputError(f'weighting is {self.weighting!r}; choose "counts" or "tfidf"')
 
     def _count_columns(self) -> int:
-        return MAX_WORDS if self.n_terms == "auto" else int(self.n_terms)
+        return MAX_WORDS if self.n_words == "auto" else int(self.n_words)
 
     def _words(self) -> WordList | HashedColumns:
         if self.hashing:

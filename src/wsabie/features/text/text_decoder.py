@@ -66,9 +66,9 @@ class TextDecoder:
     seed: int = 0
     augment: ClassVar[int] = 0
 
-    def looks(self, item: Item) -> Iterator[bytearray]:
+    def iterate_views(self, item: Item) -> Iterator[bytearray]:
         """Yield the folded text, which has no further views."""
-        content = item.whole if isinstance(item.whole, bytes) else _read_file(item.whole)
+        content = item.full_content if isinstance(item.full_content, bytes) else _read_file(item.full_content)
         if len(content) > LONGEST:
             raise UnreadableItemError("too long", f"more than {LONGEST >> 20} MiB")
         try:

@@ -9,13 +9,20 @@ from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes
 from wsabie.io.datasets.magnatagatune import is_magnatagatune, read_magnatagatune_attributes
 from wsabie.io.datasets.million_song import is_million_song, read_million_song_attributes
 from wsabie.io.datasets.spoken_digits import is_spoken_digits, read_spoken_digits_attributes
-from wsabie.io.formats.media_folder import find_files, normalise_labels, normalise_relative_path
+from wsabie.io.file_matching import find_files, normalise_relative_path
+from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.metadata_table import FILE_COLUMN, NAMES, find_metadata
 from wsabie.io.modalities import SOUNDS
 from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.parsers.table_cells import SEPARATORS, LabelCellReader, split_label_column, to_text_cell
 from wsabie.io.parsers.text_files import format_path
-from wsabie.io.parsers.text_tables import format_column_names, iterate_table_rows
+from wsabie.io.parsers.text_tables import (
+    SEPARATORS,
+    LabelCellReader,
+    find_separator,
+    format_column_names,
+    iterate_table_rows,
+    to_text_cell,
+)
 from wsabie.io.tags.audio_tags import read_audio_tags
 from wsabie.storage.rejects import Rejects
 
@@ -107,8 +114,7 @@ def read_metadata_attributes(
     if rows and id_column is None:
         raise InputError(
             f"{format_path(path)} has no column {' or '.join(map(repr, _ID_COLUMNS))} (it has "
-            f"{format_column_names(columns)}); name "
-            "the things in one"
+            f"{format_column_names(columns)}); name the things in one"
         )
     kind_names = [name for name in columns if name not in (*_ID_COLUMNS, *RESERVED)] if kinds is None else list(kinds)
     if missing := [name for name in kind_names if name not in columns]:
@@ -148,10 +154,12 @@ def _require_metadata(folder: Path) -> Path:
 def _iterate_attributes(
     rows: list[tuple[str, dict[str, Any]]], id_column: str, kinds: list[str], rejects: Rejects
 ) -> Iterator[ItemAttributes]:
-    readers = {kind: LabelCellReader(kind) for kind in kinds}
-    columns = [split_label_column((row.get(kind) for _, row in rows), kind, _separators(kind)) for kind in kinds]
+    readers = [
+        LabelCellReader(kind, None, find_separator((row.get(kind) for _, row in rows), kind, _separators(kind)))
+        for kind in kinds
+    ]
     sides: dict[str, str] = {}
-    for number, (where, row) in enumerate(rows):
+    for where, row in rows:
         try:
             name, side = to_text_cell(row.get(id_column)), to_text_cell(row.get("split"))
             if name is None:
@@ -160,8 +168,7 @@ def _iterate_attributes(
             if side not in (None, sides.get(name, side)):
                 raise RowError("row at odds with another of its file", f"split {side} and not {sides[name]}")
             names = {
-                kind: normalise_labels(_read_names(readers[kind], cells[number], where))
-                for kind, cells in zip(kinds, columns, strict=True)
+                reader.name: normalise_labels(_read_names(reader, row.get(reader.name), where)) for reader in readers
             }
             if side is not None:
                 sides[name] = side

@@ -107,8 +107,7 @@ def _iterate_paragraphs(file: Path) -> Iterator[tuple[int, Paragraph]]:
             if size > _LONGEST_PARAGRAPH:
                 raise InputError(
                     f"{format_path(file)}:{first} begins a paragraph of more than {_LONGEST_PARAGRAPH >> 20} MiB; "
-                    "fetch the "
-                    "list again"
+                    "fetch the list again"
                 )
         elif lines:
             yield first, _parse_fields(lines)

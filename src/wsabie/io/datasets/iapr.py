@@ -18,11 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from wsabie.core.errors import InputError
-from wsabie.io.datasets.indicator_table import read_names
-from wsabie.io.formats.id_labels import IdLabelCollector
+from wsabie.io.formats.id_labels import IdLabelCollector, read_names
 from wsabie.io.parsers.array_builders import RowError, require_rows
-from wsabie.io.parsers.code_names import read_code_names
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path, iterate_numbered_lines, open_decompressed
+from wsabie.io.parsers.text_tables import read_code_names
 from wsabie.io.parsers.xml_elements import parse_xml
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.rejects import Rejects

@@ -127,6 +127,14 @@ class AttributeTable:
         return self.take(name for name, item_side in self.splits.items() if item_side == side)
 
 
+def select_split_side(items: list[ItemAttributes], side: str | None, path: Path) -> list[ItemAttributes]:
+    """Return the items on one side of the split (None: all); InputError where there are none."""
+    if side is None:
+        return items
+    require_split_side(side, (item.split for item in items), path)
+    return [item for item in items if item.split == side]
+
+
 def require_split_side(side: str, sides: Iterable[str | None], path: Path) -> None:
     """Refuse a side of a split that no item is on.
 
@@ -149,7 +157,7 @@ def make_attribute_items(
     for entry in attributes:
         labels = entry.names.get(kind, ())
         if entry.id not in files:
-            rejects.add(format_path(entry.id), f"labels without a {modality.thing}")
+            rejects.add(format_path(entry.id), f"labels without a {modality.singular}")
         elif not labels:
             rejects.add(format_path(entry.id), modality.unlabelled, f"no {kind}")
         else:

@@ -14,9 +14,7 @@ import numpy as np
 
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
-from wsabie.io.datasets.indicator_table import read_indicator_table, read_names
-from wsabie.io.formats.id_labels import IdLabelCollector
-from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.formats.id_labels import IdLabelCollector, read_indicator_table, read_names
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path, open_decompressed
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
@@ -64,24 +62,13 @@ def read_lear(path: Path, *, rejects: Rejects | None = None) -> FeatureTable:
     words = read_names(path.with_name(f"{match[1]}_dictionary.txt"))
     ids = read_names(path.with_name(f"{stem}_list.txt"))
     annotations = _find_annotations(path, stem)
-    collector, n = IdLabelCollector(annotations), 0
-    for n, labels in _iterate_rows(annotations, len(words)):
-        try:
-            if isinstance(labels, RowError):
-                raise labels
-            if n <= len(ids):
-                _add_picture(collector, ids[n - 1], [words[i] for i in labels])
-        except RowError as error:
-            rejects.add(f"{format_path(annotations)}:{n}", error.reason, error.detail)
+    is_binary = annotations.suffix == ".hvecs"
+    rows = (_iterate_vectors if is_binary else read_indicator_table)(annotations, len(words))
+    collector = IdLabelCollector(annotations)
+    n = collector.add_rows(rows, words, ids, rejects, unique=True)
     if n != len(ids):
         raise InputError(f"{format_path(annotations)} annotates {n:,} pictures but {stem}_list.txt names {len(ids):,}")
     return collector.as_rows(rejects, "labelled pictures")
-
-
-def _add_picture(collector: IdLabelCollector, name: str, labels: list[str]) -> None:
-    if name in collector.ids:
-        raise RowError("duplicate id", name)
-    collector.add_all(name, labels)
 
 
 def _find_annotations(path: Path, stem: str) -> Path:
@@ -92,10 +79,6 @@ def _find_annotations(path: Path, stem: str) -> Path:
     if annotations is None:
         raise InputError(f"there is no {files[0].name} beside {format_path(path)}; put the annotations there")
     return annotations
-
-
-def _iterate_rows(path: Path, n_words: int) -> Iterator[tuple[int, Int64 | RowError]]:
-    return _iterate_vectors(path, n_words) if path.suffix == ".hvecs" else read_indicator_table(path, n_words)
 
 
 def _iterate_vectors(path: Path, n_words: int) -> Iterator[tuple[int, Int64]]:

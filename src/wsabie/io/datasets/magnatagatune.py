@@ -18,10 +18,11 @@ from wsabie.io.datasets.item_attributes import (
     ItemAttributes,
     make_attribute_items,
     require_attribute_kind,
-    require_split_side,
+    select_split_side,
 )
+from wsabie.io.file_matching import find_files, normalise_relative_path
 from wsabie.io.formats.id_labels import IdLabelCollector
-from wsabie.io.formats.media_folder import find_files, normalise_labels, normalise_relative_path
+from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import SOUNDS
 from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.parsers.text_tables import iterate_line_rows
@@ -67,9 +68,7 @@ def read_magnatagatune(
     rejects = Rejects() if rejects is None else rejects
     kind = require_attribute_kind(kind, KINDS, folder)
     clips = list(_iterate_clips(folder, rejects))
-    if split is not None:
-        require_split_side(split, (clip.split for clip in clips), folder)
-    selected_clips = [clip for clip in clips if split in (None, clip.split)]
+    selected_clips = select_split_side(clips, split, folder)
     _, files = find_files(folder, rejects, SOUNDS)
     if not any(clip.id in files for clip in clips):
         return _build_id_table(folder, selected_clips, kind, rejects)

@@ -1,21 +1,31 @@
-"""Tables of the Million Song Dataset: artists, genres and listeners of tracks with ids.
+"""Million Song Dataset: artists, genres and listeners of tracks with ids, and songs with common listeners.
 
     unique_tracks.txt        track<SEP>song<SEP>artist<SEP>title
     msd_tagtraum_cd1.cls     track TAB genre, or track TAB genre TAB second genre; comments begin with #
     train_triplets.txt       user TAB song TAB plays
 
 `unique_artists.txt`, which names one track of each artist, says nothing more and is left alone.
+
+The last list is the Echo Nest Taste Profile: 48 million lines, 384,546 songs, 1,019,318 users, in any order. A pair are
+two songs with common listeners; its cosine is (common listeners) / sqrt(listeners of one times listeners of the other).
 """
 
+from array import array
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError
+from wsabie.core.progress import SILENT, Progress
 from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes
 from wsabie.io.formats.media_folder import normalise_labels
-from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
+from wsabie.io.parsers.array_builders import Row, RowError, decode_row, iterate_parsed, require_rows
+from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, iterate_numbered_lines
+from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import Rejects
 
 TRACKS, GENRES, LISTENERS = "unique_tracks.txt", "*.cls*", "train_triplets.txt"
@@ -59,16 +69,13 @@ def read_million_song_attributes(
     rejects = Rejects() if rejects is None else rejects
     songs: defaultdict[str, list[str]] = defaultdict(list)
     tracks: dict[str, str] = {}
-    for where, line in _iterate_lines(folder / TRACKS, rejects):
-        try:
-            track, song, artist = _parse_track(line)
-            if track in tracks:
-                raise RowError("duplicate id", track)
-            tracks[track] = artist
-            if listeners is not None:
-                songs[song].append(track)
-        except RowError as error:
-            rejects.add(where, error.reason, error.detail)
+    for number, (track, song, artist) in _parse_lines(folder / TRACKS, _parse_track, rejects):
+        if track in tracks:
+            rejects.add(f"{format_path(folder / TRACKS)}:{number}", "duplicate id", track)
+            continue
+        tracks[track] = artist
+        if listeners is not None:
+            songs[song].append(track)
     genres = _find_genre_list(folder) if genres is None else genres
 
     def iterate_items() -> Iterator[ItemAttributes]:
@@ -86,12 +93,8 @@ def read_track_songs(path: Path, rejects: Rejects) -> Iterator[tuple[str, str]]:
 
     The path may be the folder that holds it.
     """
-    for where, line in _iterate_lines(path / TRACKS if path.is_dir() else path, rejects):
-        try:
-            track, song, _ = _parse_track(line)
-            yield track, song
-        except RowError as error:
-            rejects.add(where, error.reason, error.detail)
+    lines = _parse_lines(path / TRACKS if path.is_dir() else path, _parse_track, rejects)
+    return ((track, song) for _, (track, song, _) in lines)
 
 
 def _find_genre_list(folder: Path) -> Path | None:
@@ -105,14 +108,11 @@ def _find_genre_list(folder: Path) -> Path | None:
     return files[0] if files else None
 
 
-def _iterate_lines(path: Path, rejects: Rejects) -> Iterator[tuple[str, str]]:
-    for number, line in iterate_numbered_lines(path, _LONGEST_LINE):
-        where = f"{format_path(path)}:{number}"
-        try:
-            if line.strip():
-                yield where, line.decode("utf-8")
-        except UnicodeDecodeError:
-            rejects.add(where, "text that is not UTF-8", repr(line[:60]))
+def _parse_lines(path: Path, parse: Callable[[str], Row], rejects: Rejects) -> Iterator[tuple[int, Row]]:
+    """Yield (line number, parsed line) of lines that are not empty."""
+    lines = iterate_numbered_lines(path, _LONGEST_LINE)
+    content = ((number, line) for number, line in lines if line.strip())
+    return iterate_parsed(path, content, lambda line: parse(decode_row(line)), rejects)
 
 
 def _parse_track(line: str) -> tuple[str, str, str]:
@@ -126,32 +126,240 @@ def _parse_track(line: str) -> tuple[str, str, str]:
 
 
 def _with_genres(path: Path, tracks: dict[str, str], rejects: Rejects) -> Iterator[ItemAttributes]:
-    for where, line in _iterate_lines(path, rejects):
+    def parse(line: str) -> ItemAttributes | None:
         if line.startswith("#"):
-            continue
-        try:
-            track, *genres = line.split("\t")
-            if len(genres) not in (1, 2):
-                raise RowError("line that is not a track and its genres", ascii(line[:60]))
-            if track not in tracks:
-                raise RowError("track that is not in the list", track)
-            yield ItemAttributes(track, {"genre": normalise_labels(genres)})
-        except RowError as error:
-            rejects.add(where, error.reason, error.detail)
+            return None
+        track, *genres = line.split("\t")
+        if len(genres) not in (1, 2):
+            raise RowError("line that is not a track and its genres", ascii(line[:60]))
+        if track not in tracks:
+            raise RowError("track that is not in the list", track)
+        return ItemAttributes(track, {"genre": normalise_labels(genres)})
+
+    return (item for _, item in _parse_lines(path, parse, rejects) if item)
 
 
 def _with_listeners(path: Path, songs: dict[str, list[str]], rejects: Rejects) -> Iterator[ItemAttributes]:
-    for number, (where, line) in enumerate(_iterate_lines(path, rejects)):
-        if number == MOST_TRIPLETS:
+    def parse(line: str) -> list[ItemAttributes]:
+        cells = line.split("\t")
+        if len(cells) != 3 or not cells[2].isdecimal():
+            raise RowError("line that is not user, song and plays", ascii(line[:60]))
+        user, song, plays = cells
+        if song not in songs:
+            raise RowError("song that is not in the list", song)
+        names = {"listener": normalise_labels([user])} if int(plays) else {}
+        return [ItemAttributes(track, names) for track in songs[song]] if names else []
+
+    for number, items in _parse_lines(path, parse, rejects):
+        if number > MOST_TRIPLETS:
             raise InputError(f"{format_path(path)} has more than {MOST_TRIPLETS:,} lines; give a part of it")
-        try:
-            cells = line.split("\t")
-            if len(cells) != 3 or not cells[2].isdecimal():
-                raise RowError("line that is not user, song and plays", ascii(line[:60]))
-            user, song, plays = cells
-            if song not in songs:
-                raise RowError("song that is not in the list", song)
-            if int(plays):
-                yield from (ItemAttributes(track, {"listener": normalise_labels([user])}) for track in songs[song])
-        except RowError as error:
-            rejects.add(where, error.reason, error.detail)
+        yield from items
+
+
+MOST_PLAYS = 100_000_000
+"""Usable lines: 8 bytes each, and about 150 for each user and each song."""
+_LONGEST_PLAY_LINE = 1 << 16
+_CELLS = 1 << 24
+"""Pairs of a song and another that are counted at once, at 12 bytes."""
+
+
+@dataclass(frozen=True)
+class ListeningCounts:
+    """Songs and the users who heard them.
+
+    Attributes
+    ----------
+    songs : list of str
+    song_users : csr_matrix (n_songs, n_users) int32
+        1 where a user heard a song.
+    n_capped : int
+        Users of whom only some songs count.
+    """
+
+    songs: list[str]
+    song_users: Matrix
+    n_capped: int
+
+
+def read_listening_counts(
+    path: Path,
+    *,
+    song_filter: Mapping[str, Sequence[str]] | None = None,
+    heavy: int = 500,
+    seed: int = 0,
+    rejects: Rejects | None = None,
+    progress: Progress = SILENT,
+) -> ListeningCounts:
+    """Read a list of listeners, in one pass.
+
+    Parameters
+    ----------
+    path : Path
+        UTF-8, plain or gzip. Lines of 0 plays say nothing; how often a song was played counts no further.
+    song_filter : mapping or None
+        Songs that count; None: all.
+    heavy : int
+        Of a user who heard more songs, this many count, drawn by `seed`: pairs grow with the square of a user's songs.
+    rejects : Rejects or None
+        Lists malformed lines, and songs that are not known.
+
+    Raises
+    ------
+    InputError
+        Missing, not a single usable line, or more than `MOST_PLAYS`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "plays.txt"
+    ...     _ = file.write_text("ann\\ta\\t3\\nann\\tb\\t1\\nbob\\ta\\t2\\nbob\\tb\\t9\\nbob\\tc\\t1\\n")
+    ...     heard = read_listening_counts(file)
+    >>> list(find_co_listened_pairs(heard, least=2))
+    [('a', 'b', 2)]
+    """
+    from scipy.sparse import csr_matrix
+
+    rejects = Rejects() if rejects is None else rejects
+    users, songs = dict[str, int](), dict[str, int]()
+    user_ids, song_ids = array("i"), array("i")
+    with progress.stage("reading", None, "lines") as bar:
+        for number, line in iterate_bounded_numbered_lines(path, _LONGEST_PLAY_LINE, pipe=True):
+            bar.advance()
+            try:
+                if line is not None and not line.strip():
+                    continue
+                user, song, plays = _parse_cells(line)
+                if song_filter is not None and song not in song_filter:
+                    raise RowError("song that is not in the list", song)
+            except RowError as error:
+                rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
+                continue
+            if len(user_ids) == MOST_PLAYS:
+                raise InputError(f"{format_path(path)} has more than {MOST_PLAYS:,} usable lines; give a part of it")
+            if plays:
+                user_ids.append(users.setdefault(user, len(users)))
+                song_ids.append(songs.setdefault(song, len(songs)))
+    require_rows(len(user_ids), path, rejects, "lines of user TAB song TAB plays")
+    ends = np.frombuffer(user_ids, np.int32), np.frombuffer(song_ids, np.int32)
+    by_user = csr_matrix((np.ones(len(user_ids), np.int8), ends), (len(users), len(songs)))
+    by_user.sum_duplicates()
+    by_user, capped = _cap_users(by_user, heavy, seed)
+    song_users = by_user.T.tocsr().astype(np.int32)
+    song_users.data[:] = 1
+    return ListeningCounts(list(songs), song_users, capped)
+
+
+def find_co_listened_pairs(
+    listening: ListeningCounts, *, least: int = 5, cosine: float = 0.0, top: int = 20, progress: Progress = SILENT
+) -> Iterator[tuple[str, str, int]]:
+    """Yield pairs of songs with the number of their common listeners, each pair once.
+
+    Parameters
+    ----------
+    listening : ListeningCounts
+    least : int
+        Common listeners of a pair, at least.
+    cosine : float
+        Cosine of a pair, at least.
+    top : int
+        Partners that a song may choose, by cosine and then by order in the file. A pair is there where one of the two
+        chose the other, so that a song may have more.
+    """
+    counts = np.diff(listening.song_users.indptr)
+    song_numbers = np.flatnonzero(counts >= least)
+    song_users = listening.song_users[song_numbers]
+    by_user, sizes = song_users.T.tocsr(), np.sqrt(counts[song_numbers])
+    pair_keys: list[Int64] = []
+    common: list[Int64] = []
+    with progress.stage("counting pairs", len(song_numbers), "songs") as bar:
+        for lo, hi in _iterate_blocks(song_users, by_user):
+            products = song_users[lo:hi] @ by_user
+            frequent = np.flatnonzero(products.data >= least)
+            row = lo + np.searchsorted(products.indptr, frequent, "right") - 1
+            partner, data = products.indices[frequent], products.data[frequent]
+            cosines = data / (sizes[row] * sizes[partner])
+            keep = (partner != row) & (cosines >= cosine)
+            row, partner, cosines, data = row[keep], partner[keep], cosines[keep], data[keep]
+            order = np.lexsort((partner, -cosines, row))
+            starts = np.searchsorted(row[order], np.arange(lo, hi))
+            best = order[np.arange(len(order)) - starts[row[order] - lo] < top]
+            a, b = np.minimum(row, partner)[best].astype(np.int64), np.maximum(row, partner)[best]
+            pair_keys.append(a * len(song_numbers) + b)
+            common.append(data[best])
+            bar.advance(hi - lo)
+    if not pair_keys:
+        return
+    pairs, first_places = np.unique(np.concatenate(pair_keys), return_index=True)
+    numbers = np.concatenate(common)[first_places]
+    for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
+        a, b = divmod(pair, len(song_numbers))
+        yield listening.songs[song_numbers[a]], listening.songs[song_numbers[b]], number
+
+
+def write_co_listened_pairs(
+    path: Path, pairs: Iterable[tuple[str, str, int]], tracks: Mapping[str, Sequence[str]] | None = None
+) -> int:
+    """Write pairs as a relation, `id TAB id TAB common listeners`, with every track of a song.
+
+    Returns
+    -------
+    int
+        How many there were.
+    """
+    n_written = 0
+    with replace_file(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("id\tname\tlisteners\n")
+        for first, second, common in pairs:
+            ends = [(first,), (second,)] if tracks is None else [tracks[first], tracks[second]]
+            lines = [f"{a}\t{b}\t{common}\n" for a in ends[0] for b in ends[1]]
+            file.writelines(lines)
+            n_written += len(lines)
+    return n_written
+
+
+def read_song_tracks(path: Path, *, rejects: Rejects | None = None) -> Mapping[str, Sequence[str]]:
+    """Return the tracks of every song in `unique_tracks.txt`, or in the folder that holds it.
+
+    Raises
+    ------
+    InputError
+        Missing, or without a usable line.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    tracks: defaultdict[str, list[str]] = defaultdict(list)
+    for track, song in read_track_songs(path, rejects):
+        tracks[song].append(track)
+    require_rows(len(tracks), path, rejects, "tracks")
+    return dict(tracks)
+
+
+def _parse_cells(line: bytes | None) -> tuple[str, str, int]:
+    if line is None:
+        raise RowError(f"line of more than {_LONGEST_PLAY_LINE >> 10} KiB")
+    cells = decode_row(line).split("\t")
+    if len(cells) != 3 or not cells[0].strip() or not cells[1].strip() or not cells[2].isdecimal():
+        raise RowError("line that is not user, song and plays", ascii(line.decode()[:60]))
+    return cells[0], cells[1].strip(), int(any(digit != "0" for digit in cells[2]))
+
+
+def _cap_users(by_user: Matrix, heavy: int, seed: int) -> tuple[Matrix, int]:
+    """Keep at most `heavy` songs of every user; return the matrix and the number of users cut."""
+    heavy_users = np.flatnonzero(np.diff(by_user.indptr) > heavy)
+    rng = np.random.default_rng(seed)
+    for user in heavy_users:
+        lo, hi = by_user.indptr[user : user + 2]
+        by_user.data[lo + rng.permutation(hi - lo)[heavy:]] = 0
+    by_user.eliminate_zeros()
+    return by_user, len(heavy_users)
+
+
+def _iterate_blocks(song_users: Matrix, by_user: Matrix) -> Iterator[tuple[int, int]]:
+    """Yield ranges of songs whose common listeners are counted at once."""
+    work = np.cumsum(song_users @ np.diff(by_user.indptr).astype(np.int64))
+    lo, n = 0, song_users.shape[0]
+    while lo < n:
+        start = work[lo - 1] if lo else 0
+        hi = max(lo + 1, int(np.searchsorted(work, start + _CELLS, "right")))
+        yield lo, hi
+        lo = hi

@@ -9,11 +9,11 @@ the table, they are the collection; otherwise they are known by their paths (see
 import re
 from pathlib import Path
 
+from wsabie.io.file_matching import normalise_relative_path
 from wsabie.io.formats.id_labels import IdLabelCollector
-from wsabie.io.formats.media_folder import normalise_relative_path
 from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.parsers.table_cells import split_csv_line
 from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
+from wsabie.io.parsers.text_tables import split_csv_line
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.rejects import Rejects
 

@@ -23,9 +23,15 @@ import numpy as np
 
 from wsabie.core.arrays import Bool, Float32, Int64
 from wsabie.core.errors import InputError
-from wsabie.io.datasets.indicator_table import read_indicator_table, read_names
-from wsabie.io.formats.id_labels import IdLabelCollector
-from wsabie.io.parsers.array_builders import GrowingArray, LabelIndex, RowError, build_label_matrix, require_rows
+from wsabie.io.formats.id_labels import IdLabelCollector, read_indicator_table, read_names
+from wsabie.io.parsers.array_builders import (
+    GrowingArray,
+    LabelIndex,
+    RowError,
+    build_label_matrix,
+    decode_row,
+    require_rows,
+)
 from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
@@ -86,8 +92,7 @@ def _read_folder(path: Path, rejects: Rejects) -> FeatureTable:
     if tags and concepts:
         raise InputError(
             f"{format_path(path)} holds both tags and concepts, and nothing says which count; give "
-            f"{format_path(tags)}, or "
-            f"{format_path(next(iter(concepts.values())).parent)}"
+            f"{format_path(tags)}, or {format_path(next(iter(concepts.values())).parent)}"
         )
     return _read_tags(tags, rejects) if tags else _read_concept_folder(path, concepts, rejects)
 
@@ -100,12 +105,10 @@ def _read_tags(path: Path, rejects: Rejects) -> FeatureTable:
         if not line.strip():
             continue
         try:
-            name, *tags = line.decode("utf-8").split()
+            name, *tags = decode_row(line).split()
             selected_tags = [tag for tag in tags if final_tags is None or tag in final_tags]
             left_out += len(tags) - len(selected_tags)
             collector.add_all(name, selected_tags)
-        except UnicodeDecodeError:
-            rejects.add(f"{format_path(path)}:{number}", "text that is not UTF-8", repr(line[:60]))
         except RowError as error:
             rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
     if left_out:
@@ -135,16 +138,8 @@ def _read_concept_folder(folder: Path, files: dict[str, Path], rejects: Rejects)
 def _build_id_table(
     path: Path, rows: Iterable[tuple[int, Int64 | RowError]], names: list[str], ids: list[str] | None, rejects: Rejects
 ) -> FeatureTable:
-    collector, n = IdLabelCollector(path), 0
-    for n, labels in rows:
-        name = str(n) if ids is None or n > len(ids) else ids[n - 1]
-        try:
-            if isinstance(labels, RowError):
-                raise labels
-            collector.add_all(name, [names[i] for i in labels])
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{n}", error.reason, error.detail)
-    _require_equal(path, n, ids)
+    collector = IdLabelCollector(path)
+    _require_equal(path, collector.add_rows(rows, names, ids, rejects), ids)
     return collector.as_rows(rejects, "labelled pictures")
 
 
@@ -152,8 +147,7 @@ def _require_equal(path: Path, n: int, ids: list[str] | None) -> None:
     if ids is not None and len(ids) != n:
         raise InputError(
             f"{format_path(path)} is about {n:,} pictures but the list of pictures names {len(ids):,}; put the list "
-            "there "
-            "that belongs to it, or none"
+            "there that belongs to it, or none"
         )
 
 

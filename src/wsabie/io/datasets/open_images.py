@@ -1,25 +1,33 @@
-"""Image-level labels of Open Images: `train-annotations-human-imagelabels.csv` and the like.
+"""Open Images: image-level labels, and the hierarchy of its classes.
 
-    ImageID,Source,LabelName,Confidence
+    ImageID,Source,LabelName,Confidence                      train-annotations-human-imagelabels.csv and the like
     000002b66c9c498e,verification,/m/014sv8,1
     000002b66c9c498e,verification,/m/014j1m,0
+
+    {"LabelName": "/m/0bl9f", "Subcategory": [...]}          bbox_labels_600_hierarchy.json: nested kinds and parts
 
 A confidence of 0 denies the label (an explicit negative, -1 in Y), any other up to 1 states it: people answered with
 1 or 0, machines give fractions, of which only this is used. Labels are named by the files of names beside the table
 (`class-descriptions.csv`, `oidv7-class-descriptions.csv`, `dict.csv`); without one they keep their codes. The file is
 read line by line, and 8 bytes of each are kept. Pictures are known by their ids (see `id_labels`).
+
+A class of the hierarchy may stand in several places. The older form, drawn as rings ({"name", "children", "size"}),
+has names instead of codes, and no parts.
 """
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.id_labels import IdLabelCollector
-from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.parsers.code_names import read_code_names
-from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
+from wsabie.io.parsers.array_builders import RowError, decode_row
+from wsabie.io.parsers.json_values import parse_json_value
+from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines, read_head
+from wsabie.io.parsers.text_tables import read_code_names
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
 
@@ -87,10 +95,7 @@ def _locate_columns(path: Path, lines: Iterator[tuple[int, bytes]]) -> tuple[lis
 
 
 def _split_cells(line: bytes) -> list[str]:
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise RowError("text that is not UTF-8", repr(line[:60])) from error
+    text = decode_row(line)
     return text.split(",") if '"' not in text else next(csv.reader(io.StringIO(text)), [])
 
 
@@ -102,3 +107,49 @@ def _parse_confidence(text: str) -> float:
     if not 0 <= confidence <= 1:
         raise RowError("confidence that is not between 0 and 1", text)
     return confidence
+
+
+TREE = re.compile(rb'\A\s*\{[^\0]*?"(LabelName|children)"\s*:')
+_MOST = 1 << 24
+_CHILD_KEYS = {"Subcategory": "is-a", "children": "is-a", "Part": "part-of"}
+
+
+def iterate_hierarchy_pairs(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield (relation, class, class above it) for every pair of the file: "is-a" or "part-of".
+
+    Raises
+    ------
+    InputError
+        Missing, of more than 16 MiB, or nothing of the kind.
+    """
+    content = read_head(path, _MOST + 1)
+    if len(content) > _MOST:
+        raise InputError(f"{format_path(path)} has more than {_MOST >> 20} MiB; it is no hierarchy of classes")
+    try:
+        stack = [parse_json_value(content.decode())]
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{format_path(path)} is no JSON ({str(error)[:80]}); fetch the file again") from error
+    pairs: set[tuple[str, str, str]] = set()
+    while stack:
+        parent = stack.pop()
+        for key, relation in _CHILD_KEYS.items():
+            children = parent.get(key, []) if isinstance(parent, dict) else None
+            if not isinstance(children, list):
+                raise InputError(
+                    f"{format_path(path)} is no hierarchy of classes: a {type(parent).__name__} is no class of it"
+                )
+            for node in children:
+                pair = relation, _get_name(path, node), _get_name(path, parent)
+                if pair not in pairs:
+                    pairs.add(pair)
+                    yield pair
+            stack.extend(reversed(children))
+
+
+def _get_name(path: Path, node: Any) -> str:
+    name = (node.get("LabelName") or node.get("name")) if isinstance(node, dict) else None
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(
+            f"{format_path(path)} has a class without a LabelName: {str(node)[:60]!r}; fetch the file again"
+        )
+    return name

@@ -19,9 +19,10 @@ from wsabie.io.datasets.item_attributes import (
     ItemAttributes,
     make_attribute_items,
     require_attribute_kind,
-    require_split_side,
+    select_split_side,
 )
-from wsabie.io.formats.media_folder import find_files, normalise_labels
+from wsabie.io.file_matching import find_files
+from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import SOUNDS
 from wsabie.io.parsers.array_builders import RowError, require_rows
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path, open_decompressed
@@ -70,12 +71,8 @@ def read_spoken_digits(
     """
     rejects = Rejects() if rejects is None else rejects
     kind, files = require_attribute_kind(kind, KINDS, folder), _find_recordings(folder, rejects)
-    recordings = list(_iterate_recordings(folder, files, rejects))
-    if split is not None:
-        require_split_side(split, (recording.split for recording in recordings), folder)
-    items = make_attribute_items(
-        (recording for recording in recordings if split in (None, recording.split)), kind, files, SOUNDS, rejects
-    )
+    recordings = select_split_side(list(_iterate_recordings(folder, files, rejects)), split, folder)
+    items = make_attribute_items(recordings, kind, files, SOUNDS, rejects)
     require_rows(len(items), folder, rejects, "recordings")
     return ItemList(folder, items, "sounds")
 
@@ -141,6 +138,5 @@ def _read_speakers(path: Path) -> dict[str, dict[str, str]]:
 def _make_dictionary_error(path: Path) -> InputError:
     return InputError(
         f"{format_path(path)} holds no dictionary `metadata = {{speaker: {{kind: name}}}}` of texts; fetch it again, "
-        "or say "
-        "labels_from for another reading of the folder"
+        "or say labels_from for another reading of the folder"
     )

@@ -13,7 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from wsabie.core.validation import require
-from wsabie.io.parsers.array_builders import LabelIndex, RowError, build_label_matrix, compute_row_offsets, require_rows
+from wsabie.io.parsers.array_builders import (
+    LabelIndex,
+    RowError,
+    build_label_matrix,
+    compute_row_offsets,
+    decode_row,
+    iterate_parsed,
+    require_rows,
+)
 from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
@@ -63,16 +71,16 @@ def read_citation_graph(path: Path, *, rejects: Rejects | None = None) -> Featur
     rejects = Rejects() if rejects is None else rejects
     ids, labels = dict[str, None](), LabelIndex()
     words, n_words, label_numbers, n_labels = array("i"), array("i"), array("i"), array("i")
-    for number, line in iterate_numbered_lines(path):
-        try:
-            name, label, word_numbers = _parse_document(line)
-            if name in ids:
-                raise RowError("duplicate id", name)
-            label_numbers.extend(classes := [] if label == _NO_CLASS else labels.numbers([label]))
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
-            continue
+
+    def parse(line: bytes) -> tuple[str, list[int], list[int]]:
+        name, label, word_numbers = _parse_document(line)
+        if name in ids:
+            raise RowError("duplicate id", name)
+        return name, [] if label == _NO_CLASS else labels.numbers([label]), word_numbers
+
+    for _, (name, classes, word_numbers) in iterate_parsed(path, iterate_numbered_lines(path), parse, rejects):
         ids[name] = None
+        label_numbers.extend(classes)
         words.extend(word_numbers)
         n_words.append(len(word_numbers))
         n_labels.append(len(classes))
@@ -98,21 +106,20 @@ def read_citation_links(path: Path, *, rejects: Rejects | None = None) -> list[t
         Missing, or without a single usable line.
     """
     rejects = Rejects() if rejects is None else rejects
-    links = []
-    for number, line in iterate_numbered_lines(path):
-        try:
-            ends = _decode(line).split()
-            if len(ends) != 2:
-                raise RowError("line that is not two documents", f"{len(ends)} words")
-            links.append((ends[0], ends[1]))
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
+    links = [link for _, link in iterate_parsed(path, iterate_numbered_lines(path), _parse_link, rejects)]
     require_rows(len(links), path, rejects, "citations")
     return links
 
 
+def _parse_link(line: bytes) -> tuple[str, str]:
+    ends = decode_row(line).split()
+    if len(ends) != 2:
+        raise RowError("line that is not two documents", f"{len(ends)} words")
+    return ends[0], ends[1]
+
+
 def _parse_document(line: bytes) -> tuple[str, str, list[int]]:
-    cells = _decode(line).split("\t")
+    cells = decode_row(line).split("\t")
     if len(cells) != 3 or not cells[0].strip():
         raise RowError("line that is not id, class and words", f"{len(cells)} columns")
     try:
@@ -122,10 +129,3 @@ def _parse_document(line: bytes) -> tuple[str, str, list[int]]:
     if any(not 0 <= word < MOST_WORDS for word in words):
         raise RowError(f"number of a word that is not from 0 to {MOST_WORDS - 1:,}")
     return cells[0].strip(), cells[1].strip(), words
-
-
-def _decode(line: bytes) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise RowError("text that is not UTF-8", repr(line[:60])) from error

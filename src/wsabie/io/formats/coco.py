@@ -18,16 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.media_folder import normalise_relative_path
-from wsabie.io.formats.region_items import (
-    AnnotatedImage,
-    RegionAnnotation,
-    has_local_file,
-    make_region_items,
-    require_region_kind,
-)
+from wsabie.core.json_conversion import JsonObject
+from wsabie.io.file_matching import find_local_file, normalise_relative_path
+from wsabie.io.formats.region_items import AnnotatedImage, RegionAnnotation, make_region_items, require_region_kind
 from wsabie.io.parsers.array_builders import RowError, require_rows
-from wsabie.io.parsers.json_lists import iterate_elements
+from wsabie.io.parsers.json_values import iterate_elements
 from wsabie.io.parsers.text_files import format_path, read_head
 from wsabie.io.records import Item, ItemList
 from wsabie.io.regions import Box, Region, compute_bounding_box
@@ -150,21 +145,21 @@ class _CocoContent:
             self.marked[_get_key(element, "image_id")].append((number, _get_key(element, "category_id"), region))
 
 
-def _get_key(element: dict[str, Any], name: str) -> int | str:
+def _get_key(element: JsonObject, name: str) -> int | str:
     value = element.get(name)
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise RowError(f"annotation, picture or category without {name}", f"{value!r}"[:100])
     return value
 
 
-def _get_text(element: dict[str, Any], name: str) -> str:
+def _get_text(element: JsonObject, name: str) -> str:
     value = element.get(name)
     if not isinstance(value, str) or not value.strip():
         raise RowError(f"picture or category without {name}", f"{value!r}"[:100])
     return value
 
 
-def _parse_image(element: dict[str, Any]) -> _Image:
+def _parse_image(element: JsonObject) -> _Image:
     width, height, path = (element.get(name) for name in ("width", "height", "path"))
     frame = (float(width), float(height)) if _is_length(width) and _is_length(height) else None
     return _Image(
@@ -180,7 +175,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
 
 
-def parse_coco_region(element: dict[str, Any]) -> Region:
+def parse_coco_region(element: JsonObject) -> Region:
     """Return the region of an annotation.
 
     Raises
@@ -268,13 +263,9 @@ class _PictureFolders:
     def find(self, image: _Image) -> Path | None:
         """Return the file of a picture; None where there is none."""
         for name in (image.name, image.path):
-            try:
-                name = normalise_relative_path(name)
-            except RowError:
-                continue
             for folder in self.folders:
-                if has_local_file(folder, name):
+                if (file := find_local_file(folder, name)) is not None:
                     self.folders.remove(folder)
                     self.folders.insert(0, folder)
-                    return folder / name
+                    return file
         return None

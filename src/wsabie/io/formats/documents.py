@@ -15,25 +15,27 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import read_limits
 from wsabie.io.formats.media_folder import normalise_labels
-from wsabie.io.formats.parquet.tables import ParquetLabelColumn, ParquetTable
+from wsabie.io.formats.parquet_tables import ParquetTable, make_label_reader
 from wsabie.io.parsers.array_builders import RowError, require_rows
-from wsabie.io.parsers.gzip_files import check_column_count
-from wsabie.io.parsers.table_cells import (
+from wsabie.io.parsers.text_files import check_column_count, format_path, iterate_bounded_numbered_lines, read_head
+from wsabie.io.parsers.text_tables import (
     LABEL_COLUMNS,
     LabelCellReader,
     choose_separator,
+    format_column_names,
+    iterate_csv_records,
     list_separators,
+    parse_json_cells,
+    parse_named_cells,
     to_text_cell,
 )
-from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, read_head
-from wsabie.io.parsers.text_tables import format_column_names, iterate_csv_records, parse_json_cells, parse_named_cells
 from wsabie.io.records import Item, ModalityName
 from wsabie.storage.rejects import Rejects
 
@@ -72,7 +74,7 @@ class DocumentSource:
     iterate_results: Callable[[], Iterator[tuple[str, DocumentResult]]] = field(repr=False)
     n: int
     repeated: frozenset[int] = field(repr=False)
-    things: ModalityName = "documents"
+    modality: ModalityName = "documents"
 
     def __len__(self) -> int:
         return self.n
@@ -124,25 +126,6 @@ class TextRow(NamedTuple):
     cells: dict[str, Any] | RowError
 
 
-class _LabelReader(Protocol):
-    name: str
-
-    def read_labels(self, cell: Any, where: str) -> tuple[str, ...]: ...
-
-
-class _TableLabels:
-    """Labels of a table without a schema."""
-
-    def __init__(self, name: str, separator: str | None) -> None:
-        self.name = name
-        self._separator = separator
-        self._cells = LabelCellReader(name)
-
-    def read_labels(self, cell: Any, where: str) -> tuple[str, ...]:
-        split = self._separator and isinstance(cell, str)
-        return self._cells.read_labels(cell.split(self._separator) if split else cell, where)
-
-
 def read_text_table(
     path: Path,
     rows: Callable[[Path], Iterator[TextRow]],
@@ -191,7 +174,7 @@ def read_parquet_documents(
 ) -> DocumentSource:
     """Read documents from Parquet with a column `text`; parameters and errors as in `read_text_table`."""
     name = label_column or table.first_of(_LABELS)
-    labels = None if labels_from == "none" or name is None else ParquetLabelColumn(table, name)
+    labels = None if labels_from == "none" or name is None else make_label_reader(table, name)
     if labels_from != "none" and name is None:
         _log_unlabelled(table.path, table.schema.names)
 
@@ -289,7 +272,7 @@ def _iterate_tab_records(path: Path) -> Iterator[tuple[int, list[str] | RowError
             yield number, line.decode("utf-8", "surrogateescape").split("\t")
 
 
-def _iterate_parquet_rows(table: ParquetTable, labels: _LabelReader | None) -> Iterator[TextRow]:
+def _iterate_parquet_rows(table: ParquetTable, labels: LabelCellReader | None) -> Iterator[TextRow]:
     names = [TEXT_COLUMN, "id", "group", "time", "split", *([labels.name] if labels else [])]
     names = [name for name in names if table.has(name)]
     number = 0
@@ -301,7 +284,7 @@ def _iterate_parquet_rows(table: ParquetTable, labels: _LabelReader | None) -> I
 
 def _find_label_column(
     path: Path, rows: Callable[[Path], Iterator[TextRow]], label_column: str | None
-) -> _TableLabels | None:
+) -> LabelCellReader | None:
     """Return the column of labels and its separator, found by reading the whole file; None without one."""
     choices = (label_column,) if label_column else _LABELS
     separators: dict[str, set[str]] = {}
@@ -324,7 +307,7 @@ def _find_label_column(
     if column is None:
         _log_unlabelled(path, other_columns)
         return None
-    return _TableLabels(column, choose_separator(separators[column], column))
+    return LabelCellReader(column, None, choose_separator(separators[column], column))
 
 
 def _log_unlabelled(path: Path, columns: Iterable[str]) -> None:
@@ -335,7 +318,7 @@ def _log_unlabelled(path: Path, columns: Iterable[str]) -> None:
     )  # fmt: skip
 
 
-def _parse_row(row: TextRow, labels: _LabelReader | None, split: str | None) -> DocumentResult:
+def _parse_row(row: TextRow, labels: LabelCellReader | None, split: str | None) -> DocumentResult:
     cells = row.cells
     if isinstance(cells, RowError):
         return cells

@@ -20,7 +20,14 @@ from wsabie.core.arrays import Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.alignment import move_columns
-from wsabie.io.parsers.array_builders import LabelIndex, RowError, build_label_matrix, compute_row_offsets, require_rows
+from wsabie.io.parsers.array_builders import (
+    LabelIndex,
+    RowError,
+    build_label_matrix,
+    compute_row_offsets,
+    decode_row,
+    require_rows,
+)
 from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import RowStream, StreamInfo, StreamPart
@@ -82,7 +89,7 @@ class FastTextStream(RowStream):
         if not names:
             raise _make_wordless_error(path, 1)
         self._columns = {name.encode(): i for i, name in enumerate(names)}
-        self.about = StreamInfo(counts=True, n_features=len(names), feature_names=names)
+        self.info = StreamInfo(counts=True, n_features=len(names), feature_names=names)
 
     def parts(self, skip: int = 0) -> Iterator[StreamPart]:
         try:
@@ -195,10 +202,7 @@ def _make_wordless_error(path: Path, min_count: int) -> InputError:
 
 def _parse_line(line: bytes) -> tuple[list[str], list[bytes]]:
     """Return (labels, words in UTF-8) of one line."""
-    try:
-        line.decode()
-    except UnicodeDecodeError as error:
-        raise RowError("text that is not UTF-8", repr(line[:60])) from error
+    decode_row(line)
     tokens = line.split()
     n = sum(1 for _ in takewhile(_is_label, tokens))
     labels, words = tokens[:n], tokens[n:]

@@ -1,18 +1,18 @@
-"""Labels of items known by their ids, as in pair lists and published tag lists.
+"""Labels of items known by their ids, as in pair lists, published tag lists and tables of 0 and 1.
 
 When ids name pictures that exist, they are a collection of pictures. Otherwise every id has one free vector:
 X is the identity, with the ids as feature names, so that other lists about the same ids can be aligned.
 """
 
-import os
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from wsabie.core.arrays import Int64, Matrix
-from wsabie.io.formats.media_folder import is_inside, normalise_relative_path
+from wsabie.core.errors import InputError
+from wsabie.io.file_matching import find_local_file
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import (
     LabelIndex,
@@ -22,7 +22,7 @@ from wsabie.io.parsers.array_builders import (
     compute_row_offsets,
     require_rows,
 )
-from wsabie.io.parsers.text_files import format_path
+from wsabie.io.parsers.text_files import decode_text, format_path, iterate_numbered_lines
 from wsabie.io.records import FeatureTable, Item, ItemList
 from wsabie.storage.rejects import Rejects
 
@@ -90,6 +90,32 @@ class IdLabelCollector:
             raise RowError(PICTURES.unlabelled, name)
         row = self.row(name) << 32
         self._keys.extend(row | number << 1 for number in numbers)
+
+    def add_rows(
+        self,
+        rows: Iterable[tuple[int, "Int64 | RowError"]],
+        names: Sequence[str],
+        ids: Sequence[str] | None,
+        rejects: Rejects,
+        *,
+        unique: bool = False,
+    ) -> int:
+        """Add the rows of a table of 0 and 1, by their numbers from 1 or their ids, and return how many there are.
+
+        With `unique` a row whose id came before is rejected.
+        """
+        n = 0
+        for n, labels in rows:
+            name = str(n) if ids is None or n > len(ids) else ids[n - 1]
+            try:
+                if isinstance(labels, RowError):
+                    raise labels
+                if unique and name in self.ids:
+                    raise RowError("duplicate id", name)
+                self.add_all(name, [names[i] for i in labels])
+            except RowError as error:
+                rejects.add(f"{format_path(self.path)}:{n}", error.reason, error.detail)
+        return n
 
     def as_rows(self, rejects: Rejects, unit: str = "pairs") -> FeatureTable:
         """Return one row for each id, with a feature of its own.
@@ -163,17 +189,7 @@ def build_identity_table(ids: list[str], Y: Matrix, label_names: list[str]) -> F
 
 
 def _names_picture(folder: Path, name: str) -> bool:
-    return name.lower().endswith(PICTURES.endings) and _find_picture(folder, name) is not None
-
-
-def _find_picture(folder: Path, name: str) -> Path | None:
-    """Return the picture that a text names in a folder; None without one or if the path leads elsewhere."""
-    try:
-        file = folder / normalise_relative_path(name)
-        inside = is_inside(file, os.path.realpath(folder))
-        return file if inside and file.is_file() else None
-    except (RowError, OSError, ValueError):
-        return None
+    return name.lower().endswith(PICTURES.endings) and find_local_file(folder, name) is not None
 
 
 def _build_picture_list(
@@ -188,7 +204,7 @@ def _build_picture_list(
         for label in [rows.label_names[i] for i, sign in signed if sign < 0]:
             rejects.add(where, "denied label, which a picture cannot keep", label)
         labels = tuple(rows.label_names[i] for i, sign in signed if sign > 0)
-        file = _find_picture(folder, places[name])
+        file = find_local_file(folder, places[name])
         if file is None:
             rejects.add(where, "labels without a picture", places[name])
         elif not labels:
@@ -197,3 +213,46 @@ def _build_picture_list(
             pictures[name] = Item(name, file, labels)
     require_rows(len(pictures), path, rejects, "labelled pictures")
     return ItemList(path, list(pictures.values()))
+
+
+_BETWEEN = b" \t,;\r"
+
+
+def read_indicator_table(path: Path, n_labels: int) -> Iterator[tuple[int, Int64 | RowError]]:
+    """Yield (line number, labels that are 1) of each line; separators between flags are ignored.
+
+    A line of anything else is a `RowError`, so that the lines after it keep their places.
+
+    Raises
+    ------
+    InputError
+        The first line has another number of flags than there are labels.
+    """
+    for number, line in iterate_numbered_lines(path):
+        flags = line.translate(None, _BETWEEN)
+        if number == 1 and not flags.strip(b"01") and len(flags) != n_labels:
+            raise InputError(
+                f"{format_path(path)}:1 has {len(flags):,} flags for {n_labels:,} labels; put the list of names beside "
+                "it that belongs to it"
+            )
+        if flags.strip(b"01"):
+            yield number, RowError("flag that is neither 0 nor 1", repr(line[:60]))
+        elif len(flags) != n_labels:
+            yield number, RowError("wrong number of flags", f"{len(flags)} of {n_labels}")
+        else:
+            yield number, np.flatnonzero(np.frombuffer(flags, np.uint8) == ord("1"))
+
+
+def read_names(path: Path) -> list[str]:
+    """Read a list of names or ids, one a line; blank lines are left out.
+
+    Raises
+    ------
+    InputError
+        Missing, empty, or not UTF-8.
+    """
+    lines = (decode_text(line, path, number).strip() for number, line in iterate_numbered_lines(path))
+    names = [name for name in lines if name]
+    if not names:
+        raise InputError(f"{format_path(path)} is empty; it should list one name a line")
+    return names

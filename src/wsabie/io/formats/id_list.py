@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from wsabie.core.errors import InputError
-from wsabie.io.parsers.array_builders import RowError, require_rows
+from wsabie.io.parsers.array_builders import decode_row, iterate_parsed, require_rows
 from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
 from wsabie.io.records import FeatureTable, ItemSubset, Source
 from wsabie.storage.atomic_files import write_text
@@ -32,24 +32,10 @@ def read_ids(path: Path, *, rejects: Rejects | None = None) -> list[str]:
         Missing, or without a single id.
     """
     rejects = Rejects() if rejects is None else rejects
-    ids: dict[str, None] = {}
-    for number, line in iterate_numbered_lines(path, pipe=True):
-        try:
-            name = _decode(line).strip()
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
-            continue
-        if name:
-            ids[name] = None
+    lines = iterate_parsed(path, iterate_numbered_lines(path, pipe=True), decode_row, rejects)
+    ids = dict.fromkeys(name for _, line in lines if (name := line.strip()))
     require_rows(len(ids), path, rejects, "ids")
     return list(ids)
-
-
-def _decode(line: bytes) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise RowError("text that is not UTF-8", repr(line[:60])) from error
 
 
 def write_ids(path: Path, ids: Iterable[str]) -> None:

@@ -10,16 +10,13 @@ there is more, and of the sounds where there are as many of both. Text is a coll
 neither; documents may have no labels.
 """
 
-import errno
-import os
 import re
-import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from wsabie.core.errors import InputError
-from wsabie.core.folder_tree import walk_folder
+from wsabie.io.file_matching import find_files, normalise_relative_path
 from wsabie.io.formats.metadata_table import (
     FILE_COLUMN,
     NAMES,
@@ -29,10 +26,10 @@ from wsabie.io.formats.metadata_table import (
     read_metadata,
 )
 from wsabie.io.image_errors import refine_by_decoding
-from wsabie.io.modalities import DOCUMENTS, MEDIA, SOUNDS, Modality, detect_document_modality, detect_modality
+from wsabie.io.modalities import DOCUMENTS, MEDIA, Modality, detect_modality
 from wsabie.io.parsers.array_builders import RowError, require_rows
-from wsabie.io.parsers.code_names import read_code_names
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path
+from wsabie.io.parsers.text_tables import read_code_names
 from wsabie.io.records import Item, ItemList
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name
@@ -107,20 +104,19 @@ def read_folder(
     else:
         items = _label_by_files(folder, files, labels_from, modality, rejects)
     _require_labelled(folder, items, labels_from, modality, rejects)
-    return ItemList(folder, items, modality.things)
+    return ItemList(folder, items, modality.name)
 
 
 def _make_no_files_error(folder: Path, metadata: Path | None, modality: Modality, rejects: Rejects) -> InputError:
     if n_unread := rejects.counts[modality.unsupported]:
         return InputError(
-            f"{format_path(folder)} holds no {modality.things} that can be read, but {n_unread:,} in formats that are "
-            "not "
-            f"supported ({modality.such_as}); {modality.convert.replace(' it ', ' them ')}"
+            f"{format_path(folder)} holds no {modality.name} that can be read, but {n_unread:,} in formats that are "
+            f"not supported ({modality.such_as}); {modality.convert.replace(' it ', ' them ')}"
         )
     metadata_hint = f"; {metadata.name} alone is not enough" if metadata else ""
     candidates = (DOCUMENTS,) if modality is DOCUMENTS else (*MEDIA, DOCUMENTS)
     endings = ", ".join(candidate.endings[0] for candidate in candidates)
-    kinds = modality.things if modality is DOCUMENTS else "pictures and no sounds or documents"
+    kinds = modality.name if modality is DOCUMENTS else "pictures and no sounds or documents"
     return InputError(
         f"{format_path(folder)} holds no {kinds} (such as {endings}){metadata_hint}; give a folder that has "
         "some, or the file itself when the data are in one"
@@ -138,116 +134,7 @@ def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects | None 
         [(path.name, path)], labels, keep_all=labels_from == "none", modality=modality, rejects=rejects
     )
     _require_labelled(path, items, labels_from, modality, rejects)
-    return ItemList(path, items, modality.things)
-
-
-def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None) -> tuple[Modality, dict[str, Path]]:
-    """Return the files of a modality under a folder by their path in it, sorted.
-
-    Unsupported files and links that lead out are rejected. Without a modality it is that of most of the
-    files; documents are those of a folder without pictures and sounds.
-    """
-    root = os.path.realpath(folder)
-    with explain_reading_errors(folder):
-        os.scandir(folder).close()  # a walk would pass over a folder that cannot be read
-        os.lstat(os.path.join(folder, "."))  # noqa: PTH118 - a Path has no dot; one may list what one may not enter
-    readable: dict[Modality, list[Path]] = {candidate: [] for candidate in (*MEDIA, DOCUMENTS)}
-    unread: dict[Modality, list[Path]] = {candidate: [] for candidate in (*MEDIA, DOCUMENTS)}
-    note = _make_error_callback(folder, rejects)
-    for place, folders, names in walk_folder(folder, note):
-        if not os.access(place, os.X_OK):
-            note(PermissionError(errno.EACCES, os.strerror(errno.EACCES), place))
-            folders.clear()
-            continue
-        for name in [n for n in folders if not n.startswith(".") and _is_link(Path(place, n))]:
-            rejects.add(_get_id(Path(place, name), folder), "link to a folder, not followed")
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in names:
-            if name.startswith("."):
-                continue
-            if (candidate := detect_modality(name) or detect_document_modality(name)) is not None:
-                readable[candidate].append(Path(place, name))
-            elif (
-                candidate := detect_modality(name, unread=True) or detect_document_modality(name, unread=True)
-            ) is not None:
-                unread[candidate].append(Path(place, name))
-    main_modality = modality or max(
-        MEDIA,
-        key=lambda candidate: (
-            len(readable[candidate]),
-            candidate is SOUNDS and bool(readable[candidate]),
-            len(unread[candidate]),
-        ),
-    )
-    if (
-        modality is None
-        and not (readable[main_modality] or unread[main_modality])
-        and (readable[DOCUMENTS] or unread[DOCUMENTS])
-    ):
-        main_modality = DOCUMENTS
-    files: dict[str, Path] = {}
-    for path in readable[main_modality]:
-        _add_file(path, folder, root, files, rejects)
-    for path in unread[main_modality]:
-        rejects.add(_get_id(path, folder), main_modality.unsupported, main_modality.convert)
-    return main_modality, dict(sorted(files.items()))
-
-
-def _get_id(path: Path, folder: Path) -> str:
-    return format_path(path.relative_to(folder).as_posix())
-
-
-def _make_error_callback(folder: Path, rejects: Rejects) -> Callable[[OSError], None]:
-    def note(error: OSError) -> None:
-        rejects.add(_get_id(Path(error.filename), folder), "folder that cannot be read", error.strerror or "")
-
-    return note
-
-
-def _add_file(path: Path, folder: Path, root: str, files: dict[str, Path], rejects: Rejects) -> None:
-    name = _get_id(path, folder)
-    if name != path.relative_to(folder).as_posix():
-        rejects.add(name, "file name that is not UTF-8")
-    elif _is_link(path) and not is_inside(path, root):
-        rejects.add(name, "link that leads out of the folder")
-    else:
-        try:
-            is_regular = stat.S_ISREG(path.stat().st_mode)
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                rejects.add(name, "link that leads to itself")
-            elif error.errno in (errno.ENOENT, errno.ENOTDIR):
-                rejects.add(name, "link to a missing file")
-            else:
-                rejects.add(name, "unreadable file", error.strerror or "")
-            return
-        if is_regular:
-            files[name] = path
-        else:
-            rejects.add(name, "not a regular file")
-
-
-def _is_link(path: Path) -> bool:
-    return os.path.islink(path)  # noqa: PTH114 - a Path raises where a folder may not be entered
-
-
-def is_inside(path: Path, root: str) -> bool:
-    """Return whether a path, with all links followed, lies under `root` (itself without links)."""
-    return os.path.realpath(path).startswith(os.path.join(root, ""))  # noqa: PTH118
-
-
-def normalise_relative_path(text: str) -> str:
-    """Return a file name from a table in the form that `find_files` writes.
-
-    Raises
-    ------
-    RowError
-        It is absolute or climbs out of the folder.
-    """
-    path = PurePosixPath(text)
-    if path.is_absolute() or ".." in path.parts or "\0" in text:
-        raise RowError("path that leads out of the folder", ascii(text)[:100])
-    return path.as_posix()
+    return ItemList(path, items, modality.name)
 
 
 def _label_by_metadata(
@@ -280,7 +167,9 @@ def _label_by_metadata(
         if name in files and labels[name]:
             items.append(Item(name, files[name], tuple(labels[name]), row.group, row.time))
         elif name not in unread:
-            rejects.add(row.where, modality.unlabelled if name in files else f"labels without a {modality.thing}", name)
+            rejects.add(
+                row.where, modality.unlabelled if name in files else f"labels without a {modality.singular}", name
+            )
     return items
 
 
@@ -334,7 +223,7 @@ def make_labeller(
     if labels_from == modality.inside:
         return lambda name, path: modality.labels_in(path)
     if labels_from in {candidate.inside for candidate in MEDIA}:
-        raise InputError(f"{modality.things} have no {labels_from}; say labels_from={modality.inside!r}")
+        raise InputError(f"{modality.name} have no {labels_from}; say labels_from={modality.inside!r}")
     return lambda name, path: ()
 
 
@@ -378,8 +267,7 @@ def _require_labelled(folder: Path, items: list[Item], labels_from: str, modalit
         rejects
     ):
         raise InputError(
-            f"the {modality.things} of {format_path(folder)} have no labels: there are no sub-folders to tell them "
-            "apart, "
-            f"no {' or '.join(NAMES)}, and no {modality.written}; label them in one of these ways"
+            f"the {modality.name} of {format_path(folder)} have no labels: there are no sub-folders to tell them "
+            f"apart, no {' or '.join(NAMES)}, and no {modality.written}; label them in one of these ways"
         )
-    require_rows(0, folder, rejects, f"labelled {modality.things}")
+    require_rows(0, folder, rejects, f"labelled {modality.name}")

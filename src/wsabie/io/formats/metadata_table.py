@@ -2,7 +2,7 @@
 
 Each row has a `file_name`, relative to the folder, and a column of labels: the first of `labels`, `label`,
 `tags`, `tag`, `keywords` and `text` that is there. In JSON lines a cell is a text or a list; in CSV, and
-where JSON gives one text, several labels are separated by `;`, `|` or `,` (see `cells.split_cells`;
+where JSON gives one text, several labels are separated by `;`, `|` or `,` (see `text_tables.find_separator`;
 `label` and `tag` are one label, never split). `group`, `split` and `time` are used when they are there. The
 columns of CSV are separated by commas, or by semicolons as spreadsheets of many countries write them.
 
@@ -16,9 +16,15 @@ from typing import Any, NamedTuple
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import is_regular_file
 from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.parsers.table_cells import LABEL_COLUMNS, LabelCellReader, split_label_column, to_text_cell
 from wsabie.io.parsers.text_files import format_path
-from wsabie.io.parsers.text_tables import format_column_names, iterate_table_rows
+from wsabie.io.parsers.text_tables import (
+    LABEL_COLUMNS,
+    LabelCellReader,
+    find_separator,
+    format_column_names,
+    iterate_table_rows,
+    to_text_cell,
+)
 from wsabie.storage.rejects import Rejects
 
 NAMES = ("metadata.csv", "metadata.jsonl")
@@ -79,7 +85,7 @@ def read_metadata(
     image_column : str
         The column of file names.
     label_column : str or None
-        The column of labels; None takes the first of `cells.LABEL_COLUMNS` that is there.
+        The column of labels; None takes the first of `text_tables.LABEL_COLUMNS` that is there.
     rejects : Rejects
         Where the other rows are listed.
 
@@ -99,12 +105,11 @@ def read_metadata(
             "files in one"
         )
     column = _find_label_column(path, columns, label_column) if rows else ""
-    cells = LabelCellReader(column)
+    cells = LabelCellReader(column, separator=find_separator((row.get(column) for _, row in rows), column))
     entries = []
-    split = split_label_column((row.get(column) for _, row in rows), column)
-    for (where, row), labels in zip(rows, split, strict=True):
+    for where, row in rows:
         try:
-            entries.append(_make_entry(where, row, image_column, cells.read_labels(labels, where)))
+            entries.append(_make_entry(where, row, image_column, cells.read_labels(row.get(column), where)))
         except RowError as error:
             rejects.add(where, error.reason, error.detail)
     return entries
@@ -116,8 +121,7 @@ def _find_label_column(path: Path, columns: set[str], label_column: str | None) 
     if column is None:
         raise InputError(
             f"{format_path(path)} has no column {' or '.join(map(repr, choices))} (it has "
-            f"{format_column_names(columns)}); "
-            "put the labels in one of these"
+            f"{format_column_names(columns)}); put the labels in one of these"
         )
     return column
 

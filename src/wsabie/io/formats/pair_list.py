@@ -17,7 +17,7 @@ from wsabie.core.validation import require
 from wsabie.io.formats.citation_graph import LINKS, read_citation_links
 from wsabie.io.formats.id_labels import IdLabelCollector
 from wsabie.io.formats.wordnet import iterate_is_a_pairs
-from wsabie.io.parsers.array_builders import RowError, require_rows
+from wsabie.io.parsers.array_builders import RowError, decode_row, require_rows
 from wsabie.io.parsers.text_files import format_path, iterate_content_lines
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.atomic_files import replace_file
@@ -133,10 +133,7 @@ def _collect(path: Path, rejects: Rejects) -> IdLabelCollector:
 
 
 def _split_cells(line: bytes) -> list[str]:
-    try:
-        cells = [cell.strip() for cell in line.decode("utf-8").split("\t")]
-    except UnicodeDecodeError as error:
-        raise RowError("text that is not UTF-8", repr(line[:60])) from error
+    cells = [cell.strip() for cell in decode_row(line).split("\t")]
     if len(cells) not in (2, 3):
         raise RowError("line without two or three columns", f"{len(cells)} separated by tabs")
     if not cells[0]:

@@ -7,7 +7,6 @@ the path is one, or the number of the row, counted from 1 over all shards. A row
 `metadata`, its labels all stand in its cell, and a second row with its id is rejected.
 """
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +18,12 @@ from wsabie.core.arrays import Bool
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import open_input
 from wsabie.core.progress import SILENT, Progress
-from wsabie.io.formats.media_folder import is_inside, normalise_labels, normalise_relative_path
-from wsabie.io.formats.parquet.tables import ParquetBatch, ParquetLabelColumn, ParquetTable, find_label_column
+from wsabie.io.file_matching import find_local_file
+from wsabie.io.formats.media_folder import normalise_labels
+from wsabie.io.formats.parquet_tables import ParquetBatch, ParquetTable, open_label_column
 from wsabie.io.parsers.array_builders import RowError, require_rows
-from wsabie.io.parsers.table_cells import to_text_cell
 from wsabie.io.parsers.text_files import explain_reading_errors
+from wsabie.io.parsers.text_tables import LabelCellReader, to_text_cell
 from wsabie.io.records import Item, ItemSource, ModalityName
 from wsabie.io.regions import RegionCrop
 from wsabie.storage.atomic_files import replace_file
@@ -69,7 +69,7 @@ def read_parquet_images(
         No column of labels, labels of mixed types, or no labelled picture.
     """
     rejects = Rejects() if rejects is None else rejects
-    label = None if labels_from == "none" else ParquetLabelColumn(table, find_label_column(table, label_column))
+    label = None if labels_from == "none" else open_label_column(table, label_column)
     image = image_column or table.first_of(IMAGE_COLUMNS)
     columns = _ImageColumns(label, image, None if image else table.first_of(PATH_COLUMNS), split)
     mask = np.fromiter(_check_rows(table, columns, rejects), bool)
@@ -88,7 +88,7 @@ class _ImageRow(NamedTuple):
 
 @dataclass(frozen=True)
 class _ImageColumns:
-    label: ParquetLabelColumn | None
+    label: LabelCellReader | None
     image: str | None
     path: str | None
     split: str | None  # the wanted one
@@ -138,10 +138,14 @@ def _find_fault(
         return RowError("duplicate id", row.id)
     if columns.label and not row.labels:
         return RowError("picture without labels", row.id)
-    if columns.path and find_neighbouring_file(table.path, row.path) is None:
+    if columns.path and find_local_file(_get_folder(table), row.path or "") is None:
         return RowError("labels without a picture", row.path or "")
     used_ids.add(row.id)
     return None
+
+
+def _get_folder(table: ParquetTable) -> Path:
+    return table.path if table.path.is_dir() else table.path.parent
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ class ParquetImageSource:
     selection: Bool = field(repr=False)  # (n_rows,)
 
     @property
-    def things(self) -> ModalityName:
+    def modality(self) -> ModalityName:
         """Pictures."""
         return "pictures"
 
@@ -180,17 +184,7 @@ class ParquetImageSource:
             path, cell = cell.get("path"), cell.get("bytes")
         if isinstance(cell, bytes):
             return cell
-        return find_neighbouring_file(self.table.path, path) or b""
-
-
-def find_neighbouring_file(table: Path, name: str | None) -> Path | None:
-    """Return the file that a table names; None if it is missing or outside the table's folder."""
-    folder = table if table.is_dir() else table.parent
-    try:
-        file = folder / normalise_relative_path(name) if name else folder
-        return file if file.is_file() and is_inside(file, os.path.realpath(folder)) else None
-    except (RowError, OSError, ValueError):
-        return None
+        return find_local_file(_get_folder(self.table), path or "") or b""
 
 
 def write_parquet_images(source: ItemSource, path: str | Path, *, progress: Progress = SILENT) -> None:

@@ -15,14 +15,8 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.media_folder import normalise_relative_path
-from wsabie.io.formats.region_items import (
-    AnnotatedImage,
-    RegionAnnotation,
-    has_local_file,
-    make_region_items,
-    require_region_kind,
-)
+from wsabie.io.file_matching import find_local_file, normalise_relative_path
+from wsabie.io.formats.region_items import AnnotatedImage, RegionAnnotation, make_region_items, require_region_kind
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import RowError, require_rows
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path, iterate_numbered_lines, read_head
@@ -123,7 +117,7 @@ def _find_picture(folder: Path, filename: str, stem: str) -> tuple[str, Path]:
     """Return (name, file) of a picture, by the name in the annotations or by that of their own file."""
     stated_names = [PurePosixPath(normalise_relative_path(filename)).name] if filename else []
     for name in [*stated_names, *(stem + ending for ending in PICTURES.endings)]:
-        if PurePosixPath(name).stem == stem and has_local_file(folder / IMAGES, name):
+        if PurePosixPath(name).stem == stem and find_local_file(folder / IMAGES, name):
             return name, folder / IMAGES / name
     raise RowError("missing picture", filename or stem)
 

@@ -4,13 +4,12 @@ A region's id is its picture's with # and its number. Its group is the picture, 
 never sit on both sides of a split.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.media_folder import is_inside, normalise_labels
+from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.parsers.text_files import format_path
@@ -62,14 +61,6 @@ def require_region_kind(kind: str | None, path: Path) -> str:
     if kind is not None and kind not in KINDS:
         raise InputError(f"{format_path(path)} has no kind {kind!r}; choose one of {', '.join(KINDS)}")
     return kind or KINDS[0]
-
-
-def has_local_file(folder: Path, name: str) -> bool:
-    """Return whether a folder holds a file, not through a link that leads elsewhere."""
-    try:
-        return (folder / name).is_file() and is_inside(folder / name, os.path.realpath(folder))
-    except (OSError, ValueError):  # a name that is no name
-        return False
 
 
 def make_region_items(picture: AnnotatedImage, kind: str, rejects: Rejects) -> list[Item]:

@@ -4,16 +4,24 @@ Synsets have ImageNet's names: "n" and the eight digits of their place in `data.
 n01440764; the Prolog files write 1 before these digits. Words name the synsets they stand in, and so does the
 whole list of words ("tench, Tinca tinca"), as ImageNet's labels are written. Instances ("Paris" of "city")
 count as kinds.
+
+As documents, synsets have their words and gloss as text ("tench, Tinca tinca | freshwater dace-like game fish of
+Europe ...") and their category (noun.animal and its like) as label. Examples of use, which stand in quotes, are a part
+of the text unless they are left out.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from wsabie.core.errors import InputError
-from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.io.formats.documents import DocumentResult, DocumentSource, encode_text, scan_documents
+from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, iterate_numbered_lines
+from wsabie.io.records import Item
+from wsabie.storage.rejects import Rejects
 
 LONGEST = 1 << 20
 SYNSET = re.compile(rb"(?m)^\d{8} \d\d [nvasr] [0-9a-f]{2} \S+ [0-9a-f] ")
@@ -23,7 +31,7 @@ _PLACE = re.compile(r"\((a|p|ip)\)$")
 _WNID = re.compile(r"[nvasr]\d{8}")
 _KINDS = {1: "n", 2: "v", 3: "a", 4: "r", 5: "s"}
 IS_A, INSTANCE_OF = "is-a", "instance-of"
-_UP = (IS_A, INSTANCE_OF)
+UP = (IS_A, INSTANCE_OF)
 _SYMBOLS = {"@": IS_A, "@i": INSTANCE_OF, "#p": "part-of", "#m": "member-of", "#s": "substance-of"}
 """Pointers from the smaller to the larger; every one of them stands in the file in the other direction too."""
 _FACTS = {"hyp": IS_A, "ins": INSTANCE_OF, "mp": "part-of", "mm": "member-of", "ms": "substance-of"}
@@ -51,7 +59,7 @@ class Synset(NamedTuple):
     @property
     def hypernyms(self) -> tuple[str, ...]:
         """Return the synsets that it is a kind or an instance of."""
-        return tuple(target for relation, target in self.related if relation in _UP)
+        return tuple(target for relation, target in self.related if relation in UP)
 
 
 def parse_synset(line: str) -> Synset:
@@ -114,20 +122,6 @@ def iterate_is_a_pairs(path: str | Path) -> Iterator[tuple[str, str]]:
             yield from ((synset.id, parent) for parent in synset.hypernyms)
 
 
-def read_synsets(path: Path, hierarchy: Hierarchy) -> None:
-    """Add the synsets of `data.noun` (or `data.verb`): words, hypernyms and classes of instances.
-
-    Raises
-    ------
-    InputError
-        A line is not one of a synset; the sentence names it.
-    """
-    for synset in iterate_synsets(path):
-        _add_names(hierarchy, synset.id, synset.words)
-        for parent in synset.hypernyms:
-            hierarchy.add(synset.id, parent)
-
-
 def iterate_synsets(path: Path) -> Iterator[Synset]:
     """Yield the synsets of a file.
 
@@ -148,21 +142,6 @@ def iterate_synsets(path: Path) -> Iterator[Synset]:
             ) from error
 
 
-def read_prolog(path: Path, hierarchy: Hierarchy) -> None:
-    """Add the pairs of `wn_hyp.pl`, hyp(kind, more general), or `wn_ins.pl`, ins(instance, class).
-
-    They hold no words.
-
-    Raises
-    ------
-    InputError
-        As `iterate_prolog_facts`.
-    """
-    for relation, low, high in iterate_prolog_facts(path):
-        if relation in _UP:
-            hierarchy.add(low, high)
-
-
 def iterate_prolog_facts(path: Path) -> Iterator[tuple[str, str, str]]:
     """Yield (relation, synset, synset) of `wn_hyp.pl`, `wn_ins.pl`, `wn_mp.pl`, `wn_mm.pl` or `wn_ms.pl`.
 
@@ -179,20 +158,6 @@ def iterate_prolog_facts(path: Path) -> Iterator[tuple[str, str, str]]:
         if fact is None or low not in _KINDS or high not in _KINDS:
             raise InputError(f"{format_path(path)}:{number} is no fact like hyp(100001930,100001740).; take it out")
         yield _FACTS[fact[1].decode()], _KINDS[low] + fact[3].decode(), _KINDS[high] + fact[5].decode()
-
-
-def read_words(path: Path, hierarchy: Hierarchy) -> None:
-    """Add the names of ImageNet's `words.txt`: synset TAB words with commas between them.
-
-    It holds names and no pairs.
-
-    Raises
-    ------
-    InputError
-        A line is something else; the sentence names it.
-    """
-    for synset, words in iterate_synset_words(path):
-        _add_names(hierarchy, synset, words)
 
 
 def iterate_synset_words(path: Path) -> Iterator[tuple[str, list[str]]]:
@@ -251,5 +216,69 @@ def _make_synset_id(kind: str, offset: str) -> str:
     return kind + offset
 
 
-def _add_names(hierarchy: Hierarchy, synset: str, words: Sequence[str]) -> None:
-    hierarchy.also_called(synset, words if len(words) == 1 else [*words, ", ".join(words)])
+_EXAMPLE = re.compile(r"(;\s*)?\"[^\"]*\"")
+
+
+def read_glosses(
+    path: Path, *, labels_from: str = "auto", examples: bool = True, rejects: Rejects | None = None
+) -> DocumentSource:
+    """Read the synsets of WordNet's files as documents.
+
+    Parameters
+    ----------
+    path : Path
+        A file, or a folder of them.
+    labels_from : str
+        "none": without their categories.
+    examples : bool
+        Keep what stands in quotes behind a gloss.
+    rejects : Rejects or None
+        Lists lines that are no synsets.
+
+    Raises
+    ------
+    InputError
+        Missing, or not a single synset.
+    """
+    iterate_results = partial(_iterate_documents, find_synset_files(path), labels_from != "none", examples)
+    return scan_documents(path, iterate_results, Rejects() if rejects is None else rejects)
+
+
+def is_wordnet_glosses(content: bytes) -> bool:
+    """Return whether a file begins like a list of WordNet's synsets."""
+    return SYNSET.search(content) is not None
+
+
+def _iterate_documents(files: list[Path], labelled: bool, examples: bool) -> Iterator[tuple[str, DocumentResult]]:
+    for file in files:
+        for number, line in iterate_bounded_numbered_lines(file, LONGEST):
+            if line is None or not line.startswith(b"  "):  # the licence
+                yield f"{format_path(file)}:{number}", _parse_document(line, labelled, examples)
+
+
+def _parse_document(line: bytes | None, labelled: bool, examples: bool) -> DocumentResult:
+    try:
+        synset = parse_synset((line or b"").decode())
+        return Item(
+            synset.id, encode_text(format_synset_text(synset, examples)), (synset.category,) if labelled else ()
+        )
+    except RowError as error:
+        return error
+    except ValueError:
+        return RowError("line that is no synset")
+
+
+def format_synset_text(synset: Synset, examples: bool = True) -> str:
+    """Return the text of a synset: its words, a bar, its gloss.
+
+    Examples
+    --------
+    >>> dying = parse_synset('00003939 00 a 01 dying 0 000 | about to be no more; "a dying man"; "his dying wish"  ')
+    >>> format_synset_text(dying)
+    'dying | about to be no more; "a dying man"; "his dying wish"'
+    >>> format_synset_text(dying, examples=False)
+    'dying | about to be no more'
+    """
+    words = ", ".join(word.replace("_", " ") for word in synset.words)
+    gloss = synset.gloss if examples else _EXAMPLE.sub("", synset.gloss).strip()
+    return f"{words} | {gloss}"

@@ -1,18 +1,22 @@
-"""Builders of arrays from parsed pieces, shared by all sources."""
+"""Builders of arrays from parsed pieces, shared by all sources, and checks of the sizes that sources promise."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from wsabie.core import file_backed_arrays
-from wsabie.core.arrays import Int32, Int64, Matrix
+from wsabie.core.arrays import Array, Int32, Int64, Matrix
 from wsabie.core.errors import InputError
+from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.io.parsers.text_files import format_path
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name
+
+Line = TypeVar("Line")
+Row = TypeVar("Row")
 
 
 class RowError(Exception):
@@ -24,21 +28,42 @@ class RowError(Exception):
         self.detail = detail[:200].encode("utf-8", "backslashreplace").decode()
 
 
+def decode_row(line: bytes) -> str:
+    """Return a line as text; RowError where it is not UTF-8."""
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RowError("text that is not UTF-8", repr(line[:60])) from error
+
+
+def iterate_parsed(
+    path: Path, lines: Iterable[tuple[int, Line]], parse: Callable[[Line], Row], rejects: Rejects
+) -> Iterator[tuple[int, Row]]:
+    """Yield (line number, parsed line) of the lines of a file; those with a RowError are listed."""
+    for number, line in lines:
+        try:
+            row = parse(line)
+        except RowError as error:
+            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
+        else:
+            yield number, row
+
+
 class GrowingArray:
     """One-dimensional array that grows: a small one in place, a large one from file to file."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
-        self._array: npt.NDArray[Any] = np.empty(0, dtype)
+        self._array: Array = np.empty(0, dtype)
         self._size = 0
 
     def __len__(self) -> int:
         return self._size
 
-    def view(self) -> npt.NDArray[Any]:
+    def view(self) -> Array:
         """Return the collected values; valid until the next `extend` or `finish`."""
         return self._array[: self._size]
 
-    def extend(self, part: npt.NDArray[Any]) -> None:
+    def extend(self, part: Array) -> None:
         """Append a copy of `part`."""
         end = self._size + len(part)
         if end > len(self._array):
@@ -46,7 +71,7 @@ class GrowingArray:
         self._array[self._size : end] = part
         self._size = end
 
-    def finish(self) -> npt.NDArray[Any]:
+    def finish(self) -> Array:
         """Return the array, cut to size; do not use the collector afterwards."""
         if self._array.flags.owndata:
             self._array.resize(self._size, refcheck=False)
@@ -98,7 +123,7 @@ class LabelIndex:
         return self._raw.setdefault(raw, self._ids.setdefault(name, len(self._ids)))
 
     @property
-    def so_far(self) -> list[str]:
+    def provisional_names(self) -> list[str]:
         """Return the names by their provisional numbers."""
         return list(self._ids)
 
@@ -117,14 +142,14 @@ class LabelIndex:
         return [names[i] for i in order], final
 
 
-def compute_row_offsets(counts: npt.NDArray[Any]) -> Int64:
+def compute_row_offsets(counts: Array) -> Int64:
     """Return indptr (n + 1,) of rows with `counts` (n,) entries."""
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
 
 
-def build_label_matrix(counts: npt.NDArray[Any], labels: Int32, n_labels: int) -> Matrix:
+def build_label_matrix(counts: Array, labels: Int32, n_labels: int) -> Matrix:
     """Return Y, csr_matrix (n, n_labels) int8 of ones; a label that a row names twice counts once."""
     from scipy.sparse import csr_matrix
 
@@ -167,3 +192,49 @@ def require_rows(n: int, path: Path, rejects: Rejects, unit: str = "rows") -> No
         cause = f"{reason}{f' ({detail})' if detail else ''}"
         raise InputError(f"no {unit} are left of {format_path(path)}: the first was skipped at {where} for {cause}")
     raise InputError(f"{format_path(path)} holds no {unit}; give a file or folder that has some")
+
+
+PER_VALUE = 10
+"""Features for each value that is not 0, and labels for each label of a row, that are always accepted."""
+
+
+def check_feature_count(path: Path, n_features: int, n_values: int) -> None:
+    """Refuse a width that would cost far more memory than the values of a source.
+
+    Raises
+    ------
+    InputError
+        More features than `columns`, or than `empty_columns` beyond 10 for each value.
+
+    Examples
+    --------
+    >>> check_feature_count(Path("a.txt"), 1 << 24, 2_000_000)
+    >>> check_feature_count(Path("a.txt"), 2_000_000, 1)
+    Traceback (most recent call last):
+    wsabie.core.errors.InputError: a.txt has 2,000,000 features for at most 1 values, 1,999,990 beyond 10 for each, and
+    at most 1,048,576 are allowed; if the file is right, set WSABIE_LIMITS="empty_columns=1999990"
+    """
+    _check(path, n_features, n_values, "columns", "features", "values")
+
+
+def check_label_count(path: Path, n_labels: int, n_pairs: int) -> None:
+    """Refuse a number of labels without names that would cost far more memory than the labels of the rows.
+
+    Raises
+    ------
+    InputError
+        More labels than `labels`, or than `empty_labels` beyond 10 for each label of a row.
+    """
+    _check(path, n_labels, n_pairs, "labels", "labels", "labels of rows")
+
+
+def _check(path: Path, n: int, content: int, limit: str, unit: str, content_unit: str) -> None:
+    limits = read_limits()
+    if (empty := n - PER_VALUE * content) > getattr(limits, f"empty_{limit}"):
+        excess = (
+            f"{format_path(path)} has {n:,} {unit} for at most {content:,} {content_unit}, "
+            f"{empty:,} beyond {PER_VALUE} for each"
+        )
+        raise make_limit_error(f"empty_{limit}", excess, empty)
+    if n > getattr(limits, limit):
+        raise make_limit_error(limit, f"{format_path(path)} has {n:,} {unit}", n)

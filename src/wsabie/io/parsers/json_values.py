@@ -1,12 +1,18 @@
-"""JSON from untrusted files: values that nest too deeply are refused before they are built."""
+"""JSON from untrusted files: depth is checked before values are built, and long lists are read by element."""
 
+import codecs
 import json
 import re
+from collections.abc import Collection, Iterator
+from io import BufferedIOBase
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from wsabie.core.errors import InputError
 from wsabie.core.input_limits import make_limit_error, read_limits
+from wsabie.io.parsers.text_files import explain_reading_errors, format_path, open_decompressed
 
 _decode = json.JSONDecoder().decode  # as `json.loads`, which looks for options each time
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -53,3 +59,135 @@ def check_json_depth(text: str) -> None:
     depth = int(np.cumsum(_STEPS[brackets], dtype=np.int32).max(initial=0))
     if depth > most:
         raise make_limit_error("depth", f"the JSON nests {depth:,} values", depth)
+
+
+LONGEST = 1 << 24
+"""Letters of an element, or of a member that is no list, at most."""
+_BLOCK = 1 << 20
+_BLANKS = " \t\r\n"
+_ENDS = {*_BLANKS, ",", "]", "}", ":"}
+_DECODER = json.JSONDecoder()
+
+
+def iterate_elements(path: Path, members: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """Yield (member, element) of the lists of a JSON object that `members` names, in file order.
+
+    Parameters
+    ----------
+    path : Path
+        Plain or gzip; a block of it is in memory.
+    members : collection of str
+        Names of members; what else the object holds is read and left out.
+
+    Raises
+    ------
+    InputError
+        No JSON, no object, a member of `members` that is no list, or an element that is too long.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.json"
+    ...     _ = file.write_text('{"note": {"by": "us"}, "things": [1, {"a": [2]}]}')
+    ...     list(iterate_elements(file, ["things"]))
+    [('things', 1), ('things', {'a': [2]})]
+    """
+    with explain_reading_errors(path), open_decompressed(path) as stream:
+        text = _JsonWindow(path, stream)
+        text.take("{")
+        separator = text.take("}") if text.peek() == "}" else ","
+        while separator == ",":
+            name = text.value()
+            if not isinstance(name, str):
+                raise text.make_error("a member without a name")
+            text.take(":")
+            if text.peek() == "[":
+                for element in _iterate_list(text):
+                    if name in members:
+                        yield name, element
+            else:
+                text.value()
+                if name in members:
+                    raise InputError(f"{name!r} of {format_path(path)} is no list; give a file in which it is one")
+            separator = text.take(",}")
+        if text.peek():
+            raise text.make_error("more than one object")
+
+
+def _iterate_list(text: "_JsonWindow") -> Iterator[Any]:
+    text.take("[")
+    if text.peek() == "]":
+        text.take("]")
+        return
+    yield text.value()
+    while text.take(",]") == ",":
+        yield text.value()
+
+
+class _JsonWindow:
+    """Window over the file: its buffer and the position of the parser."""
+
+    def __init__(self, path: Path, stream: BufferedIOBase) -> None:
+        self.path, self.stream = path, stream
+        self.decoder = codecs.getincrementaldecoder("utf-8")()
+        self.buffer, self.position, self.ended, self.passed = "", 0, False, 0
+
+    def make_error(self, fault: str) -> InputError:
+        return InputError(
+            f"{format_path(self.path)} is no JSON object of lists: {fault} after "
+            f"{self.passed + self.position:,} letters; repair or fetch it again"
+        )
+
+    def peek(self) -> str:
+        """Return the next letter that is no blank; empty at the end."""
+        while True:
+            while self.position < len(self.buffer) and self.buffer[self.position] in _BLANKS:
+                self.position += 1
+            if self.position < len(self.buffer):
+                return self.buffer[self.position]
+            if not self._read_more():
+                return ""
+
+    def take(self, letters: str) -> str:
+        """Return the next letter, which must be one of these."""
+        letter = self.peek()
+        if not letter or letter not in letters:
+            raise self.make_error(f"{letter!r} in place of {' or '.join(map(repr, letters))}" if letter else "its end")
+        self.position += 1
+        return letter
+
+    def value(self) -> Any:
+        """Return the next value, whole."""
+        self.peek()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self.buffer, self.position)
+                if self.buffer[end : end + 1] in _ENDS or self.ended:  # a number may go on
+                    check_json_depth(self.buffer[self.position : end])
+                    self.position = end
+                    return value
+            except InputError as error:
+                raise self.make_error(f"too deep a value ({error})") from error
+            except RecursionError as error:
+                raise self.make_error("a value that is nested too deeply") from error
+            except ValueError as error:
+                if self.ended:
+                    raise self.make_error("a broken value") from error
+            if len(self.buffer) - self.position > LONGEST:
+                raise self.make_error(f"a broken value, or one of more than {LONGEST >> 20} million letters,")
+            self._read_more()
+
+    def _read_more(self) -> bool:
+        """Read on; return False at the end."""
+        if self.ended:
+            return False
+        block = self.stream.read(max(_BLOCK, len(self.buffer) - self.position))
+        self.ended = not block
+        self.passed += self.position
+        try:
+            self.buffer = self.buffer[self.position :] + self.decoder.decode(block, self.ended)
+        except UnicodeDecodeError as error:
+            raise InputError(f"{format_path(self.path)} is not UTF-8; convert it") from error
+        self.position = 0
+        return True

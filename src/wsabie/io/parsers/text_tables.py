@@ -1,18 +1,21 @@
-"""Tables with named columns: CSV and JSON lines, row by row, plain or gzip."""
+"""Tables with named columns: CSV and JSON lines, row by row, plain or gzip, and their cells as labels and texts."""
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import read_limits
-from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.parsers.gzip_files import check_column_count
+from wsabie.core.json_conversion import JsonObject
+from wsabie.io.parsers.array_builders import RowError, decode_row
 from wsabie.io.parsers.json_values import parse_json_value
-from wsabie.io.parsers.table_cells import split_csv_line
 from wsabie.io.parsers.text_files import (
+    check_column_count,
+    decode_text,
     explain_reading_errors,
     format_path,
     iterate_bounded_lines,
@@ -21,14 +24,146 @@ from wsabie.io.parsers.text_files import (
     read_head,
 )
 from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.label_names import normalise_label_name
+
+LABEL_COLUMNS = ("labels", "label", "tags", "tag", "keywords", "text")
+"""Columns that hold labels, the best known first; only the first that is there counts."""
+SINGLE = ("label", "tag")  # their text is one label, never a list
+SEPARATORS = ";|,"
+
+
+class LabelCellReader:
+    """Reader of the cells of one label column; refuses a column that mixes texts and numbers.
+
+    Numbers become their decimal digits, or the name at that place of `class_names`. With a `separator`, as
+    `find_separator` chooses it, a text holds several labels.
+    """
+
+    def __init__(self, name: str, class_names: Sequence[str] | None = None, separator: str | None = None) -> None:
+        self.name, self.class_names, self.separator = name, class_names, separator
+        self._first: tuple[str, str, object] | None = None  # kind, where, value
+
+    def read_labels(self, cell: object, where: str) -> tuple[str, ...]:
+        """Return the labels in a cell: a text, a number, a list of either, or nothing.
+
+        Raises
+        ------
+        InputError
+            Another type of label than the rows before.
+        RowError
+            A number without a class name.
+        """
+        if self.separator and isinstance(cell, str):
+            cell = cell.split(self.separator)
+        values = cell if isinstance(cell, list | tuple) else [cell]
+        return tuple(self._name(value, where) for value in values if value is not None)
+
+    def _name(self, value: object, where: str) -> str:
+        kind = _detect_kind(value)
+        if kind is None:
+            raise InputError(
+                f"{where}: column {self.name!r} holds {_format_preview(value)}, which is no label; "
+                "labels are texts or whole numbers, or lists of them"
+            )
+        self._first = self._first or (kind, where, value)
+        if kind != self._first[0]:
+            raise InputError(
+                f"{where}: column {self.name!r} holds the {kind} {_format_preview(value)} but the {self._first[0]} "
+                f"{_format_preview(self._first[2])} at {self._first[1]}; write all labels as texts"
+            )
+        return str(value) if kind == "text" or self.class_names is None else self._class_name(value)
+
+    def _class_name(self, value: object) -> str:
+        names = self.class_names or ()
+        number = int(str(value))
+        if not 0 <= number < len(names):
+            raise RowError("label number out of range", f"{number} of {len(names)} class names")
+        return names[number]
+
+
+def _detect_kind(value: object) -> str | None:
+    if isinstance(value, str):
+        return "text"
+    return "number" if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _format_preview(value: object) -> str:
+    return ascii(value)[:60]
+
+
+def find_separator(cells: Iterable[object], column: str, separators: str = SEPARATORS) -> str | None:
+    """Return the separator of labels in a column's texts; None without one.
+
+    It is the first of `;`, `|` and `,` (or of `separators`) that occurs anywhere in the column, so that
+    "Washington, D.C." stays whole in a column that uses semicolons. A column named for one label is never split.
+
+    Examples
+    --------
+    >>> find_separator(["dog;wolf, grey", "cat"], "labels"), find_separator(["a,b"], "label")
+    (';', None)
+    """
+    if column in SINGLE:
+        return None
+    candidates: set[str] = set()
+    for cell in cells:
+        if isinstance(cell, str):
+            candidates |= list_separators(cell, separators)
+    return choose_separator(candidates, column, separators)
+
+
+def list_separators(cell: str, separators: str = SEPARATORS) -> set[str]:
+    """Return the separators that occur in a text."""
+    return {s for s in separators if s in cell}
+
+
+def choose_separator(candidates: set[str], column: str, separators: str = SEPARATORS) -> str | None:
+    """Return the separator that counts among those that occur in a column."""
+    return None if column in SINGLE else next((s for s in separators if s in candidates), None)
+
+
+def to_text_cell(cell: object) -> str | None:
+    """Return an id, group, split or time as text; None when the cell is empty.
+
+    Raises
+    ------
+    RowError
+        Not a single value, or not valid text.
+    """
+    if cell is None or cell == "":
+        return None
+    if isinstance(cell, list | tuple | dict | bytes):
+        raise RowError("cell that is not a single value", _format_preview(cell))
+    text = str(cell)
+    if re.search("[\ud800-\udfff]", text):
+        raise RowError("text that is not valid", _format_preview(text))
+    return text
+
+
+def split_csv_line(line: bytes, delimiter: str) -> list[str]:
+    """Return the cells of one line of CSV.
+
+    Raises
+    ------
+    RowError
+        Not UTF-8, or malformed.
+
+    Examples
+    --------
+    >>> split_csv_line(b'7;"a;b"', ";")
+    ['7', 'a;b']
+    """
+    text = decode_row(line)
+    try:
+        return next(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True), [])
+    except csv.Error as error:
+        raise RowError("malformed CSV", str(error)) from error
+
 
 LONGEST_LINE = 1 << 22
 _LONGEST_CELL = 1 << 17  # of CSV: a quote that is never closed takes all that follows
 
 
-def iterate_table_rows(
-    path: Path, rejects: Rejects, is_json: bool | None = None
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None) -> Iterator[tuple[str, JsonObject]]:
     """Yield (file and line, cells by column) of each row of JSON lines (by default `.jsonl`) or CSV.
 
     The columns of CSV are separated by commas, or else by semicolons or tabs.
@@ -95,14 +230,14 @@ def _check_header(header: list[str], needed: Iterable[str], where: str) -> None:
         )
 
 
-def _iterate_csv_cells(path: Path) -> Iterator[tuple[int, dict[str, Any] | RowError]]:
+def _iterate_csv_cells(path: Path) -> Iterator[tuple[int, JsonObject | RowError]]:
     records = iterate_csv_records(path, LONGEST_LINE)
     number, header = next(records, (1, []))
     _check_header(header, (), f"{format_path(path)}:{number}")
     return ((number, parse_named_cells(header, cells)) for number, cells in records)
 
 
-def parse_named_cells(header: list[str], cells: list[str]) -> dict[str, Any] | RowError:
+def parse_named_cells(header: list[str], cells: list[str]) -> JsonObject | RowError:
     """Return the cells of a record by column, or its error."""
     if len(cells) != len(header):
         return RowError("wrong number of cells", f"{len(cells)} of {len(header)}")
@@ -143,8 +278,7 @@ def iterate_csv_records(
             except csv.Error as error:
                 raise InputError(
                     f"{format_path(path)}:{number} begins a row of malformed CSV ({error}); close every quote in it, "
-                    "and "
-                    "double one that stands inside a quoted text"
+                    "and double one that stands inside a quoted text"
                 ) from error
             if cells is None:
                 return
@@ -178,12 +312,12 @@ def detect_csv_delimiter(path: Path) -> str:
     return next((d for d in ",;\t" if d.encode() in first), ",")
 
 
-def _iterate_json_cells(path: Path) -> Iterator[tuple[int, dict[str, Any] | RowError]]:
+def _iterate_json_cells(path: Path) -> Iterator[tuple[int, JsonObject | RowError]]:
     lines, depth = iterate_numbered_lines(path, LONGEST_LINE), read_limits().depth
     return ((number, parse_json_cells(line, depth)) for number, line in lines if line.strip())
 
 
-def parse_json_cells(line: bytes, most_depth: int | None = None) -> dict[str, Any] | RowError:
+def parse_json_cells(line: bytes, most_depth: int | None = None) -> JsonObject | RowError:
     """Return the cells of a line of JSON by column, or its error; `most_depth` as in `parse_json_value`."""
     try:
         cells = parse_json_value(line.decode(), most_depth)
@@ -194,3 +328,42 @@ def parse_json_cells(line: bytes, most_depth: int | None = None) -> dict[str, An
     except (ValueError, RecursionError) as error:
         return RowError("malformed JSON", str(error)[:100])
     return cells if isinstance(cells, dict) else RowError("line that is no JSON object")
+
+
+def make_unique_code_names(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the name of each code; codes that share a name get it with their code in parentheses.
+
+    Of a code that comes twice the first name counts; a code with an empty name is its own name.
+
+    Examples
+    --------
+    >>> make_unique_code_names([("n02012849", "crane"), ("n03126707", "crane"), ("n01440764", "tench, Tinca tinca")])
+    {'n02012849': 'crane (n02012849)', 'n03126707': 'crane (n03126707)', 'n01440764': 'tench, Tinca tinca'}
+    """
+    names: dict[str, str] = {}
+    for code, name in pairs:
+        names.setdefault(code, normalise_label_name(name) or code)
+    times = Counter(names.values())
+    return {code: name if times[name] == 1 else f"{name} ({code})" for code, name in names.items()}
+
+
+def read_code_names(path: Path, delimiter: str = "\t") -> dict[str, str]:
+    """Read a file of `code TAB name` lines, or of `code,name` ones; further columns are ignored.
+
+    Raises
+    ------
+    InputError
+        Missing, not UTF-8, or a line with a single column.
+    """
+    pairs = []
+    for number, line in iterate_numbered_lines(path):
+        if not line.strip():
+            continue
+        text = decode_text(line, path, number)
+        cells = next(csv.reader(io.StringIO(text))) if delimiter == "," else text.split(delimiter)
+        if len(cells) < 2:
+            raise InputError(
+                f"{format_path(path)}:{number} has no name behind the code {cells[0]!r}; write both on one line"
+            )
+        pairs.append((cells[0].strip(), cells[1]))
+    return make_unique_code_names(pairs)

@@ -7,7 +7,7 @@
     DIR/names.json                   {"label_names", "feature_names"}
     DIR/rejected.json                {"counts", "rejected"}: what of the source was left out
 
-Rows lie in a random order that does not depend on how the source had them (`wsabie.workflows.shards.shard_writer`), and
+Rows lie in a random order that does not depend on how the source had them (`wsabie.workflows.shard_writer`), and
 shards are cut out of it: rows have numbers from 0, which do not depend on how large a shard is. Columns of a shard:
 
     x/indices, x/values              sparse features: uint16 or uint32, uint8 to float32; or
@@ -33,18 +33,28 @@ import numpy as np
 from wsabie.core.arrays import Csr, Float32, Int64
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import open_input, read_input
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.storage.atomic_files import explain_read_errors, write_bytes
 from wsabie.storage.column_files import (
     ColumnFileCache,
     ColumnTable,
     ListColumn,
+    cache_mapped_files,
     compute_offsets,
     map_columns,
     prefetch_slices,
     write_columns,
 )
-from wsabie.storage.schema_validation import Count, Number, Sha256, check_schema, parse_json
+from wsabie.storage.schema_validation import (
+    Count,
+    Number,
+    Sha256,
+    check_schema,
+    parse_json,
+    read_sealed_json,
+    write_sealed_json,
+)
 
 FORMAT, VERSION = "wsabie-shards", 1
 MANIFEST, STATISTICS, NAMES = "manifest.json", "statistics.safetensors", "names.json"
@@ -57,8 +67,6 @@ MOST_OPEN = 192
 MAKE_AGAIN = "delete the folder and make the shards again with `wsabie shards`"
 """What is done about shards that are damaged, where no copy is at hand."""
 _REMEDY = f"restore it from a copy, or {MAKE_AGAIN}"
-_HEAD = 80  # bytes of the manifest before those that its checksum covers
-_MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -102,10 +110,10 @@ class ShardEntry(FileEntry):
 class ShardManifest:
     """Manifest without its checksum."""
 
-    made_of: str
+    origin: str
     facts: ShardFacts
     shards: list[ShardEntry]
-    beside: dict[str, FileEntry]
+    other_files: dict[str, FileEntry]
 
 
 @dataclass(frozen=True)
@@ -149,25 +157,25 @@ class ShardFolder:
         What the manifest says of all rows: rows, nonzeros, pairs, features, labels, dense, counts, augment, dictionary,
         source, least (value), indices and values (types of numbers).
     files : list of dict
-        file, rows, nonzeros, bytes and sha256 of each shard; `beside` those of the other files.
+        file, rows, nonzeros, bytes and sha256 of each shard; `other_files` those of the other files.
     starts : (n_shards + 1,) int64
         Number of the first row of each shard.
     """
 
     path: Path
-    facts: dict[str, Any]
-    files: list[dict[str, Any]]
-    beside: dict[str, dict[str, Any]]
+    facts: JsonObject
+    files: list[JsonObject]
+    other_files: dict[str, JsonObject]
     starts: Int64
-    made_of: str = ""
+    origin: str = ""
     _sound: set[int] = field(default_factory=set, repr=False, compare=False)
 
     @cached_property
     def shard(self) -> ColumnFileCache:
         """Return a cache that maps shards by number; the first opening checks all but the features."""
-        return ColumnFileCache(self._map_shard, MOST_OPEN)
+        return cache_mapped_files(self._map_shard, MOST_OPEN)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> JsonObject:
         """Return the state for other processes, which map the files themselves and skip checks made here."""
         state = {name: value for name, value in self.__dict__.items() if name != "shard"}
         return {**state, "path": self.path.absolute(), "_sound": set(self._sound)}
@@ -182,7 +190,7 @@ class ShardFolder:
     @property
     def fingerprint(self) -> str:
         """Return 16 hex digits of the content."""
-        content = json.dumps([self.facts, self.files, self.beside], sort_keys=True)
+        content = json.dumps([self.facts, self.files, self.other_files], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def pieces(self, lo: int, hi: int) -> list[ShardSlice]:
@@ -241,7 +249,7 @@ class ShardFolder:
             start += len(chunk[0])
         return ListColumn(starts, parts)
 
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> JsonObject:
         """Return `rows_above_0` of sparse features, `mean` and `deviation` of dense ones, `rows_of_label`.
 
         Shapes are (d,), and (labels,) for the last.
@@ -264,7 +272,7 @@ class ShardFolder:
         file = self.path / NAMES
         with explain_read_errors(file):
             content = read_input(file)
-        if hashlib.sha256(content).hexdigest() != self.beside[NAMES]["sha256"]:
+        if hashlib.sha256(content).hexdigest() != self.other_files[NAMES]["sha256"]:
             raise _damaged(file)
         names = parse_json(ShardNames, content, file, _REMEDY)
         features = self.facts["features"] if names.feature_names is None else len(names.feature_names)
@@ -280,7 +288,7 @@ class ShardFolder:
         InputError
             A file is not what was written.
         """
-        files = [*((entry["file"], entry) for entry in self.files), *self.beside.items()]
+        files = [*((entry["file"], entry) for entry in self.files), *self.other_files.items()]
         with progress.stage(f"verifying {self.path.name}", len(files), "files") as stage:
             for name, entry in files:
                 file = self.path / name
@@ -365,7 +373,7 @@ def open_shard_folder(path: Path) -> ShardFolder:
     """
     with explain_read_errors(path):
         manifest = _read_manifest(path)
-        files, other_files = manifest["shards"], manifest["beside"]
+        files, other_files = manifest["shards"], manifest["other_files"]
         for name, entry in [*((entry["file"], entry) for entry in files), *other_files.items()]:
             if Path(name).name != name:
                 raise _damaged(path / MANIFEST)  # what lies elsewhere is not read
@@ -378,10 +386,10 @@ def open_shard_folder(path: Path) -> ShardFolder:
                     f"a copy, or {MAKE_AGAIN}"
                 )
     starts = compute_offsets([entry["rows"] for entry in files])
-    return ShardFolder(path, manifest["facts"], files, other_files, starts, str(manifest["made_of"]))
+    return ShardFolder(path, manifest["facts"], files, other_files, starts, str(manifest["origin"]))
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def _read_manifest(path: Path) -> JsonObject:
     file = path / MANIFEST
     if not file.is_file():
         if (path / PARTS / WORK).is_file():
@@ -389,29 +397,15 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         if is_shard_folder(path):
             raise InputError(f"{file} is missing; restore it from a copy, or {MAKE_AGAIN}")
         raise InputError(f"{path} holds no shards: it has no {MANIFEST}; give a folder that `wsabie shards` wrote")
-    if file.stat().st_size > _MOST_BYTES:
-        raise InputError(f"{file} is larger than {_MOST_BYTES >> 20} MiB and was not read")
-    content = read_input(file)
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(file) from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(f"{file} is no list of shards; give a folder that `wsabie shards` wrote")
-    if document.get("version") != VERSION:
-        raise InputError(
-            f"{path} has format {document.get('version')!r} and this program reads format {VERSION}; install the "
-            f"version of wsabie that wrote it, or {MAKE_AGAIN}"
-        )
-    if hashlib.sha256(content[_HEAD:]).hexdigest() != document.pop("sha256", None):
-        raise _damaged(file)
+    foreign = "is no list of shards; give a folder that `wsabie shards` wrote"
+    document = read_sealed_json(file, (FORMAT, VERSION), foreign, _REMEDY, MAKE_AGAIN)
     manifest = check_schema(ShardManifest, document, file, _REMEDY)
-    facts, statistics = manifest.facts, manifest.beside.get(STATISTICS)
+    facts, statistics, names = manifest.facts, *(manifest.other_files.get(name) for name in (STATISTICS, NAMES))
     sums = sum(shard.rows for shard in manifest.shards), sum(shard.nonzeros for shard in manifest.shards)
     if sums != (facts.rows, facts.nonzeros):
         raise InputError(f"{file} is damaged: its shards do not add up to facts.rows and facts.nonzeros; {_REMEDY}")
-    if statistics is None or NAMES not in manifest.beside or statistics.bytes < 8 * max(facts.features, facts.labels):
-        raise InputError(f"{file} is damaged: beside does not fit facts.features and facts.labels; {_REMEDY}")
+    if statistics is None or names is None or statistics.bytes < 8 * max(facts.features, facts.labels):
+        raise InputError(f"{file} is damaged: other_files does not fit facts.features and facts.labels; {_REMEDY}")
     return document
 
 
@@ -421,7 +415,7 @@ def write_manifest(
     files: Sequence[Mapping[str, Any]],
     names: Mapping[str, Any],
     statistics: Mapping[str, Mapping[str, Any]],
-    made_of: str = "",
+    origin: str = "",
 ) -> ShardFolder:
     """Write the files beside the shards, the manifest last, and open the folder.
 
@@ -431,7 +425,7 @@ def write_manifest(
         See `ShardFolder`.
     statistics : mapping of mapping
         Arrays by name, under "features" and "labels".
-    made_of : str
+    origin : str
         By which the source and the way of writing are known again.
     """
     contents = {NAMES: json.dumps(names, ensure_ascii=False).encode()}
@@ -443,21 +437,20 @@ def write_manifest(
     }
     digest = write_columns(path / STATISTICS, ColumnTable({}, columns), {})
     entries[STATISTICS] = {"bytes": (path / STATISTICS).stat().st_size, "sha256": digest}
-    manifest = {"format": FORMAT, "version": VERSION, "made_of": made_of, "facts": dict(facts), "shards": list(files)}
-    manifest["beside"] = entries
-    body = json.dumps(manifest, indent=1, ensure_ascii=False).encode()[1:]
-    write_bytes(path / MANIFEST, f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
+    manifest = {"format": FORMAT, "version": VERSION, "origin": origin, "facts": dict(facts), "shards": list(files)}
+    manifest["other_files"] = entries
+    write_sealed_json(path / MANIFEST, manifest)
     return open_shard_folder(path)
 
 
-def write_shard(path: Path, number: int, n_shards: int, columns: ColumnTable) -> dict[str, Any]:
+def write_shard(path: Path, number: int, n_shards: int, columns: ColumnTable) -> JsonObject:
     """Write a shard, atomically, and return its entry in the manifest."""
     file = path / format_shard_name(number, n_shards)
     digest = write_columns(file, columns, {})
     return _make_entry(file, columns, digest)
 
 
-def find_shard(path: Path, number: int, n_shards: int) -> dict[str, Any] | None:
+def find_shard(path: Path, number: int, n_shards: int) -> JsonObject | None:
     """Return the manifest entry of a shard that an earlier run wrote; None without one."""
     file = path / format_shard_name(number, n_shards)
     with explain_read_errors(file):
@@ -475,14 +468,14 @@ def format_shard_name(number: int, n_shards: int) -> str:
     return f"rows-{number:05d}-of-{n_shards:05d}.safetensors"
 
 
-def select_nonzero_values(columns: ColumnTable) -> int:
+def count_values(columns: ColumnTable) -> int:
     """Count the values of some rows; of dense ones all."""
     sparse = columns.lists.get("x")
     return int(sparse.starts[-1]) if sparse is not None else int(columns.numbers["features"].size)
 
 
-def _make_entry(file: Path, columns: ColumnTable, digest: str) -> dict[str, Any]:
-    counts = {"rows": len(columns), "nonzeros": select_nonzero_values(columns), "bytes": file.stat().st_size}
+def _make_entry(file: Path, columns: ColumnTable, digest: str) -> JsonObject:
+    counts = {"rows": len(columns), "nonzeros": count_values(columns), "bytes": file.stat().st_size}
     return {"file": file.name, **counts, "sha256": digest}
 
 

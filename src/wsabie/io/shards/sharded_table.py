@@ -1,6 +1,6 @@
 """Sharded rows as a source: a part at a time, or all in memory like any other rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,11 +9,12 @@ import numpy as np
 
 from wsabie.core.arrays import Bool, Csr, Float32, Int32, Int64, Matrix
 from wsabie.core.validation import require
-from wsabie.io.dimension_checks import check_feature_count, check_label_count
 from wsabie.io.parsers.array_builders import (
     GrowingArray,
     build_feature_matrix,
     build_signed_label_matrix,
+    check_feature_count,
+    check_label_count,
     compute_row_offsets,
 )
 from wsabie.io.records import FeatureTable
@@ -80,7 +81,7 @@ class ShardedFeatureTable:
         label_numbers = None if self.keep is None else self.keep.tolist()
         return [self.shards.fingerprint, self.lo, self.hi, self.folds, label_numbers]
 
-    def held_out(self, share: float) -> tuple["ShardedFeatureTable", "ShardedFeatureTable"]:
+    def split_holdout(self, share: float) -> tuple["ShardedFeatureTable", "ShardedFeatureTable"]:
         """Return rows to learn from, and a share of them set aside: the first ones, or whole groups.
 
         Raises
@@ -101,7 +102,7 @@ class ShardedFeatureTable:
         label_numbers = keep if self.keep is None else self.keep[keep]
         return replace(self, keep=label_numbers, label_names=[self.label_names[y] for y in keep])
 
-    def truth(self) -> LabelStatistics:
+    def compute_label_statistics(self) -> LabelStatistics:
         """Compute the statistics of the labels; of the features only the starts of rows are read."""
         rows = unlabelled = 0
         of_label = np.zeros(self.shards.facts["labels"], np.int64)
@@ -141,7 +142,7 @@ class ShardedFeatureTable:
         columns[np.arange(len(columns)) if self.keep is None else self.keep] = np.arange(len(self.label_names))
         return columns
 
-    def read(self, spans: Sequence[tuple[int, int]]) -> tuple[Csr | Float32, Matrix]:
+    def read_spans(self, spans: Sequence[tuple[int, int]]) -> tuple[Csr | Float32, Matrix]:
         """Return features and the signed label matrix of the selected rows among some spans."""
         stored = self.shards.read_spans(spans)
         if self.folds is not None:
@@ -165,7 +166,7 @@ class ShardedFeatureTable:
             yield self._read_rows(span)
 
     def _read_rows(self, span: tuple[int, int]) -> FeatureTable:
-        X, Y = self.read([span])
+        X, Y = self.read_spans([span])
         words = self._read_words(span)
         return self._build_table(_matrix(X, self.n_features), Y, words["id"], words.get("group"), words.get("time"))
 
@@ -216,9 +217,9 @@ class ShardedFeatureTable:
             tables.append(rows.take(labelled[: n - sum(map(len, tables))]))
             if sum(map(len, tables)) >= n:
                 break
-        return concatenate_tables(tables) if tables else self.whole()
+        return concatenate_tables(tables) if tables else self.load()
 
-    def whole(self) -> FeatureTable:
+    def load(self) -> FeatureTable:
         """Return all rows in memory, or mapped from files where they are large."""
         dense = self.shards.dense
         lengths, marks, labels, signs = (
@@ -230,7 +231,7 @@ class ShardedFeatureTable:
         indices, values = GrowingArray(np.int32), GrowingArray(np.float32)
         words: dict[str, list[str]] = {}
         for span in self.spans(_ROWS_AT_ONCE):
-            X, Y = self.read([span])
+            X, Y = self.read_spans([span])
             if isinstance(X, Csr):
                 lengths.extend(np.diff(X.indptr))
                 indices.extend(X.indices)
@@ -307,3 +308,61 @@ def _take_rows(stored: ShardBlock, index: Int64) -> ShardBlock:
         return ShardBlock(stored.X[index], Y)
     X = take_lists(ListColumn(stored.X.indptr, {"indices": stored.X.indices, "data": stored.X.data}), index)
     return ShardBlock(Csr(X.starts, X.parts["indices"], X.parts["data"]), Y)
+
+
+class ShardStatistics:
+    """Statistics of all rows for training, updated shard by shard."""
+
+    def __init__(self, width: int, n_labels: int, dense: bool) -> None:
+        self.dense, self.rows, self.nonzeros, self.least = dense, 0, 0, 0.0
+        self.of_label = np.zeros(n_labels, np.int64)
+        self.above_0 = np.zeros(width, np.int64)
+        self.mean, self.squares = np.zeros(width), np.zeros(width)
+        self.pairs = self.denied = 0
+
+    def add(self, columns: ColumnTable) -> None:
+        """Count the rows of a shard."""
+        y = columns.lists["y"]
+        signs = y.parts.get("signs", np.ones(len(y.parts["labels"]), np.int8))
+        true = y.parts["labels"][signs > 0]
+        self.of_label += np.bincount(true, minlength=len(self.of_label))
+        self.pairs, self.denied = self.pairs + len(true), self.denied + len(signs) - len(true)
+        values: Any
+        if self.dense:
+            values = columns.numbers["features"].astype(np.float32)
+            if len(values):  # a shard of few rows may have none
+                self._update_moments(values)
+        else:
+            indices, values = (columns.lists["x"].parts[key] for key in ("indices", "values"))
+            positive_columns = indices if (values > 0).all() else indices[values > 0]
+            self.above_0 += np.bincount(positive_columns, minlength=len(self.above_0))
+        self.rows, self.nonzeros = self.rows + len(columns), self.nonzeros + values.size
+        self.least = min(self.least, float(values.min(initial=0)))
+
+    def _update_moments(self, values: Any) -> None:
+        """Update mean and squared gaps from those of a part (Chan, Golub and LeVeque 1983)."""
+        n, mean = len(values), values.mean(0, dtype=np.float64)
+        gap, n_total = mean - self.mean, max(self.rows + n, 1)
+        self.squares += np.square(values - mean).sum(0) + gap * gap * self.rows * n / n_total
+        self.mean += gap * n / n_total
+
+    def facts(self) -> dict[str, Any]:
+        """Return the numbers that stand in the manifest."""
+        return {
+            "rows": self.rows,
+            "features": len(self.above_0),
+            "labels": len(self.of_label),
+            "nonzeros": self.nonzeros,
+            "pairs": self.pairs,
+            "denied": self.denied,
+            "dense": self.dense,
+            "least": self.least,
+        }
+
+    def arrays(self) -> dict[str, Mapping[str, Any]]:
+        """Return the arrays of `ShardFolder.statistics`."""
+        if self.dense:
+            features = {"mean": self.mean, "deviation": np.sqrt(self.squares / max(self.rows, 1))}
+        else:
+            features = {"rows_above_0": self.above_0}
+        return {"features": features, "labels": {"rows_of_label": self.of_label}}

@@ -23,11 +23,16 @@ from typing import NamedTuple, TypeVar
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import format_open_error, open_input
-from wsabie.io.images.decoder_messages import silence_decoders
-from wsabie.io.images.inspection import FORMATS, inspect_image
+from wsabie.io.decoder_messages import silence_decoders
+from wsabie.io.image_inspection import FORMATS, inspect_image
 from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.tags.embedded_metadata import UNREADABLE, assemble_extended_xmp, read_embedded_metadata
-from wsabie.io.tags.iptc import find_iptc_block, read_iptc_keywords
+from wsabie.io.tags.embedded_metadata import (
+    UNREADABLE,
+    assemble_extended_xmp,
+    find_iptc_block,
+    read_embedded_metadata,
+    read_iptc_keywords,
+)
 from wsabie.io.tags.xmp import LARGEST, TagHierarchy, XmpPacket, parse_iso_date, read_xmp_packet
 from wsabie.vocabulary.label_names import normalise_label_name
 
@@ -46,7 +51,7 @@ class ImageTags(NamedTuple):
         say it ("dc:subject", "lr:hierarchicalSubject" ...).
     source : Path or None
         The file that says so: the sidecar or the picture; None where none names tags.
-    taken : str or None
+    date_taken : str or None
         When the picture was taken, as much of ISO 8601 as is known.
     size : tuple of int or None
         Width and height in pixels as they are stored, before the picture is turned.
@@ -58,7 +63,7 @@ class ImageTags(NamedTuple):
 
     tags: TagHierarchy
     source: Path | None
-    taken: str | None
+    date_taken: str | None
     size: tuple[int, int] | None
     orientation: int
     problems: tuple[RowError, ...]

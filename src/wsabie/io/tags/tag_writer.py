@@ -28,8 +28,7 @@ from wsabie.io.tags.embedded_metadata import (
     read_embedded_metadata,
 )
 from wsabie.io.tags.image_tags import find_sidecar, list_sidecar_paths, read_image_tags, read_sidecar
-from wsabie.io.tags.xmp import SUBJECT, read_xmp_packet
-from wsabie.io.tags.xmp_editor import NEW, TextEdit, make_tag_properties, replace_tags
+from wsabie.io.tags.xmp import NEW, SUBJECT, TextEdit, make_tag_properties, read_xmp_packet, replace_tags
 from wsabie.storage.atomic_files import replace_file
 
 _LONGEST_SEGMENT = 0xFFFF - 2
@@ -49,7 +48,7 @@ def write_sidecar(picture: Path, tags: Iterable[str | Sequence[str]], *, token: 
     picture : Path
         It need not be there, nor be a picture.
     tags : iterable of str or of sequences of str
-        All of them: names, or paths of names from the broadest. See `xmp_editor.make_tag_properties` for
+        All of them: names, or paths of names from the broadest. See `xmp.make_tag_properties` for
         names with "|" or "/".
     token : str or None
         16 hex digits for the name of the draft; see `storage.atomic_files.replace_file`.

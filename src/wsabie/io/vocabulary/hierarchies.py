@@ -1,45 +1,165 @@
-"""Is-a lists, from a list of pairs, WordNet's files, or a collection's own folders.
+"""Is-a lists, from a list of pairs, WordNet's files, or a collection's own folders or categories.
 
 A list of pairs is text with two cells a line, child and parent ("toad TAB amphibian"), between tabs, commas
 (with the quotes of CSV) or blanks; a third cell, a count, is passed over. A first line that calls the cells
 child and parent, in either order, sets the order; `id TAB name`, the head of other lists of pairs, says
 nothing. Pairs of synsets with a blank between them, as in ImageNet's `wordnet.is_a.txt`, have the parent
 first. Lines that begin with "# " are remarks.
+
+A label that is the name of a folder is a kind of the folder above it. Any other label belongs to the deepest
+folder that holds more than half of its pictures, so that "owl" is a kind of "animals/birds" and "brown",
+which is everywhere, of nothing. Training sees folders of labels (`animal/dog/1.jpg` has both labels), but not
+a column `category`.
 """
 
 import csv
 import logging
-import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from itertools import pairwise, repeat
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 from wsabie.core.errors import InputError
+from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.core.progress import SILENT, Progress
+from wsabie.io.datasets.open_images import TREE, iterate_hierarchy_pairs, read_neighbouring_names
+from wsabie.io.formats.media_folder import SPLITS, read_folder
 from wsabie.io.formats.pair_list import HEADER
-from wsabie.io.formats.parquet.tables import MAGIC
+from wsabie.io.formats.parquet_tables import MAGIC, open_parquet_table
 from wsabie.io.formats.wordnet import (
     LONGEST,
     PROLOG,
     SYNSET,
+    UP,
     WORDS,
+    Synset,
     is_synset_name,
-    read_prolog,
-    read_synsets,
-    read_words,
+    iterate_prolog_facts,
+    iterate_synset_words,
+    iterate_synsets,
 )
 from wsabie.io.parsers.text_files import (
+    decode_text,
     explain_reading_errors,
     format_path,
     iterate_content_lines,
     iterate_numbered_lines,
     read_head,
 )
-from wsabie.io.vocabulary.folder_hierarchy import read_folder_hierarchy, read_table_hierarchy
-from wsabie.io.vocabulary.open_images_hierarchy import TREE, read_open_images_hierarchy
 from wsabie.storage.atomic_files import replace_file
+from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.hearst_patterns import HearstPatternCounter, split_sentences
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary.hierarchy import Hierarchy, make_lookup_key
+
+CATEGORY, LABELS = "category", "labels"
+
+
+def read_folder_hierarchy(folder: Path, hierarchy: Hierarchy) -> None:
+    """Add the tree of a folder of pictures; a first level of splits (train, test) is left out.
+
+    Raises
+    ------
+    InputError
+        There are no labelled pictures, or no sub-folders one inside the other.
+    """
+    source = read_folder(folder, rejects=Rejects())
+    label_places = ((picture.labels, _split_levels(str(PurePosixPath(picture.id).parent))) for picture in source)
+    _add_tree(label_places, hierarchy, folder, "its pictures do not lie in sub-folders of sub-folders")
+
+
+def read_table_hierarchy(path: Path, hierarchy: Hierarchy) -> None:
+    """Add the tree of Parquet with the columns `labels` and `category`, whose levels slashes separate.
+
+    Raises
+    ------
+    InputError
+        There are no such columns, or they hold something else.
+    """
+    table = open_parquet_table(path)
+    missing = [name for name in (LABELS, CATEGORY) if not table.has(name)]
+    if missing:
+        raise InputError(
+            f"{format_path(path)} has no column {missing[0]!r}; Parquet is an is-a list by its columns "
+            f"{LABELS!r} and {CATEGORY!r}: give those, or a list of child TAB parent"
+        )
+    label_places: list[tuple[Sequence[str], Sequence[str]]] = []
+    for batch in table.batches([LABELS, CATEGORY], 1 << 14):
+        rows = zip(batch.column(LABELS), batch.column(CATEGORY), strict=True)
+        label_places += [_parse_row(path, labels, category) for labels, category in rows if labels and category]
+    _add_tree(label_places, hierarchy, path, "no label has most of its rows in one category")
+
+
+def add_image_hierarchy(label_places: Iterable[tuple[Sequence[str], Sequence[str]]], hierarchy: Hierarchy) -> None:
+    """Add the tree of pictures, each with its labels and the levels of its place.
+
+    Examples
+    --------
+    >>> tree, place = Hierarchy(), ("animals", "birds")
+    >>> add_image_hierarchy([(["owl", "brown"], place), (["hawk", "brown"], place), (["brown"], ("trees",)),
+    ...              (["brown"], ("trees",))], tree)
+    >>> tree.parents("owl"), tree.parents("brown"), tree.parents("birds")
+    (['animals/birds'], [], ['animals'])
+    """
+    counts, chains = Counter[tuple[str, str]](), dict[str, list[str]]()
+    for labels, levels in label_places:
+        if len(levels) > read_limits().depth:
+            excess = f"{format_path('/'.join(levels))[:100]}... has {len(levels):,} levels"
+            raise make_limit_error("depth", excess, len(levels))
+        place = "/".join(levels)
+        if place not in chains:
+            chains[place] = ["/".join(levels[: depth + 1]) for depth in range(len(levels))]
+        counts.update(zip(labels, repeat(place)))
+    names = {node: node.rpartition("/")[2] for chain in chains.values() for node in chain}
+    for node, name in names.items():
+        hierarchy.also_called(node, [name])
+    for chain in chains.values():
+        for parent, child in pairwise(chain):
+            hierarchy.add(child, parent)
+    folder_keys = {"", *map(make_lookup_key, [*names, *names.values()])}
+    for label, inside in _group_by_label(counts).items():
+        node = _find_deepest(inside, chains)
+        if node and make_lookup_key(label) not in folder_keys:
+            hierarchy.add(label, node)
+
+
+def _group_by_label(counts: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    counts_by_label: dict[str, dict[str, int]] = {}
+    for (label, place), n in counts.items():
+        counts_by_label.setdefault(label, {})[place] = n
+    return counts_by_label
+
+
+def _find_deepest(inside: dict[str, int], chains: dict[str, list[str]]) -> str:
+    """Return the deepest folder that holds more than half of a label's pictures; empty when none does."""
+    totals = Counter[str]()
+    for place, n in inside.items():
+        for node in chains[place]:
+            totals[node] += n
+    most = [node for node, n in totals.items() if 2 * n > sum(inside.values())]
+    return max(most, key=lambda node: node.count("/"), default="")
+
+
+def _add_tree(
+    label_places: Iterable[tuple[Sequence[str], Sequence[str]]], hierarchy: Hierarchy, path: Path, otherwise: str
+) -> None:
+    n_pairs = len(hierarchy)
+    add_image_hierarchy(label_places, hierarchy)
+    if len(hierarchy) == n_pairs:
+        raise InputError(f"{format_path(path)} is no is-a list: {otherwise}; give a list of child TAB parent")
+
+
+def _parse_row(path: Path, labels: Any, category: Any) -> tuple[Sequence[str], Sequence[str]]:
+    names: list[str] = labels if isinstance(labels, list) else [labels]
+    if not isinstance(category, str) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{format_path(path)} holds a category or label that is no text; write both as texts")
+    return names, _split_levels(category)
+
+
+def _split_levels(place: str) -> list[str]:
+    levels = [level.strip() for level in place.split("/") if level.strip(" .")]
+    return levels[1:] if levels and levels[0].casefold() in SPLITS else levels
+
 
 log = logging.getLogger("wsabie")
 
@@ -131,7 +251,7 @@ def mine_hierarchy(
                 bar.advance()
 
         for sentence in split_sentences(lines()):
-            counter.read(sentence)
+            counter.count_pairs(sentence)
     return counter
 
 
@@ -142,25 +262,51 @@ def _read_path(path: Path, parent_first: bool, hierarchy: Hierarchy) -> None:
     start = read_head(path)
     if start.startswith(MAGIC):
         read_table_hierarchy(path, hierarchy)
-    elif reader := next((reader for looks_like, reader in _FORMATS if looks_like.search(start)), None):
-        reader(path, hierarchy)
+    elif (statements := iterate_statements(path, start, UP)) is not None:
+        for statement in statements:
+            if isinstance(statement, Synset):
+                words = statement.words
+                hierarchy.also_called(statement.id, words if len(words) == 1 else [*words, ", ".join(words)])
+                for parent in statement.hypernyms:
+                    hierarchy.add(statement.id, parent)
+            elif statement[0] in UP:
+                hierarchy.add(*statement[1:])
     elif b"\0" in start or not start.strip():
         problem = "is empty" if not start.strip() else "is no text"
         raise InputError(
             f"{format_path(path)} {problem}; an is-a list is a list of pairs (child TAB parent), WordNet's data.noun, "
-            "wn_hyp.pl "
-            "or wordnet.is_a.txt, Parquet with a column `category`, or a folder of pictures in sub-folders"
+            "wn_hyp.pl or wordnet.is_a.txt, Parquet with a column `category`, or a folder of pictures in sub-folders"
         )
     else:
         _read_pairs(path, start, parent_first, hierarchy)
 
 
-_FORMATS: Sequence[tuple[re.Pattern[bytes], Callable[[Path, Hierarchy], None]]] = (
-    (SYNSET, read_synsets),
-    (PROLOG, read_prolog),
-    (WORDS, read_words),
-    (TREE, read_open_images_hierarchy),
-)
+def iterate_statements(
+    path: Path, start: bytes, relations: Sequence[str] | None = None
+) -> Iterator[Synset | tuple[str, str, str]] | None:
+    """Return the statements of a file of WordNet or Open Images: concepts, and (relation, concept, larger concept).
+
+    None for any other file. `start` are its first bytes. Open Images' classes are named that have one of `relations`
+    (None: any).
+    """
+    if SYNSET.search(start):
+        return iterate_synsets(path)
+    if PROLOG.search(start):
+        return iterate_prolog_facts(path)
+    if WORDS.search(start):
+        return (Synset(synset, "", tuple(words), (), "") for synset, words in iterate_synset_words(path))
+    return _iterate_tree_statements(path, relations) if TREE.search(start) else None
+
+
+def _iterate_tree_statements(path: Path, relations: Sequence[str] | None) -> Iterator[Synset | tuple[str, str, str]]:
+    codes = set[str]()
+    for relation, child, parent in iterate_hierarchy_pairs(path):
+        yield relation, child, parent
+        if relations is None or relation in relations:
+            codes |= {child, parent}
+    for code, name in read_neighbouring_names(path).items():
+        if code in codes:
+            yield Synset(code, "", (name,), (), "")
 
 
 def is_wordnet_folder(folder: Path) -> bool:
@@ -224,12 +370,7 @@ def _detect_layout(start: bytes, parent_first: bool) -> _PairLayout:
 def _iterate_cells(path: Path, layout: _PairLayout) -> Iterator[tuple[str, list[str]]]:
     """Yield (file:line, cells) of every line with content."""
     for number, raw in iterate_content_lines(path, LONGEST):
-        where = f"{format_path(path)}:{number}"
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{where} is not UTF-8; write the list in UTF-8") from error
-        yield where, _split(line, layout.separator)
+        yield f"{format_path(path)}:{number}", _split(decode_text(raw, path, number), layout.separator)
 
 
 def _split(line: str, separator: str | None) -> list[str]:

@@ -7,32 +7,21 @@ between them.
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from wsabie.core.errors import InputError
-from wsabie.io.datasets.open_images import read_neighbouring_names
 from wsabie.io.formats.pair_list import read_id_pairs
-from wsabie.io.formats.wordnet import (
-    LONGEST,
-    PROLOG,
-    SYNSET,
-    WORDS,
-    get_index_path,
-    iterate_index_senses,
-    iterate_prolog_facts,
-    iterate_synset_words,
-    iterate_synsets,
-)
+from wsabie.io.formats.wordnet import LONGEST, SYNSET, Synset, get_index_path, iterate_index_senses
 from wsabie.io.parsers.text_files import (
+    decode_text,
     explain_reading_errors,
     format_path,
     iterate_content_lines,
     iterate_numbered_lines,
     read_head,
 )
-from wsabie.io.vocabulary.hierarchies import read_hierarchy
-from wsabie.io.vocabulary.open_images_hierarchy import TREE, iterate_hierarchy_pairs
+from wsabie.io.vocabulary.hierarchies import iterate_statements, read_hierarchy
 from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_matching import LabelConcepts
@@ -103,15 +92,11 @@ def read_label_table(path: str | Path) -> dict[str, str]:
     """
     path, table = Path(path), dict[str, str]()
     for place, (number, raw) in enumerate(iterate_content_lines(path, LONGEST)):
-        where = f"{format_path(path)}:{number}"
-        try:
-            label, concept, *_ = [*(cell.strip() for cell in raw.decode("utf-8").split("\t")), ""]
-        except UnicodeDecodeError as error:
-            raise InputError(f"{where} is not UTF-8; write the table in UTF-8") from error
+        label, concept, *_ = [*(cell.strip() for cell in decode_text(raw, path, number).split("\t")), ""]
         if not place and (label, concept) == ("label", "id"):
             continue
         if not label:
-            raise InputError(f"{where} has no label; write a label, a tab and its id")
+            raise InputError(f"{format_path(path)}:{number} has no label; write a label, a tab and its id")
         if concept:
             table[label] = concept.removeprefix("-")
     return table
@@ -121,8 +106,8 @@ def write_label_table(path: Path, matched: LabelConcepts) -> None:
     """Write concepts of labels for `read_label_table`, with method, name and gloss for readers."""
     knowledge = matched.knowledge
     with replace_file(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        file.write("label\tid\thow\tname\tgloss\n")
-        for label, concept, method in zip(matched.labels, matched.concepts, matched.how, strict=True):
+        file.write("label\tid\tmethod\tname\tgloss\n")
+        for label, concept, method in zip(matched.labels, matched.concepts, matched.methods, strict=True):
             details = ("", "") if concept is None else (knowledge.name(concept), knowledge.concept(concept).gloss)
             file.write("\t".join([label, concept or "", method, *details]) + "\n")
 
@@ -140,39 +125,27 @@ def _find_files(folder: Path) -> list[Path]:
 
 def _read_file(path: Path, graph: KnowledgeGraph) -> None:
     start = read_head(path)
-    reader = next((reader for looks_like, reader in _FORMATS if looks_like.search(start)), _read_pairs)
-    reader(path, graph)
+    if _TRANSLATED.search(start):
+        _read_translations(path, graph)
+        return
+    for statement in iterate_statements(path, start) or (("is-a", *pair) for pair in read_hierarchy(path).pairs()):
+        if isinstance(statement, Synset):
+            graph.add(statement.id, statement.words, statement.gloss, "en")
+            for relation, target in statement.related:
+                graph.relate(relation, statement.id, target)
+        else:
+            graph.relate(*statement)
+    if SYNSET.search(start):
+        _rank_senses(path, graph)
 
 
-def _read_synset_file(path: Path, graph: KnowledgeGraph) -> None:
-    for synset in iterate_synsets(path):
-        graph.add(synset.id, synset.words, synset.gloss, "en")
-        for relation, target in synset.related:
-            graph.relate(relation, synset.id, target)
+def _rank_senses(path: Path, graph: KnowledgeGraph) -> None:
     index = get_index_path(path)
     if index == path or not index.is_file():
         log.warning("there is no index beside %s: a word means its first synset there, not its most frequent", path)
         return
     for lemma, senses in iterate_index_senses(index):
         graph.rank_senses(lemma, senses)
-
-
-def _read_facts(path: Path, graph: KnowledgeGraph) -> None:
-    for relation, head, tail in iterate_prolog_facts(path):
-        graph.relate(relation, head, tail)
-
-
-def _read_word_file(path: Path, graph: KnowledgeGraph) -> None:
-    for synset, words in iterate_synset_words(path):
-        graph.add(synset, words, language="en")
-
-
-def _read_tree(path: Path, graph: KnowledgeGraph) -> None:
-    for relation, head, tail in iterate_hierarchy_pairs(path):
-        graph.relate(relation, head, tail)
-    for code, name in read_neighbouring_names(path).items():
-        if code in graph:
-            graph.add(code, [name], language="en")
 
 
 def _read_translations(path: Path, graph: KnowledgeGraph) -> None:
@@ -187,20 +160,6 @@ def _read_translations(path: Path, graph: KnowledgeGraph) -> None:
             raise InputError(
                 f"{format_path(path)}:{number} is no synset, kind and word with tabs between them; take it out"
             )
-
-
-def _read_pairs(path: Path, graph: KnowledgeGraph) -> None:
-    for head, tail in read_hierarchy(path).pairs():
-        graph.relate("is-a", head, tail)
-
-
-_FORMATS: Sequence[tuple[re.Pattern[bytes], Callable[[Path, KnowledgeGraph], None]]] = (
-    (SYNSET, _read_synset_file),
-    (PROLOG, _read_facts),
-    (_TRANSLATED, _read_translations),
-    (WORDS, _read_word_file),
-    (TREE, _read_tree),
-)
 
 
 def iterate_relation_pairs(path: str | Path, relation: str) -> Iterator[tuple[str, str]]:
@@ -222,17 +181,11 @@ def iterate_relation_pairs(path: str | Path, relation: str) -> Iterator[tuple[st
     with explain_reading_errors(path):
         files = _find_files(path) if path.is_dir() else [path]
     for file in files:
-        for name, head, tail in _iterate_stated_pairs(file):
-            if name == stated:
-                yield (tail, head) if inverse else (head, tail)
-
-
-def _iterate_stated_pairs(path: Path) -> Iterator[tuple[str, str, str]]:
-    start = read_head(path)
-    if SYNSET.search(start):
-        return (
-            (relation, synset.id, target) for synset in iterate_synsets(path) for relation, target in synset.related
-        )
-    if PROLOG.search(start):
-        return iterate_prolog_facts(path)
-    return iterate_hierarchy_pairs(path) if TREE.search(start) else iter(())
+        for statement in iterate_statements(file, read_head(file)) or ():
+            if isinstance(statement, Synset):
+                facts = [(name, statement.id, target) for name, target in statement.related]
+            else:
+                facts = [statement]
+            for name, head, tail in facts:
+                if name == stated:
+                    yield (tail, head) if inverse else (head, tail)

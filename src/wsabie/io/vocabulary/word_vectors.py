@@ -4,15 +4,23 @@ Text has a word and its numbers on a line, between blanks or tabs; word2vec and 
 words and dimensions there are, GloVe does not. The binary form has that line, then for each word its letters, a blank,
 and 4 bytes a number (little endian). The content decides which form a file has.
 
-A file is read once, word by word, into a table beside it (`NAME.npy`, see `storage.word_vector_table`), which
-later is mapped into memory. It is made again when the file changes, and every time in a folder that cannot be written.
+A file is read once, word by word, into a table beside it (`NAME.npy`), which later is mapped into memory. It is made
+again when the file changes, and every time in a folder that cannot be written. The table:
+
+    a .npy file, version 1.0, header of 128 bytes     NumPy alone can open it
+    the words, UTF-8, a newline between them          behind the table, where NumPy does not look
+    facts, JSON                                       what the table was made from
+    16 bytes                                          lengths of words and facts (int64, little endian)
+    8 bytes                                           WSABIEW1
 """
 
+import json
 import logging
+import os
 import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -20,6 +28,7 @@ import numpy as np
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
+from wsabie.core.input_files import open_input
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.parsers.array_builders import RowError, require_rows
 from wsabie.io.parsers.text_files import (
@@ -29,17 +38,100 @@ from wsabie.io.parsers.text_files import (
     open_decompressed,
     read_head,
 )
-from wsabie.storage.atomic_files import DiskFullError, WriteError, replace_file
+from wsabie.storage.atomic_files import DiskFullError, WriteError, explain_read_errors, replace_file
 from wsabie.storage.rejects import Rejects
-from wsabie.storage.word_vector_table import (
-    MAGIC,
-    MOST_DIM,
-    MOST_WORDS,
-    WordVectorTable,
-    open_word_vector_table,
-    write_word_vector_table,
-)
 from wsabie.vocabulary.word_vectors import WordVectors
+
+MAGIC = b"\x93NUMPY"
+MOST_DIM = 1 << 14
+MOST_WORDS = 1 << 26
+_MARK = b"WSABIEW1"
+_HEADER = 128
+_MOST_FACTS = 1 << 20
+
+
+class WordVectorTable(NamedTuple):
+    """Words, their table (n, dim) float32, mapped, and facts about it."""
+
+    words: list[str]
+    table: Float32
+    facts: dict[str, Any]
+
+
+def write_word_vector_table(
+    path: Path, dim: int, rows: Iterable[tuple[str, bytes]], facts: Callable[[], dict[str, Any]]
+) -> int:
+    """Write rows of (word, float32 bytes) as they come, atomically; return their number.
+
+    Words hold no newline.
+
+    Parameters
+    ----------
+    path : Path
+    dim : int
+    rows : iterable of (str, bytes)
+    facts : callable
+        Called after the last row.
+    """
+    words = bytearray()
+    n = 0
+    with replace_file(path) as draft, draft.open("wb", buffering=1 << 20) as file:
+        file.write(bytes(_HEADER))
+        for word, row in rows:
+            file.write(row)
+            words += word.encode() + b"\n"
+            n += 1
+        facts_json = json.dumps(facts()).encode()
+        del words[-1:]
+        file.write(words + facts_json + np.array([len(words), len(facts_json)], "<i8").tobytes() + _MARK)
+        file.seek(0)
+        file.write(_header(n, dim))
+    return n
+
+
+def open_word_vector_table(path: Path) -> WordVectorTable:
+    """Map a file that `write_word_vector_table` wrote.
+
+    Raises
+    ------
+    InputError
+        Missing, of another kind, or damaged.
+    """
+    with explain_read_errors(path), open_input(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(_HEADER)
+        if not head.startswith(MAGIC) or size < _HEADER + 24:
+            raise InputError(f"{path} is no table of words; give a file of word vectors")
+        file.seek(size - 24)
+        tail = file.read(24)
+        n_words, n_facts = (int(n) for n in np.frombuffer(tail[:16], "<i8"))
+        if tail[16:] != _MARK:
+            raise InputError(f"{path} is an array without words; give a file of word vectors")
+        words_start = size - 24 - n_words - n_facts
+        if min(n_words, n_facts) < 0 or n_facts > _MOST_FACTS or words_start < _HEADER:
+            raise _damaged(path)
+        file.seek(words_start)
+        try:
+            words = file.read(n_words).decode().split("\n")
+            facts = json.loads(file.read(n_facts))
+        except (ValueError, RecursionError) as error:
+            raise _damaged(path) from error
+        dim, remainder = divmod(words_start - _HEADER, 4 * len(words))
+        if remainder or not 0 < dim <= MOST_DIM or head != _header(len(words), dim) or not isinstance(facts, dict):
+            raise _damaged(path)
+        table = np.memmap(file, np.dtype("<f4"), "r", _HEADER, (len(words), dim)).view(np.ndarray)
+    return WordVectorTable(words, table, facts)
+
+
+def _header(n: int, dim: int) -> bytes:
+    shape = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({n}, {dim}), }}".encode()
+    room = _HEADER - len(MAGIC) - 4
+    return MAGIC + b"\x01\x00" + room.to_bytes(2, "little") + shape.ljust(room - 1) + b"\n"
+
+
+def _damaged(path: Path) -> InputError:
+    return InputError(f"{path} is damaged or cut off; delete it, and it is made again from the file of word vectors")
+
 
 LONGEST_WORD = 1 << 10
 """Bytes of a word."""
@@ -94,16 +186,16 @@ def read_word_vectors(
         return _build_vectors(open_word_vector_table(path), rejects)
     with explain_reading_errors(path):
         status = path.stat()
-    made_from = {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns, "limit": limit}
+    source_facts = {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns, "limit": limit}
     table_path = path.with_name(f"{path.name}.npy") if cache is None else Path(cache)
     cached = _open_cached_table(table_path)
     must_reread = (
         rejects.strict and cached is not None and cached.facts.get("skipped")
     )  # a strict run reports the first of them
-    if cached is not None and cached.facts.get("made_from") == made_from and not must_reread:
+    if cached is not None and cached.facts.get("source") == source_facts and not must_reread:
         return _build_vectors(cached, rejects)
     try:
-        return _convert(path, table_path, limit, made_from, rejects, progress)
+        return _convert(path, table_path, limit, source_facts, rejects, progress)
     except DiskFullError:
         raise
     except WriteError as error:
@@ -111,7 +203,7 @@ def read_word_vectors(
             raise
         log.info("%s; the vectors are read anew every time unless cache names another file", error)
     with tempfile.TemporaryDirectory(prefix="wsabie-") as folder:  # what is mapped lasts until nobody has it
-        return _convert(path, Path(folder) / "vectors", limit, made_from, rejects, progress)
+        return _convert(path, Path(folder) / "vectors", limit, source_facts, rejects, progress)
 
 
 def write_word_vectors(path: str | Path, words: Iterable[str], table: Float32) -> None:
@@ -147,7 +239,7 @@ def _build_vectors(table: WordVectorTable, rejects: Rejects) -> WordVectors:
 
 
 def _convert(
-    path: Path, target: Path, limit: int | None, made_from: dict[str, Any], rejects: Rejects, progress: Progress
+    path: Path, target: Path, limit: int | None, source_facts: dict[str, Any], rejects: Rejects, progress: Progress
 ) -> WordVectors:
     layout, old_counts, n = _detect_layout(path), Counter(rejects.counts), 0
     entries = (
@@ -174,7 +266,7 @@ def _convert(
         require_rows(n, path, rejects, "word vectors")
 
     def facts() -> dict[str, Any]:
-        return {"made_from": made_from, "skipped": dict(rejects.counts - old_counts)}
+        return {"source": source_facts, "skipped": dict(rejects.counts - old_counts)}
 
     write_word_vector_table(target, layout.dim, rows(), facts)
     table = open_word_vector_table(target)
@@ -196,8 +288,7 @@ def _detect_layout(path: Path) -> _VectorLayout:
         if not 0 < dim <= MOST_DIM or not 0 < n <= MOST_WORDS:
             raise InputError(
                 f"{format_path(path)}:1 promises {n:,} words of {dim:,} dimensions; at most {MOST_WORDS:,} of "
-                f"{MOST_DIM:,} "
-                "can be read"
+                f"{MOST_DIM:,} can be read"
             )
         return _VectorLayout(n, dim, dim not in map(_count_values, _first_lines(body)) and _is_binary(body))
     widths = Counter(width for line in _first_lines(start) if (width := _count_values(line)))

@@ -7,19 +7,35 @@ The WARP step between the two never changes. `load_query` returns a query that w
 `TowerPattern` (item - label) is the pattern of Weston et al. 2010. `SparseRowPattern` passes the row itself to labels
 with a weight per feature, and has no entities that could move. `TowerAndRowPattern` does both (the full-rank model of
 Weston et al. 2010). `SharedCompositionPattern` and `SplitCompositionPattern` (item and label - label) serve objects and
-their parts (`wsabie.kernels.embedding.composed_queries`).
+their parts (Mesnil et al. 2014, section 3):
+
+    f_q(I_o, L_o, I_p, L_p) = f_I(I_o, L_o) + f_I(I_p, L_p) + r f_L(L_o, L_p)
+
+When L_o is ranked and the rest is given, f_I(I_p, L_p) is the same for all candidates. The rest is one inner product
+with the candidate L', so picture I_o and label L_p are encoded as one query (and I_p and L_o, for L_p):
+
+    shared     (V I_o + r W_p) . W_L'                     q = V I_o + r W_p             labels: Dot(W)
+    split      (V I_o) . U_L' + (r W_p) . W_L'            q = [ V I_o | r W_p ]         labels: TwoPointLabels(U, W)
+
+An edge between pictures, s f_II(I_o, I_p) = s (V I_o) . (V I_p), drops out likewise, but a picture may be ranked: when
+it is I_p, all candidates share f_I(I_o, L_o) and f_L, and the rest has the first form:
+
+    (U_Lp + s V I_o) . (V I')                           q = V (s I_o) + 1 U_Lp         candidates: CandidatePool over V
+
+An example is a picture and the other label, or a picture alone (-1), which is a query like that of `TowerPattern`.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from numba.extending import overload
+import numpy as np
 
-from wsabie.kernels.compiler import INLINE, jit_entry
-from wsabie.kernels.embedding import composed_queries
+from wsabie.core.arrays import LANES
+from wsabie.kernels.compiler import jit, jit_entry
+from wsabie.kernels.dispatch import dispatch
 from wsabie.kernels.embedding.candidates import DenseQuery, PointAndRowQuery, SparseQuery, score_label
-from wsabie.kernels.embedding.composed_queries import SharedCompositionPattern, SplitCompositionPattern
 from wsabie.kernels.embedding.towers import backprop_block, backprop_entity, encode_block, encode_entity
+from wsabie.kernels.primitives.vector_registers import load_point
+from wsabie.kernels.primitives.vectors import add, set_to_zero, step_vector
 
 
 class TowerPattern(NamedTuple):
@@ -49,132 +65,159 @@ class TowerAndRowPattern(NamedTuple):
     row: Any
 
 
+class SharedCompositionPattern(NamedTuple):
+    """An item and a paired label, both points of one space."""
+
+    tower: Any  # over items
+    item_ids: Any  # (n,) int32: item of each example
+    visits: Any  # (n_visits,) int32: item of each visit
+    label_ids: Any  # (n,) int32: paired label, -1 without one
+    table: Any  # W: (n_labels, padded dim) float32
+    weight: np.float32  # r
+
+
+class SplitCompositionPattern(NamedTuple):
+    """An item and a paired label over separate tables, in the first and the second half of the query."""
+
+    tower: Any
+    item_ids: Any
+    visits: Any
+    label_ids: Any
+    table: Any
+    weight: np.float32
+    half: Any  # width of the table in the form of `width`
+
+
+# ---- queries
+
+
+@dispatch("pattern")
+def encode_query(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
+    """Return the query that ranks the candidates of `slot` in example i; points are written into q."""
+
+
+@encode_query.register(TowerPattern)
 def _encode_point(pattern, i, slot, q, width):
     encode_entity(pattern.tower, i, q, width)
     return q
 
 
+@encode_query.register(SparseRowPattern)
 def _encode_row(pattern, i, slot, q, width):
     lo, hi = pattern.indptr[i], pattern.indptr[i + 1]
     return SparseQuery(pattern.indices[lo:hi], pattern.data[lo:hi])
 
 
+@encode_query.register(DenseRowPattern)
 def _encode_dense_row(pattern, i, slot, q, width):
     return DenseQuery(pattern.rows[i])
 
 
+@encode_query.register(TowerAndRowPattern)
 def _encode_both(pattern, i, slot, q, width):
     return PointAndRowQuery(encode_query(pattern.pair, i, slot, q, width), encode_query(pattern.row, i, slot, q, width))
 
 
-def _encode_block_point(pattern, rows, slot, block, lo, hi, t, width):
-    encode_block(pattern.tower, rows, block, lo, hi, t, width)
-
-
-def _encode_block_row(pattern, rows, slot, block, lo, hi, t, width):
-    return
-
-
-def _encode_block_both(pattern, rows, slot, block, lo, hi, t, width):
-    encode_query_block(pattern.pair, rows, slot, block, lo, hi, t, width)
-
-
-def _encode_block_one_by_one(pattern, rows, slot, block, lo, hi, t, width):
-    for b in range(lo, hi):
-        encode_query(pattern, rows[block.order[b]], slot, block.queries[b], width)
-
-
-def _load_point(pattern, i, slot, q, width):
+@encode_query.register(SharedCompositionPattern)
+def _encode_shared(pattern, i, slot, q, width):
+    """Encode the item's point plus r times the label's."""
+    encode_entity(pattern.tower, pattern.item_ids[i], q, width)
+    if pattern.label_ids[i] >= 0:
+        add(q, pattern.weight, pattern.table[pattern.label_ids[i]], width)
     return q
 
 
+@encode_query.register(SplitCompositionPattern)
+def _encode_split(pattern, i, slot, q, width):
+    """Encode the item's point, and r times the label's behind it."""
+    n = LANES * len(pattern.half)
+    encode_entity(pattern.tower, pattern.item_ids[i], q[:n], pattern.half)
+    set_to_zero(q[n:], pattern.half)
+    if pattern.label_ids[i] >= 0:
+        add(q[n:], pattern.weight, pattern.table[pattern.label_ids[i]], pattern.half)
+    return q
+
+
+@dispatch("pattern", has_default=True)
+def load_query(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
+    """Return the query that was encoded into q before."""
+    return q
+
+
+load_query.register(SparseRowPattern)(_encode_row)
+load_query.register(DenseRowPattern)(_encode_dense_row)
+
+
+@load_query.register(TowerAndRowPattern)
 def _load_both(pattern, i, slot, q, width):
     return PointAndRowQuery(q, encode_query(pattern.row, i, slot, q, width))
 
 
+@dispatch("pattern", has_default=True)
+def encode_query_block(pattern: Any, rows: Any, slot: int, block: Any, lo: int, hi: int, t: int, width: Any) -> Any:
+    """Encode the queries of a block's slots lo..hi-1 in thread t; `load_query` returns them."""
+    for b in range(lo, hi):
+        encode_query(pattern, rows[block.order[b]], slot, block.queries[b], width)
+
+
+@encode_query_block.register(TowerPattern)
+def _encode_block_point(pattern, rows, slot, block, lo, hi, t, width):
+    encode_block(pattern.tower, rows, block, lo, hi, t, width)
+
+
+@encode_query_block.register(SparseRowPattern, DenseRowPattern)
+def _encode_block_row(pattern, rows, slot, block, lo, hi, t, width):
+    return
+
+
+@encode_query_block.register(TowerAndRowPattern)
+def _encode_block_both(pattern, rows, slot, block, lo, hi, t, width):
+    encode_query_block(pattern.pair, rows, slot, block, lo, hi, t, width)
+
+
+# ---- gradients
+
+
+@dispatch("pattern", has_default=True)
+def backprop_query(pattern: Any, i: int, slot: int, g: Any, rule: Any, width: Any) -> Any:
+    """Pass the gradient g of a query back to its entities; rows have none that could move."""
+
+
+@backprop_query.register(TowerPattern)
 def _backprop_point(pattern, i, slot, g, rule, width):
     backprop_entity(pattern.tower, i, g, rule, width)
 
 
-def _backprop_row(pattern, i, slot, g, rule, width):
-    return
-
-
+@backprop_query.register(TowerAndRowPattern)
 def _backprop_both(pattern, i, slot, g, rule, width):
     backprop_query(pattern.pair, i, slot, g, rule, width)
 
 
-def _backprop_block_point(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
-    backprop_block(pattern.tower, rows, block, rule, owner, n_owners, bounds, width)
+@jit
+def _move_label(pattern, i, g, rule, width):
+    """Move the paired label at the rate of labels, and project it."""
+    if pattern.label_ids[i] >= 0:
+        row = pattern.table[pattern.label_ids[i]]
+        step_vector(
+            row, rule.keep_labels, rule.step_labels * pattern.weight, load_point(g, width), rule.max_norm_labels, width
+        )
 
 
-def _backprop_block_row(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
-    return
+@backprop_query.register(SharedCompositionPattern)
+def _backprop_shared(pattern, i, slot, g, rule, width):
+    """Pass the gradient of the query to the point, and r times it to the label."""
+    backprop_entity(pattern.tower, pattern.item_ids[i], g, rule, width)
+    _move_label(pattern, i, g, rule, width)
 
 
-def _backprop_block_both(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
-    backprop_query_block(pattern.pair, rows, slot, block, rule, owner, n_owners, bounds, width)
+@backprop_query.register(SplitCompositionPattern)
+def _backprop_split(pattern, i, slot, g, rule, width):
+    """Pass the halves of the gradient to the item and to the label."""
+    backprop_entity(pattern.tower, pattern.item_ids[i], g, rule, pattern.half)
+    _move_label(pattern, i, g[LANES * len(pattern.half) :], rule, pattern.half)
 
 
-_ENCODE: dict[type, Callable[..., Any]] = {
-    TowerPattern: _encode_point,
-    SparseRowPattern: _encode_row,
-    DenseRowPattern: _encode_dense_row,
-    TowerAndRowPattern: _encode_both,
-    SharedCompositionPattern: composed_queries.encode_shared_query,
-    SplitCompositionPattern: composed_queries.encode_split_query,
-}
-_ENCODE_BLOCK: dict[type, Callable[..., Any]] = {
-    TowerPattern: _encode_block_point,
-    SparseRowPattern: _encode_block_row,
-    DenseRowPattern: _encode_block_row,
-    TowerAndRowPattern: _encode_block_both,
-    SharedCompositionPattern: _encode_block_one_by_one,
-    SplitCompositionPattern: _encode_block_one_by_one,
-}
-_LOAD: dict[type, Callable[..., Any]] = {
-    **_ENCODE,
-    **dict.fromkeys((TowerPattern, SharedCompositionPattern, SplitCompositionPattern), _load_point),
-    TowerAndRowPattern: _load_both,
-}
-_BACKPROP: dict[type, Callable[..., Any]] = {
-    TowerPattern: _backprop_point,
-    SparseRowPattern: _backprop_row,
-    DenseRowPattern: _backprop_row,
-    TowerAndRowPattern: _backprop_both,
-    SharedCompositionPattern: composed_queries.backprop_shared_query,
-    SplitCompositionPattern: composed_queries.backprop_split_query,
-}
-_BACKPROP_BLOCK: dict[type, Callable[..., Any]] = {
-    TowerPattern: _backprop_block_point,
-    SparseRowPattern: _backprop_block_row,
-    DenseRowPattern: _backprop_block_row,
-    TowerAndRowPattern: _backprop_block_both,
-    SharedCompositionPattern: composed_queries.backprop_shared_query_block,
-    SplitCompositionPattern: composed_queries.backprop_split_query_block,
-}
-
-
-def encode_query(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
-    """Return the query that ranks the candidates of `slot` in example i; points are written into q."""
-    return _ENCODE[type(pattern)](pattern, i, slot, q, width)
-
-
-def encode_query_block(pattern: Any, rows: Any, slot: int, block: Any, lo: int, hi: int, t: int, width: Any) -> Any:
-    """Encode the queries of a block's slots lo..hi-1 in thread t; `load_query` returns them."""
-    return _ENCODE_BLOCK[type(pattern)](pattern, rows, slot, block, lo, hi, t, width)
-
-
-def load_query(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
-    """Return the query that was encoded into q before."""
-    return _LOAD[type(pattern)](pattern, i, slot, q, width)
-
-
-def backprop_query(pattern: Any, i: int, slot: int, g: Any, rule: Any, width: Any) -> Any:
-    """Pass the gradient g of a query back to its entities."""
-    return _BACKPROP[type(pattern)](pattern, i, slot, g, rule, width)
-
-
+@dispatch("pattern", has_default=True)
 def backprop_query_block(
     pattern: Any, rows: Any, slot: int, block: Any, rule: Any, owner: int, n_owners: int, bounds: Any, width: Any
 ) -> Any:
@@ -182,32 +225,40 @@ def backprop_query_block(
 
     `rows` holds the example of every visit; `bounds` are those of `towers.backprop_block`.
     """
-    return _BACKPROP_BLOCK[type(pattern)](pattern, rows, slot, block, rule, owner, n_owners, bounds, width)
 
 
-@overload(encode_query, jit_options=INLINE)
-def _encode(pattern, i, slot, q, width):
-    return _ENCODE[pattern.instance_class]
+@backprop_query_block.register(TowerPattern)
+def _backprop_block_point(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
+    backprop_block(pattern.tower, rows, block, rule, owner, n_owners, bounds, width)
 
 
-@overload(encode_query_block, jit_options=INLINE)
-def _encode_block(pattern, rows, slot, block, lo, hi, t, width):
-    return _ENCODE_BLOCK[pattern.instance_class]
+@backprop_query_block.register(TowerAndRowPattern)
+def _backprop_block_both(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
+    backprop_query_block(pattern.pair, rows, slot, block, rule, owner, n_owners, bounds, width)
 
 
-@overload(load_query, jit_options=INLINE)
-def _load(pattern, i, slot, q, width):
-    return _LOAD[pattern.instance_class]
+@jit
+def _move_labels(pattern, rows, block, rule, first, owner, n_owners, width):
+    """Move the paired labels of a block that `owner` owns; directions begin at `first`."""
+    for b in range(len(block.order)):
+        i = rows[block.order[b]]
+        if block.moved[b] and pattern.label_ids[i] % n_owners == owner:
+            _move_label(pattern, i, block.directions[b][first:], rule, width)
 
 
-@overload(backprop_query, jit_options=INLINE)
-def _backprop(pattern, i, slot, g, rule, width):
-    return _BACKPROP[pattern.instance_class]
+@backprop_query_block.register(SharedCompositionPattern)
+def _backprop_block_shared(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
+    """Pass the directions of a block to the rows behind the items, and to the paired labels."""
+    backprop_block(pattern.tower, pattern.visits, block, rule, owner, n_owners, bounds, width)
+    _move_labels(pattern, rows, block, rule, 0, owner, n_owners, width)
 
 
-@overload(backprop_query_block, jit_options=INLINE)
-def _backprop_block(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
-    return _BACKPROP_BLOCK[pattern.instance_class]
+@backprop_query_block.register(SplitCompositionPattern)
+def _backprop_block_split(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
+    """Pass the first halves of the directions to the rows behind the items, the second to the labels."""
+    half = pattern.half
+    backprop_block(pattern.tower, pattern.visits, block, rule, owner, n_owners, bounds, half)
+    _move_labels(pattern, rows, block, rule, LANES * len(half), owner, n_owners, half)
 
 
 @jit_entry

@@ -14,14 +14,13 @@ For the cosine |q| and |w| are at least `SHORTEST`; a length held there does not
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from wsabie.core.arrays import LANES
-from wsabie.kernels.compiler import INLINE, jit
+from wsabie.kernels.compiler import jit
+from wsabie.kernels.dispatch import dispatch
 from wsabie.kernels.primitives.vectors import dot
 
 _TINY = np.float32(1e-6)
@@ -75,59 +74,47 @@ def _shortening(s, square):
     return -s / square if square > SHORTEST * SHORTEST else np.float32(0)
 
 
+@dispatch("labels")
+def score_similarity(labels: Any, q: Any, y: int, width: Any) -> Any:
+    """Return the similarity of the query and label row y."""
+
+
+@score_similarity.register(Dot)
 def _score_dot(labels, q, y, width):
     return dot(q, labels.table[y], width) + labels.bias[y]
 
 
+@score_similarity.register(Euclidean)
 def _score_euclidean(labels, q, y, width):
     return labels.bias[y] - _distance(q, labels.table[y], width)
 
 
+@score_similarity.register(Cosine)
 def _score_cosine(labels, q, y, width):
     w = labels.table[y]
     return dot(q, w, width) * _per_lengths(q, w, width) + labels.bias[y]
 
 
+@dispatch("labels")
+def compute_slopes(labels: Any, q: Any, y: int, width: Any) -> Any:
+    """Return (a, b, c) of the gradient at (q, row y)."""
+
+
+@compute_slopes.register(Dot)
 def _slopes_dot(labels, q, y, width):
     unit, zero = np.float32(1), np.float32(0)
     return unit, zero, zero
 
 
+@compute_slopes.register(Euclidean)
 def _slopes_euclidean(labels, q, y, width):
     a = np.float32(1) / _distance(q, labels.table[y], width)
     return a, -a, -a
 
 
+@compute_slopes.register(Cosine)
 def _slopes_cosine(labels, q, y, width):
     w = labels.table[y]
     a = _per_lengths(q, w, width)
     s = dot(q, w, width) * a
     return a, _shortening(s, _square(q, width)), _shortening(s, _square(w, width))
-
-
-_SCORE: dict[type, Callable[..., Any]] = {Dot: _score_dot, Euclidean: _score_euclidean, Cosine: _score_cosine}
-_SLOPES: dict[type, Callable[..., Any]] = {
-    Dot: _slopes_dot,
-    Euclidean: _slopes_euclidean,
-    Cosine: _slopes_cosine,
-}
-
-
-def score_similarity(labels: Any, q: Any, y: int, width: Any) -> Any:
-    """Return the similarity of the query and label row y."""
-    return _SCORE[type(labels)](labels, q, y, width)
-
-
-def compute_slopes(labels: Any, q: Any, y: int, width: Any) -> Any:
-    """Return (a, b, c) of the gradient at (q, row y)."""
-    return _SLOPES[type(labels)](labels, q, y, width)
-
-
-@overload(score_similarity, jit_options=INLINE)
-def _score(labels, q, y, width):
-    return _SCORE[labels.instance_class]
-
-
-@overload(compute_slopes, jit_options=INLINE)
-def _slopes(labels, q, y, width):
-    return _SLOPES[labels.instance_class]

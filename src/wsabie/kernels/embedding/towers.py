@@ -6,13 +6,12 @@ Lookup   q = T[ids_i]           one free vector per entity
 Frozen   q = T[ids_i]           fixed vectors
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from wsabie.kernels.compiler import INLINE, jit, jit_entry
+from wsabie.kernels.compiler import jit, jit_entry
+from wsabie.kernels.dispatch import dispatch
 from wsabie.kernels.primitives.binary_search import find_first_at_least
 from wsabie.kernels.primitives.vector_registers import add_scaled, load_point, make_origin, store_point
 from wsabie.kernels.primitives.vectors import clip_point_norm, clip_vector_norm, set_to_zero, step_point, step_vector
@@ -74,6 +73,12 @@ def choose_tile_size(table: Any, indptr: Any) -> int:
     return max(_TILE_BYTES // (4 * width), int(_LEAST * n / per_row), 1)
 
 
+@dispatch("tower")
+def encode_entity(tower: Any, i: int, q: Any, width: Any) -> Any:
+    """Encode entity i to q."""
+
+
+@encode_entity.register(LinearTower)
 def _encode_linear(tower, i, q, width):
     point = make_origin(width)
     for p in range(tower.indptr[i], tower.indptr[i + 1]):
@@ -81,6 +86,7 @@ def _encode_linear(tower, i, q, width):
     store_point(q, point)
 
 
+@encode_entity.register(DenseTower)
 def _encode_dense(tower, i, q, width):
     point = make_origin(width)
     for j in range(tower.rows.shape[1]):
@@ -88,22 +94,31 @@ def _encode_dense(tower, i, q, width):
     store_point(q, point)
 
 
+@encode_entity.register(LookupTower, FrozenTower)
 def _encode_lookup(tower, i, q, width):
     store_point(q, load_point(tower.table[tower.ids[i]], width))
 
 
+@dispatch("tower", has_default=True)
+def backprop_entity(tower: Any, i: int, g: Any, rule: Any, width: Any) -> Any:
+    """Decay the rows behind entity i, move them by step_rows * (d point / d row) * g and project them."""
+
+
+@backprop_entity.register(LinearTower)
 def _backprop_linear(tower, i, g, rule, width):
     direction = load_point(g, width)
     for p in range(tower.indptr[i], tower.indptr[i + 1]):
         _move(tower.table[tower.indices[p]], tower.data[p], direction, rule, width)
 
 
+@backprop_entity.register(DenseTower)
 def _backprop_dense(tower, i, g, rule, width):
     direction = load_point(g, width)
     for j in range(tower.rows.shape[1]):
         _move(tower.table[j], tower.rows[i, j], direction, rule, width)
 
 
+@backprop_entity.register(LookupTower)
 def _backprop_lookup(tower, i, g, rule, width):
     _move(tower.table[tower.ids[i]], np.float32(1), load_point(g, width), rule, width)
 
@@ -113,44 +128,6 @@ def _move(row, x, direction, rule, width):
     step_vector(row, rule.keep_rows, rule.step_rows * x, direction, rule.max_norm_rows, width)
 
 
-def _backprop_frozen(tower, i, g, rule, width):
-    return
-
-
-_ENCODE: dict[type, Callable[..., Any]] = {
-    LinearTower: _encode_linear,
-    DenseTower: _encode_dense,
-    LookupTower: _encode_lookup,
-    FrozenTower: _encode_lookup,
-}
-_BACKPROP: dict[type, Callable[..., Any]] = {
-    LinearTower: _backprop_linear,
-    DenseTower: _backprop_dense,
-    LookupTower: _backprop_lookup,
-    FrozenTower: _backprop_frozen,
-}
-
-
-def encode_entity(tower: Any, i: int, q: Any, width: Any) -> Any:
-    """Encode entity i to q."""
-    return _ENCODE[type(tower)](tower, i, q, width)
-
-
-def backprop_entity(tower: Any, i: int, g: Any, rule: Any, width: Any) -> Any:
-    """Decay the rows behind entity i, move them by step_rows * (d point / d row) * g and project them."""
-    return _BACKPROP[type(tower)](tower, i, g, rule, width)
-
-
-@overload(encode_entity, jit_options=INLINE)
-def _encode(tower, i, q, width):
-    return _ENCODE[tower.instance_class]
-
-
-@overload(backprop_entity, jit_options=INLINE)
-def _backprop(tower, i, g, rule, width):
-    return _BACKPROP[tower.instance_class]
-
-
 @jit_entry
 def encode_rows(tower, lo, hi, out, width):
     """Encode the entities lo..hi-1 to rows of out."""
@@ -158,6 +135,14 @@ def encode_rows(tower, lo, hi, out, width):
         encode_entity(tower, i, out[i], width)
 
 
+@dispatch("tower", has_default=True)
+def encode_block(tower: Any, rows: Any, block: Any, lo: int, hi: int, t: int, width: Any) -> Any:
+    """Encode a block's slots lo..hi-1, of the items in `rows`, into its queries, in thread t."""
+    for b in range(lo, hi):
+        encode_entity(tower, rows[block.order[b]], block.queries[b], width)
+
+
+@encode_block.register(LinearTower)
 def _encode_block_linear(tower, rows, block, lo, hi, t, width):
     places = block.marks.places[t]
     for b in range(lo, hi):
@@ -174,11 +159,18 @@ def _encode_block_linear(tower, rows, block, lo, hi, t, width):
             places[b] = p
 
 
-def _encode_block_singly(tower, rows, block, lo, hi, t, width):
-    for b in range(lo, hi):
-        encode_entity(tower, rows[block.order[b]], block.queries[b], width)
+@dispatch("tower", has_default=True)
+def backprop_block(
+    tower: Any, rows: Any, block: Any, rule: Any, owner: int, n_owners: int, bounds: Any, width: Any
+) -> Any:
+    """Run `backprop_entity` on a block's directions in order, for the rows that `owner` owns.
+
+    Rows behind features are projected once, after all their moves; free vectors after each.
+    Its features are bounds[owner]..bounds[owner + 1] - 1, its free vectors those whose number leaves the rest `owner`.
+    """
 
 
+@backprop_block.register(LinearTower)
 def _scatter_linear(tower, rows, block, rule, owner, n_owners, bounds, width):
     places, touched, end = block.marks.places[owner], block.marks.touched, bounds[owner + 1]
     for b in range(len(block.order)):
@@ -238,6 +230,7 @@ def _project_before(tower, lo, p, first, touched, rule, width):
             touched[j] = 0
 
 
+@backprop_block.register(DenseTower)
 def _scatter_dense(tower, rows, block, rule, owner, n_owners, bounds, width):
     for j in range(bounds[owner], bounds[owner + 1]):
         point, any_moved = load_point(tower.table[j], width), False
@@ -250,52 +243,9 @@ def _scatter_dense(tower, rows, block, rule, owner, n_owners, bounds, width):
             store_point(tower.table[j], clip_point_norm(point, rule.max_norm_rows))
 
 
+@backprop_block.register(LookupTower)
 def _scatter_lookup(tower, rows, block, rule, owner, n_owners, bounds, width):
     for b in range(len(block.order)):
         i = rows[block.order[b]]
         if block.moved[b] and tower.ids[i] % n_owners == owner:
             backprop_entity(tower, i, block.directions[b], rule, width)
-
-
-def _scatter_frozen(tower, rows, block, rule, owner, n_owners, bounds, width):
-    return
-
-
-_ENCODE_BLOCK: dict[type, Callable[..., Any]] = {
-    LinearTower: _encode_block_linear,
-    DenseTower: _encode_block_singly,
-    LookupTower: _encode_block_singly,
-    FrozenTower: _encode_block_singly,
-}
-_SCATTER: dict[type, Callable[..., Any]] = {
-    LinearTower: _scatter_linear,
-    DenseTower: _scatter_dense,
-    LookupTower: _scatter_lookup,
-    FrozenTower: _scatter_frozen,
-}
-
-
-def encode_block(tower: Any, rows: Any, block: Any, lo: int, hi: int, t: int, width: Any) -> Any:
-    """Encode a block's slots lo..hi-1, of the items in `rows`, into its queries, in thread t."""
-    return _ENCODE_BLOCK[type(tower)](tower, rows, block, lo, hi, t, width)
-
-
-def backprop_block(
-    tower: Any, rows: Any, block: Any, rule: Any, owner: int, n_owners: int, bounds: Any, width: Any
-) -> Any:
-    """Run `backprop_entity` on a block's directions in order, for the rows that `owner` owns.
-
-    Rows behind features are projected once, after all their moves; free vectors after each.
-    Its features are bounds[owner]..bounds[owner + 1] - 1, its free vectors those whose number leaves the rest `owner`.
-    """
-    return _SCATTER[type(tower)](tower, rows, block, rule, owner, n_owners, bounds, width)
-
-
-@overload(encode_block, jit_options=INLINE)
-def _encode_block(tower, rows, block, lo, hi, t, width):
-    return _ENCODE_BLOCK[tower.instance_class]
-
-
-@overload(backprop_block, jit_options=INLINE)
-def _scatter(tower, rows, block, rule, owner, n_owners, bounds, width):
-    return _SCATTER[tower.instance_class]

@@ -13,9 +13,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from wsabie.kernels.compiler import FLAGS, jit, jit_entry, jit_noinline
+from wsabie.kernels.dispatch import dispatch
 from wsabie.kernels.embedding.similarity import SHORTEST, Cosine, Dot, Euclidean
 
 TILE = 128
@@ -97,12 +97,19 @@ def count_ranks(scores, listed, listed_scores, counts, lo, hi):
             counts.above[p], counts.tied[p] = n_above, tied - 1
 
 
+@dispatch("labels", flags=FLAGS)
+def _finish(labels: Any, tile: Any, norm2: Any, k: int) -> None:
+    """Turn the inner products of query k into scores, by the type of `labels`."""
+
+
+@_finish.register(Dot)
 def _finish_dot(labels, tile, norm2, k):
     scores = tile.scores[k]
     for j in range(TILE):
         scores[j] += tile.bias[j]
 
 
+@_finish.register(Euclidean)
 def _finish_euclidean(labels, tile, norm2, k):
     scores = tile.scores[k]
     for j in range(TILE):
@@ -110,24 +117,12 @@ def _finish_euclidean(labels, tile, norm2, k):
         scores[j] = tile.bias[j] - np.float32(math.sqrt(max(squared, np.float32(0))))
 
 
+@_finish.register(Cosine)
 def _finish_cosine(labels, tile, norm2, k):
     scores = tile.scores[k]
     for j in range(TILE):
         squares = max(norm2, SHORTEST * SHORTEST) * max(tile.norm2[j], SHORTEST * SHORTEST)
         scores[j] = scores[j] / np.float32(math.sqrt(squares)) + tile.bias[j]
-
-
-_FINISH: dict[type, Any] = {Dot: _finish_dot, Euclidean: _finish_euclidean, Cosine: _finish_cosine}
-
-
-def _finish(labels: Any, tile: Any, norm2: Any, k: int) -> None:
-    """Turn the inner products of query k into scores, by the type of `labels`."""
-    _FINISH[type(labels)](labels, tile, norm2, k)
-
-
-@overload(_finish, jit_options=FLAGS)
-def _finish_of_type(labels, tile, norm2, k):
-    return _FINISH[labels.instance_class]
 
 
 @jit_noinline

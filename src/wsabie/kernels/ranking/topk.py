@@ -10,13 +10,35 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
 from numba.core import types
-from numba.extending import overload
+from numba.extending import intrinsic, overload
 
 from wsabie.core.arrays import LANES
 from wsabie.kernels.compiler import INLINE, jit, jit_entry, jit_noinline
-from wsabie.kernels.primitives.float16 import to_float32
 from wsabie.kernels.primitives.vector_registers import has_coordinate_beyond, load_point
+
+
+def to_float32(x):
+    """Return a float32, or the half in 16 bits, as float32."""
+    return np.uint16(x).view(np.float16).astype(np.float32) if isinstance(x, np.uint16) else x
+
+
+@intrinsic
+def _widened(_, bits):
+    def widened(context, builder, signature, arguments):
+        half = builder.bitcast(arguments[0], ir.HalfType())
+        return builder.fpext(half, ir.FloatType())
+
+    return types.float32(types.uint16), widened
+
+
+@overload(to_float32, jit_options=INLINE)
+def _number(x):
+    if x == types.uint16:
+        return lambda x: _widened(x)
+    return lambda x: x
+
 
 CHUNK = 64
 """Scores compared with the k-th best at once; one vectorised test rejects most chunks."""
@@ -160,7 +182,7 @@ def score_pairs(table, stride, queries, labels, distances, out, lo, hi):
 
     Parameters
     ----------
-    table : 1-D float32, or halves (`wsabie.kernels.primitives.float16`)
+    table : 1-D float32, or halves (`wsabie.kernels.ranking.topk`)
         Label y is table[y * stride : y * stride + dim].
     stride : int
     queries : (n_rows, dim) float32, C order

@@ -11,14 +11,13 @@ FullSort   a rank r of the labels ordered by their score of q itself, which `Ada
            al. 2018, section 3)
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from wsabie.core.arrays import LANES
-from wsabie.kernels.compiler import INLINE, jit, jit_noinline
+from wsabie.kernels.compiler import jit, jit_noinline
+from wsabie.kernels.dispatch import dispatch
 from wsabie.kernels.embedding.candidates import prefetch_label, score_label
 from wsabie.kernels.primitives.random_numbers import advance_counter, draw_below, mix_bits
 
@@ -83,10 +82,22 @@ def draw_unit(counter):
     return np.float32(mix_bits(counter) >> np.uint64(40)) * _UNIT
 
 
+@dispatch("sampler")
+def draw_label(sampler: Any, labels: Any, q: Any, counter: Any, width: Any) -> Any:
+    """Draw a label."""
+
+
+@dispatch("sampler", has_default=True)
+def prefetch_draws(sampler: Any, labels: Any, counter: Any, t: int, width: Any) -> Any:
+    """Prefetch the labels of later draws of a search; `counter` is that of its t-th draw, from 0."""
+
+
+@draw_label.register(UniformSamplerState)
 def _draw_uniform(sampler, labels, q, counter, width):
     return draw_below(counter, sampler.n_labels)
 
 
+@draw_label.register(WeightedSamplerState)
 def _draw_weighted(sampler, labels, q, counter, width):
     return draw_from_alias(sampler.chances, counter)
 
@@ -106,6 +117,7 @@ def draw_factor(spread, n_factors, q, counter, width):
     return np.int64(f)
 
 
+@draw_label.register(AdaptiveSamplerState)
 def _draw_adaptive(sampler, labels, q, counter, width):
     f = draw_factor(sampler.spread, len(sampler.front), q, counter, width)
     r = draw_from_alias(sampler.ranks, mix_bits(counter))
@@ -144,56 +156,22 @@ def select_label_of_rank(scores, order, r):
     return np.int64(order[r])
 
 
+@draw_label.register(FullSortSamplerState)
 def _draw_full_sort(sampler, labels, q, counter, width):
     for y in range(len(sampler.scores)):
         sampler.scores[y] = score_label(labels, q, y, width)
     return select_label_of_rank(sampler.scores, sampler.order, draw_from_alias(sampler.ranks, mix_bits(counter)))
 
 
+@draw_label.register(PoolSamplerState)
 def _draw_from_pool(sampler, labels, q, counter, width):
     return draw_below(counter, labels.drawn[0])
 
 
+@prefetch_draws.register(UniformSamplerState)
 def _prefetch_uniform(sampler, labels, counter, t, width):
     if t < PREFETCH_DISTANCE:  # two for each draw, so that a short search prefetches little in vain
         prefetch_label(labels, draw_below(advance_counter(counter, t + 1), sampler.n_labels), width)
         prefetch_label(labels, draw_below(advance_counter(counter, t + 2), sampler.n_labels), width)
     else:
         prefetch_label(labels, draw_below(advance_counter(counter, PREFETCH_DISTANCE + 1), sampler.n_labels), width)
-
-
-def _prefetch_nothing(sampler, labels, counter, t, width):
-    return
-
-
-_DRAW: dict[type, Callable[..., Any]] = {
-    UniformSamplerState: _draw_uniform,
-    WeightedSamplerState: _draw_weighted,
-    AdaptiveSamplerState: _draw_adaptive,
-    FullSortSamplerState: _draw_full_sort,
-    PoolSamplerState: _draw_from_pool,
-}
-_PREFETCH: dict[type, Callable[..., Any]] = {
-    **dict.fromkeys(_DRAW, _prefetch_nothing),
-    UniformSamplerState: _prefetch_uniform,
-}
-
-
-def draw_label(sampler: Any, labels: Any, q: Any, counter: Any, width: Any) -> Any:
-    """Draw a label."""
-    return _DRAW[type(sampler)](sampler, labels, q, counter, width)
-
-
-def prefetch_draws(sampler: Any, labels: Any, counter: Any, t: int, width: Any) -> Any:
-    """Prefetch the labels of later draws of a search; `counter` is that of its t-th draw, from 0."""
-    return _PREFETCH[type(sampler)](sampler, labels, counter, t, width)
-
-
-@overload(draw_label, jit_options=INLINE)
-def _draw(sampler, labels, q, counter, width):
-    return _DRAW[sampler.instance_class]
-
-
-@overload(prefetch_draws, jit_options=INLINE)
-def _prefetch(sampler, labels, counter, t, width):
-    return _PREFETCH[sampler.instance_class]

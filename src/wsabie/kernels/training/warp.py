@@ -14,10 +14,10 @@ With s = similarity and (a, b, c) its slopes, the descent direction is
 `warp_step` computes, `candidates.push` applies: the sequential loop calls them one after the other, the
 block-synchronous loop keeps all proposals of a block before anything moves.
 
-Variants, all decided by the `StepConfig` and the sampler: one draw and no search (max_trials 1); the logistic surrogate
-log(1 + exp(f_v - f_y)) in place of the hinge; the rank counted exactly or over a uniform sample, where draws are not
-uniform and their number says nothing; and, for rows with several true labels, the one at a drawn place among a few of
-them in the order of their scores (the k-order statistic loss of Weston, Yee and Weiss, RecSys 2013).
+Variants, all decided by the `StepConfig` and the sampler: one draw and no search (max_sampled 1); the logistic
+surrogate log(1 + exp(f_v - f_y)) in place of the hinge; the rank counted exactly or over a uniform sample, where
+draws are not uniform and their number says nothing; and, for rows with several true labels, the one at a drawn place
+among a few of them in the order of their scores (the k-order statistic loss of Weston, Yee and Weiss, RecSys 2013).
 """
 
 import math
@@ -70,7 +70,7 @@ class StepConfig(NamedTuple):
 
     margin: np.float32
     losses: Any  # (n_labels + 1,) float32: L(k), k = 0 .. n_labels
-    max_trials: int
+    max_sampled: int
     step_rows: np.float32  # learning rate of what is behind the query
     step_labels: np.float32  # of labels' points
     step_weights: np.float32  # of labels' weights
@@ -157,7 +157,7 @@ def find_violator(targets, labels, rule, sampler, i, q, threshold, n_negatives, 
     if v >= 0 and score_label(labels, q, v, width) > threshold:
         return v, 0
     lowest = np.float32(-np.inf) if rule.logistic else threshold
-    limit, doubt = min(rule.max_trials, n_negatives), bound_error(labels, q, width)
+    limit, doubt = min(rule.max_sampled, n_negatives), bound_error(labels, q, width)
     n_drawn = 0
     for t in range(2 * limit + 10):
         counter = advance_counter(counter)

@@ -122,7 +122,7 @@ def read_sparse_indices(
         An array has another type or length, or points outside.
     """
     indptr = check_array(tensors, f"{name}/indptr", dtypes[0], (shape[0] + 1,))
-    indices = check_array(tensors, f"{name}/indices", dtypes[1], (None,), below=shape[1])
+    indices = check_array(tensors, f"{name}/indices", dtypes[1], (None,), upper_bound=shape[1])
     if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
         raise ValueError(f"{name}/indptr does not agree with {name}/indices")
     return indptr, indices

@@ -51,7 +51,7 @@ def build_signed_label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, gr
 
 def _follow_merges(Y: Matrix, vocabulary: Vocabulary) -> Matrix:
     """Move columns of merged labels to their successors; removed labels are dropped."""
-    return Y if not len(vocabulary.retired()) else merge_columns(Y, vocabulary.now(), len(vocabulary))
+    return Y if not len(vocabulary.retired_ids()) else merge_columns(Y, vocabulary.current_ids(), len(vocabulary))
 
 
 def align_columns(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matrix:

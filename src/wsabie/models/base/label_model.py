@@ -3,8 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,9 +14,9 @@ from wsabie.core.json_conversion import to_json_value
 from wsabie.core.machine import collect_versions
 from wsabie.core.validation import check_features, check_positive_integer, require
 from wsabie.models.base.feature_matrix import Inputs, count_rows
-from wsabie.models.base.folder_reader import load_by_kind
 from wsabie.models.base.label_matrix import build_signed_label_matrix
-from wsabie.storage.model_folder import ModelState, save_model_folder
+from wsabie.models.loader import SavedModel
+from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import PositiveCount, check_parameters, read_config
 from wsabie.vocabulary.label_names import Vocabulary, VocabularyEdits
 
@@ -33,10 +32,10 @@ class LabelModelConfig:
     feature_names_in: list[str] | None = None
 
 
-class LabelModel(BaseEstimator):  # type: ignore[misc]
+class LabelModel(SavedModel, BaseEstimator):  # type: ignore[misc]
     """Base of models that rank named labels for a row.
 
-    A subclass implements `fit`, `rank`, `scores`, `to_parts` and `from_parts`; `wsabie.models.base.model_kinds` lists
+    A subclass implements `fit`, `rank`, `scores`, `_dump_tensors` and `_restore_tensors`; `wsabie.models.loader` lists
     it.
 
     Attributes
@@ -50,7 +49,6 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         Columns of the data frame that the model was fitted to; None if it was no data frame.
     """
 
-    kind: ClassVar[str]
     vocabulary_: Vocabulary
     n_features_in_: int
     feature_names_in_: Any = None
@@ -123,13 +121,13 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         >>> sorted(name for name, cosine in model.neighbours("red", k=2))
         ['blue', 'green']
         """
-        from wsabie.search.label_neighbours import find_label_neighbours
+        from wsabie.search.vector_neighbours import find_label_neighbours
 
         self._check_fitted()
         k = min(check_positive_integer(k, "k"), len(self.vocabulary_))
-        retired_ids = self.vocabulary_.retired()
+        retired_ids = self.vocabulary_.retired_ids()
         n = min(k + len(retired_ids), len(self.vocabulary_))
-        ids, cosines = find_label_neighbours(self.label_vectors, self._label_ids([label]), n)
+        ids, cosines = find_label_neighbours(self.label_vectors, self._find_label_ids([label]), n)
         positions = np.flatnonzero((ids[0] >= 0) & ~np.isin(ids[0], retired_ids))[
             :k
         ]  # -1 where there are fewer than k labels
@@ -142,36 +140,27 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         """Raise InputError for parameters that no model in a folder has."""
         self.check_parameters()
 
-    @abstractmethod
     def to_parts(self) -> ModelState:
         """Return the model as JSON-able config and named arrays."""
+        self._check_fitted()
+        return ModelState(self.kind, self._dump_config(), self._dump_tensors())
 
     @classmethod
-    @abstractmethod
     def from_parts(cls, parts: ModelState) -> Self:
         """Restore the model from its parts; large arrays stay memory-mapped."""
+        model = cls._restore_config(parts.config)
+        model._restore_tensors(parts.config, parts.tensors)
+        return model
 
     def facts(self) -> dict[str, Any]:
         """Return sizes and figures of the model, JSON-able."""
         self._check_fitted()
         return {"labels": len(self.vocabulary_), "features": self.n_features_in_}
 
-    def save(self, path: str | Path) -> None:
-        """Write the model folder, atomically (`wsabie.storage.model_folder` describes it byte by byte)."""
-        self._check_fitted()
-        save_model_folder(path, self.to_parts())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Open a saved model."""
-        model: Self = load_by_kind(path, {cls.kind: cls.from_parts})
-        return model
-
     def _dump_config(self) -> dict[str, Any]:
-        """Return the config that every kind of model has; `_restore` reads it."""
-        self._check_fitted()
+        """Return the config of the model; a subclass adds to it."""
         return {
-            "parameters": to_json_value(self.get_params()),
+            "parameters": to_json_value(self.get_params(deep=False)),
             "label_names": list(self.vocabulary_),
             **({"label_edits": edits} if (edits := self.vocabulary_.edits()) else {}),
             **({} if self.feature_names_in_ is None else {"feature_names_in": list(self.feature_names_in_)}),
@@ -179,15 +168,22 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
             "versions": collect_versions(),
         }
 
+    def _dump_tensors(self) -> dict[str, Any]:
+        """Return the arrays of the model by their names in a folder; a subclass adds to them."""
+        return {}
+
+    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+        """Restore what a subclass adds to config and arrays; parameters, vocabulary and width are set."""
+
     @classmethod
-    def _restore(cls, config: dict[str, Any]) -> Self:
-        """Restore parameters, vocabulary and width; `from_parts` adds the rest."""
+    def _restore_config(cls, config: dict[str, Any]) -> Self:
+        """Restore parameters, vocabulary and width."""
         fields = read_config(LabelModelConfig, config)
         check_parameters(cls, fields.parameters)
         model = cls(**fields.parameters)
         model._check_loaded()
         names, edits = fields.label_names, fields.label_edits
-        model.vocabulary_ = Vocabulary(names) if edits is None else Vocabulary.restored(names, asdict(edits))
+        model.vocabulary_ = Vocabulary(names) if edits is None else Vocabulary.restore(names, asdict(edits))
         model.n_features_in_ = fields.n_features
         if fields.feature_names_in is not None:
             if len(fields.feature_names_in) != fields.n_features:
@@ -203,7 +199,7 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
 
-    def _opened(self, X: Any, Y: Any, label_names: Sequence[str] | None) -> tuple[Inputs, Matrix]:
+    def _open_rows(self, X: Any, Y: Any, label_names: Sequence[str] | None) -> tuple[Inputs, Matrix]:
         """Check rows and labels for `fit`; return both, and set the vocabulary and the width."""
         inputs = check_features(X)
         rows, width = count_rows(inputs), int(inputs.shape[1] if isinstance(inputs, np.ndarray) else X.shape[1])
@@ -219,10 +215,12 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         self.feature_names_in_ = read_column_names(X)
         return inputs, targets
 
-    def _checked(self, X: Any, input_name: str = "X") -> Inputs:
+    def _check_rows(self, X: Any, input_name: str = "X") -> Inputs:
         """Return checked rows for a fitted model."""
         self._check_fitted()
-        inputs = check_features(X, n_features=self.n_features_in_, what=input_name, who=type(self).__name__)
+        inputs = check_features(
+            X, n_features=self.n_features_in_, input_name=input_name, model_name=type(self).__name__
+        )
         names, fitted_names = read_column_names(X), self.feature_names_in_
         if (
             names is not None
@@ -242,14 +240,14 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
 
             raise NotFittedError(f"this {type(self).__name__} model is not fitted yet; call fit(X, Y) first")
 
-    def _truth(self, Y: Any, rows: int) -> Matrix:
+    def _build_truth(self, Y: Any, rows: int) -> Matrix:
         """Return the label matrix of evaluated rows, (rows, n_labels), without labels that the model lacks."""
         vocabulary = self.vocabulary_.copy()
-        return build_signed_label_matrix(Y, rows, vocabulary, grow=True, has_names=not vocabulary.numbered)[
+        return build_signed_label_matrix(Y, rows, vocabulary, grow=True, has_names=not vocabulary.is_numbered)[
             :, : len(self.vocabulary_)
         ]
 
-    def _label_ids(self, labels: Sequence[str | int]) -> Int64:
+    def _find_label_ids(self, labels: Sequence[str | int]) -> Int64:
         """Return label numbers from names or numbers."""
         if isinstance(labels, str):
             raise InputError(f"the labels are the text {labels!r}; give a list of names")
@@ -270,11 +268,11 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         )
         ids = numbers.astype(np.int64)
         self.vocabulary_.names(ids)  # refuses numbers out of range
-        return ids if not len(self.vocabulary_.retired()) else self._living(ids)
+        return ids if not len(self.vocabulary_.retired_ids()) else self._follow_merges(ids)
 
-    def _living(self, ids: Int64) -> Int64:
+    def _follow_merges(self, ids: Int64) -> Int64:
         """Return the numbers of the labels that merged ones became; InputError if one was removed."""
-        current_ids: Int64 = self.vocabulary_.now()[ids]
+        current_ids: Int64 = self.vocabulary_.current_ids()[ids]
         if (current_ids < 0).any():
             (name,) = self.vocabulary_.names(ids[current_ids < 0][:1])
             raise InputError(f"the label {name!r} was removed; leave it out")

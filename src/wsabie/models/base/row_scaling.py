@@ -13,7 +13,7 @@ from wsabie.features.base.idf_weighting import compute_idf
 from wsabie.models.base.feature_matrix import Inputs
 from wsabie.storage.schema_validation import check_array, read_config
 
-Rows = Literal["auto", "tfidf"] | None
+Scaling = Literal["auto", "tfidf"] | None
 Method = Literal["none", "log", "tfidf", "standard", "homogeneous"]
 CONSTANT = 0.5
 """Value of the constant feature that dense rows of mean length 1 get before they are brought to unit length."""
@@ -53,7 +53,7 @@ class RowScaling:
     shift: Float32
 
     @classmethod
-    def learned(cls, X: Inputs, n_features: int, rows: Rows, constant: bool = False) -> "RowScaling":
+    def fit(cls, X: Inputs, n_features: int, scaling: Scaling, constant: bool = False) -> "RowScaling":
         """Fit a scaling to training rows.
 
         "auto" is "log" for non-negative sparse rows, and centres dense ones. Centred rows have no common direction, so
@@ -67,23 +67,23 @@ class RowScaling:
         if isinstance(X, Csr):
             least = float(X.data.min(initial=0))
             statistics = RowStatistics(X.n_rows, least, lambda: _count_positive_rows(X, n_features), lambda: None)
-            return cls.from_statistics(statistics, n_features, rows, dense=False, constant=constant)
+            return cls.from_statistics(statistics, n_features, scaling, dense=False, constant=constant)
         return cls.from_statistics(
-            RowStatistics(len(X), 0.0, lambda: None, lambda: _compute_moments(X)), n_features, rows, True, constant
+            RowStatistics(len(X), 0.0, lambda: None, lambda: _compute_moments(X)), n_features, scaling, True, constant
         )
 
     @classmethod
     def from_statistics(
-        cls, statistics: "RowStatistics", n_features: int, rows: Rows, dense: bool, constant: bool = False
+        cls, statistics: "RowStatistics", n_features: int, scaling: Scaling, dense: bool, constant: bool = False
     ) -> "RowScaling":
-        """Build a scaling from statistics of the rows; see `learned`."""
+        """Build a scaling from statistics of the rows; see `fit`."""
         empty = np.zeros(0, np.float32)
-        if rows not in ("auto", "tfidf", None):
-            raise InputError(f'rows is {rows!r}; choose "auto", "tfidf" or None')
-        if rows is None or (not dense and statistics.least < 0):
+        if scaling not in ("auto", "tfidf", None):
+            raise InputError(f'scaling is {scaling!r}; choose "auto", "tfidf" or None')
+        if scaling is None or (not dense and statistics.least < 0):
             return cls("none", empty, empty)
         if not dense:
-            if rows == "auto":
+            if scaling == "auto":
                 return cls("log", np.ones(n_features, np.float32), empty)
             return cls("tfidf", compute_idf(statistics.above_0(), statistics.n_rows), empty)
         mean, deviation = statistics.moments()
@@ -151,7 +151,7 @@ class RowScaling:
             row = int(np.searchsorted(X.indptr, low, side="right")) - 1
             raise InputError(
                 f"row {row} has the negative value {X.data[low]:g} where counts are expected (training rows had none); "
-                "correct the row, or train with rows=None"
+                "correct the row, or train with scaling=None"
             )
         from wsabie.kernels.features.count_scaling import normalise_log_counts
 

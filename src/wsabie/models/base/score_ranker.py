@@ -1,15 +1,19 @@
 """Base of the baselines: ranking in bounded memory from the scores of all labels."""
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
-from wsabie.core.arrays import Bool, Float32, Int64
+from wsabie.core.arrays import Bool, Float32, Int64, Matrix
 from wsabie.core.label_lists import build_exclusion_lists
+from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.models.base.feature_matrix import Inputs, count_rows, iterate_row_ranges, slice_rows
 from wsabie.models.base.label_model import LabelModel
+from wsabie.models.base.row_scaling import RowScaling, Scaling
 
 
 class ScoreRanker(LabelModel):
@@ -40,7 +44,7 @@ class ScoreRanker(LabelModel):
         InputError
             Another number of features than in `fit`, or numbers that are not finite.
         """
-        return self._scores(self._checked(X))
+        return self._scores(self._check_rows(X))
 
     def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
         """Return the k best labels of each row.
@@ -64,8 +68,8 @@ class ScoreRanker(LabelModel):
         from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, hide_labels, scan_topk, sort_topk
 
         k = check_positive_integer(k, "k")
-        inputs = self._checked(X)
-        hidden = self._hidden(candidates)
+        inputs = self._check_rows(X)
+        hidden = self._find_hidden(candidates)
         excluded = build_exclusion_lists(exclude, count_rows(inputs), len(self.vocabulary_))
         heap = allocate_heap(count_rows(inputs), k)
         for lo, hi in iterate_row_ranges(count_rows(inputs), len(self.vocabulary_)):
@@ -82,17 +86,68 @@ class ScoreRanker(LabelModel):
         """Return the mean average precision on rows with labels; rows without labels do not count."""
         from wsabie.evaluation.score_evaluation import evaluate_scores
 
-        inputs = self._checked(X)
-        truth = self._truth(Y, count_rows(inputs))
+        inputs = self._check_rows(X)
+        truth = self._build_truth(Y, count_rows(inputs))
         blocks = (
             (lo, self._scores(slice_rows(inputs, lo, hi)))
             for lo, hi in iterate_row_ranges(count_rows(inputs), len(self.vocabulary_))
         )
         return evaluate_scores(blocks, truth, ks=(1,)).means["MAP"]
 
-    def _hidden(self, candidates: Any) -> Bool:
+    def _find_hidden(self, candidates: Any) -> Bool:
         """Return True for labels that are no candidates for any row, (n_labels,)."""
         hidden = np.full(len(self.vocabulary_), candidates is not None)
         if candidates is not None:
-            hidden[self._label_ids(candidates)] = False
+            hidden[self._find_label_ids(candidates)] = False
         return hidden
+
+
+class ScaledRanker(ScoreRanker):
+    """Base of models that scale rows and learn in one step; a subclass implements `_learn` and `_scores`."""
+
+    scaling: Scaling
+    scaling_: RowScaling
+
+    @abstractmethod
+    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+        """Learn from scaled rows and their signed label matrix."""
+
+    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, progress: Progress = SILENT) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : (n,) integers or names; (n, n_labels) sparse matrix of 1 and -1; or lists of names
+            Explicit negatives (-1) are like all other labels that a row lacks.
+        label_names : list of str or None
+            Names of label numbers 0, 1, ...; by default the numbers themselves.
+        progress : Progress
+
+        Raises
+        ------
+        InputError
+            Data or parameters that cannot be used; the message says where.
+        """
+        self.check_parameters()
+        fitted = copy(self)  # a fit that fails leaves this model as it was
+        inputs, targets = fitted._open_rows(X, Y, label_names)
+        fitted.scaling_ = RowScaling.fit(inputs, fitted.n_features_in_, self.scaling)
+        fitted._learn(fitted.scaling_(inputs), targets, progress)
+        self.__dict__.update(fitted.__dict__)
+        return self
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of every array that a prediction needs."""
+        return int(sum(np.asarray(array).nbytes for array in self._dump_tensors().values()))
+
+    def _dump_config(self) -> dict[str, Any]:
+        return {**super()._dump_config(), "scaling": self.scaling_.method}
+
+    def _dump_tensors(self) -> dict[str, Any]:
+        return {**super()._dump_tensors(), **self.scaling_.tensors()}
+
+    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+        super()._restore_tensors(config, tensors)
+        self.scaling_ = RowScaling.restored(config["scaling"], tensors, self.n_features_in_)

@@ -9,29 +9,34 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Float64, Matrix
+from wsabie.core.arrays import Float32, Float64
 from wsabie.core.errors import NotCalibratedError
 from wsabie.core.json_conversion import to_json_value
 from wsabie.core.machine import count_available_cores
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_sample_weights, require
-from wsabie.embedding.protocols import EmbeddingSpace
+from wsabie.embedding.protocols import TrainableTables
 from wsabie.evaluation.calibration import Calibration, ScoredPairs, fit_calibration, sample_pairs
-from wsabie.io.shards.sharded_table import LabelStatistics, ShardedFeatureTable
-from wsabie.models.base import auto_defaults
+from wsabie.io.shards.sharded_table import ShardedFeatureTable
 from wsabie.models.base.feature_matrix import Inputs, count_rows
-from wsabie.models.base.hyperparameters import check_parameters, compute_checksum
+from wsabie.models.base.hyperparameters import (
+    TrainingParameters,
+    TrainingShape,
+    check_parameters,
+    compute_checksum,
+    resolve_settings,
+)
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.row_scaling import Method, RowScaling
-from wsabie.models.base.shard_blocks import ShardBlocks, compute_shard_checksum, fit_scaling
+from wsabie.models.base.training_rows import ShardedRows, TrainingRows
 from wsabie.models.base.validation_monitor import MAX_ROWS, ValidationMonitor, compute_scores
 from wsabie.storage.schema_validation import check_array, read_config
 from wsabie.training.checkpoints import CheckpointFolder
 from wsabie.training.epoch_stats import EpochStats, find_best_epoch
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.settings import TrainingSettings
-from wsabie.training.targets import iterate_row_blocks
-from wsabie.training.trainer import Blocks, Trainer
+from wsabie.training.trainer import Trainer
+from wsabie.training.training_data import TrainingData
 from wsabie.vocabulary.label_names import Vocabulary
 
 
@@ -54,11 +59,12 @@ class TrainedModelConfig:
     calibration: tuple[float, float] | None
 
 
-class TrainedModel(LabelModel):
+class TrainedModel(TrainingParameters, LabelModel):
     """Base of models that the loops of `wsabie.training` train.
 
-    A subclass has the training parameters that `Wsabie` documents. It implements how they become settings
-    (`_resolved`) and the space before training (`_new_space`).
+    A subclass implements `_build_space`, and overrides what differs: how parameters become settings
+    (`_resolve_settings`), the space and the data of a run (`_prepare_run`), the run itself (`_train`), validation
+    (`_build_monitor`), probabilities (`_fit_calibration`), and what a checkpoint depends on (`_list_initial_state`).
 
     Attributes
     ----------
@@ -83,12 +89,42 @@ class TrainedModel(LabelModel):
     """Attributes that cache a fitted state for searches; they are neither saved nor copied."""
 
     @abstractmethod
-    def _resolved(self, shape: auto_defaults.TrainingShape) -> TrainingSettings:
-        """Return the settings of a run on data of this shape."""
-
-    @abstractmethod
-    def _new_space(self, n_features: int) -> EmbeddingSpace:
+    def _build_space(self, n_features: int) -> TrainableTables:
         """Build the space before training, for scaled rows of that width; the vocabulary is set."""
+
+    def _resolve_settings(self, shape: TrainingShape) -> TrainingSettings:
+        """Return the settings of a run on data of this shape."""
+        return resolve_settings(self._list_parameters(), shape)
+
+    def _prepare_run(self, rows: TrainingRows) -> tuple[TrainableTables, TrainingData]:
+        """Return the space that training updates, and its data."""
+        return self.space_, rows.build_data(self.scaling_, self.pair_weighting, self.seed)
+
+    def _train(self, trainer: Trainer, rows: TrainingRows) -> list[EpochStats]:
+        """Train the space on scaled rows."""
+        return trainer.train(*self._prepare_run(rows))
+
+    def _build_monitor(
+        self, X: Any, Y: Any, max_rows: int | None = MAX_ROWS, input_name: str = "X", metric: str = "MAP"
+    ) -> ValidationMonitor:
+        """Build the monitor of rows with labels; `max_rows` None takes all of them."""
+        inputs = self.scaling_(self._check_rows(X, input_name))
+        return ValidationMonitor(inputs, self._build_truth(Y, count_rows(inputs)), self._n_threads, max_rows, metric)
+
+    def _fit_calibration(self, monitor: ValidationMonitor) -> Calibration | None:
+        """Fit a sigmoid per label to the validation rows; None if all their labels are right, or all wrong."""
+        pairs = sample_pairs(monitor.blocks_of_scores(self.space_), monitor.Y, seed=self.seed)
+        if len(retired_ids := self.vocabulary_.retired_ids()):
+            is_active = ~np.isin(pairs.labels, retired_ids)
+            scores, labels, outcomes, weights = pairs
+            pairs = ScoredPairs(scores[is_active], labels[is_active], outcomes[is_active], weights[is_active])
+        if not 0 < pairs.outcomes.sum() < len(pairs.outcomes):
+            return None
+        return fit_calibration(pairs, n_labels=len(self.vocabulary_))
+
+    def _list_initial_state(self) -> list[Any]:
+        """Return what training starts from beside the parameters and the rows, JSON-able, for checkpoints."""
+        return []
 
     def fit(
         self,
@@ -142,47 +178,46 @@ class TrainedModel(LabelModel):
         """
         self.check_parameters()
         fitted = copy(self)  # a fit that fails leaves this model as it was
-        inputs, targets = fitted._open_training_data(X, Y, label_names, sample_weight)
+        rows = fitted._open_training_rows(X, Y, label_names, sample_weight)
         n_features = fitted.n_features_in_
-        settings = self._resolved(measure_training_shape(targets))
+        settings = self._resolve_settings(rows.shape)
         fitted.settings_ = to_json_value(asdict(settings))
-        fitted.scaling_ = fit_scaling(inputs, n_features, self.rows)
-        fitted.space_ = fitted._new_space(n_features + fitted.scaling_.n_added)
+        fitted.scaling_ = rows.fit_scaling(n_features, self.scaling)
+        fitted.space_ = fitted._build_space(n_features + fitted.scaling_.n_added)
         monitor = None
         if validation is not None:
             require(isinstance(validation, (tuple, list)) and len(validation) == 2, "validation must be a pair (X, Y)")
-            monitor = fitted._monitor(*validation, settings.threads, MAX_ROWS, metric=metric)
+            monitor = fitted._build_monitor(*validation, input_name="validation X", metric=metric)
         checkpoints = None
         if checkpoint is not None:
             validation_checksum = None if monitor is None else compute_checksum(monitor.inputs, monitor.Y, None)
-            data = [fingerprint, compute_shard_checksum(inputs, targets, sample_weight), validation_checksum]
+            data = [fingerprint, rows.compute_checksum(), validation_checksum]
             data += [] if metric == "MAP" else [metric]
-            checkpoints = CheckpointFolder(checkpoint, fitted._identity(settings, data), resume=resume)
-        inputs = inputs if isinstance(inputs, ShardedFeatureTable) else fitted.scaling_(inputs)
+            checkpoints = CheckpointFolder(checkpoint, fitted._identify_run(settings, data), resume=resume)
+        rows = rows.scale(fitted.scaling_)
         run = trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
-        fitted.history_ = fitted._train(run, inputs, targets, sample_weight)
-        fitted.calibration_ = None if monitor is None else fitted._calibrated(monitor)
+        fitted.history_ = fitted._train(run, rows)
+        fitted.calibration_ = None if monitor is None else fitted._fit_calibration(monitor)
         self._replace_state(fitted)
         return self
 
-    def _open_training_data(
+    def _open_training_rows(
         self, X: Any, Y: Any, label_names: Sequence[str] | None, sample_weight: Any
-    ) -> tuple[Any, Any]:
-        """Return checked rows and their label matrix, or shards and their label statistics.
-
-        Sets the vocabulary and the width.
-        """
+    ) -> TrainingRows:
+        """Check the rows of `fit`; set the vocabulary and the width."""
         if not isinstance(X, ShardedFeatureTable):
-            return self._opened(X, Y, label_names)
+            inputs, targets = self._open_rows(X, Y, label_names)
+            weights = None if sample_weight is None else check_sample_weights(sample_weight, targets.shape[0])
+            return TrainingRows(inputs, targets, weights)
         require(self.reads_shards, f"a model of kind {self.kind} does not read shards; give it rows.whole().X and .Y")
         labels_are_stored = Y is None and sample_weight is None and label_names is None
         require(
             labels_are_stored, "rows in shards bring their labels along; leave Y, label_names and sample_weight out"
         )
-        truth = X.truth()
+        truth = X.compute_label_statistics()
         require(truth.pairs > 0, "no row has a label; give at least one (row, label) pair")
         self.vocabulary_, self.n_features_in_ = Vocabulary(X.label_names), X.n_features
-        return X, truth
+        return ShardedRows(X, truth)
 
     def _replace_state(self, fitted: Self) -> None:
         """Take over the state of a fitted copy and drop caches of the old state."""
@@ -195,41 +230,16 @@ class TrainedModel(LabelModel):
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name not in self._caches}
 
-    def _identity(self, settings: TrainingSettings, data: list[Any]) -> dict[str, Any]:
+    def _identify_run(self, settings: TrainingSettings, data: list[Any]) -> dict[str, Any]:
         """Return the values that must equal a checkpoint's to resume from it; threads may differ."""
-        names = ("dim", "similarity", "rows", "positives", "init_scale")
-        parameters = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        names = ("dim", "similarity", "scaling", "pair_weighting", "init_scale")
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name in names}
         shape = [self.space_.n_features, len(self.vocabulary_)]
+        data = [*data, *to_json_value(self._list_initial_state())]
         identity = {**asdict(settings), **parameters, "shape": shape, "data": data}
         del identity["threads"]
         same: dict[str, Any] = to_json_value(identity)
         return same
-
-    def _train(
-        self, trainer: Trainer, inputs: Any, targets: Any, sample_weight: Any, *, more: bool = False
-    ) -> list[EpochStats]:
-        """Train the space; `more` continues with a trained model."""
-        weights = None if sample_weight is None else check_sample_weights(sample_weight, targets.shape[0])
-        blocks, n_pairs = self._visited(inputs, targets, weights, more)
-        return trainer.train(self._trainable_space(more), blocks, n_pairs)
-
-    def _visited(self, inputs: Any, targets: Any, weights: Float32 | None, more: bool) -> tuple[Blocks, int]:
-        """Return the blocks of an epoch and the number of its pairs."""
-        if isinstance(inputs, ShardedFeatureTable):
-            return ShardBlocks(inputs, self.scaling_, self.positives, self.seed, targets), targets.pairs
-        (block,) = iterate_row_blocks(inputs, targets, weights, self.positives)
-        return lambda epoch: [block], len(block.targets.labels)
-
-    def _trainable_space(self, more: bool) -> Any:
-        """Return the space that training updates."""
-        return self.space_
-
-    def _monitor(
-        self, X: Any, Y: Any, threads: int, max_rows: int | None, input_name: str = "validation X", metric: str = "MAP"
-    ) -> ValidationMonitor:
-        inputs = self._checked(X, input_name)
-        inputs = self.scaling_(inputs)
-        return ValidationMonitor(inputs, self._truth(Y, count_rows(inputs)), threads, max_rows, metric)
 
     def calibrate(self, X: Any, Y: Any) -> Self:
         """Fit the probabilities again on rows that were not trained on, after `partial_fit` for instance.
@@ -245,25 +255,16 @@ class TrainedModel(LabelModel):
         InputError
             No row has a label that the model knows, or data that cannot be used.
         """
-        monitor = self._monitor(X, Y, self.threads or count_available_cores(), MAX_ROWS, "X")
-        self.calibration_ = self._calibrated(monitor)
+        self.calibration_ = self._fit_calibration(self._build_monitor(X, Y))
         return self
 
-    def _calibrated(self, monitor: ValidationMonitor) -> Calibration | None:
-        """Fit a sigmoid per label to the validation rows; None if all their labels are right, or all wrong."""
-        pairs = sample_pairs(monitor.blocks_of_scores(self.space_), monitor.Y, seed=self.seed)
-        if len(retired_ids := self.vocabulary_.retired()):
-            is_active = ~np.isin(pairs.labels, retired_ids)
-            pairs = ScoredPairs(
-                pairs.scores[is_active], pairs.labels[is_active], pairs.outcomes[is_active], pairs.weights[is_active]
-            )
-        if not 0 < pairs.outcomes.sum() < len(pairs.outcomes):
-            return None
-        return fit_calibration(pairs, n_labels=len(self.vocabulary_))
+    @property
+    def _n_threads(self) -> int:
+        return self.threads or count_available_cores()
 
     def _threads(self, rows: int) -> KernelThreads:
         """Return threads for work on so many rows; for few rows another thread would start too late."""
-        return KernelThreads(1 if rows < 256 else self.threads or count_available_cores())
+        return KernelThreads(1 if rows < 256 else self._n_threads)
 
     def scores(self, X: Any) -> Float32:
         """Return all scores f_y(x), (n, n_labels) float32; meant for blocks of rows.
@@ -273,11 +274,11 @@ class TrainedModel(LabelModel):
         InputError
             Another width than the model's, or values that are not finite.
         """
-        return self._scores_of_checked(self._checked(X))
+        return self._scores(self._check_rows(X))
 
-    def _scores_of_checked(self, inputs: Inputs) -> Float32:
+    def _scores(self, inputs: Inputs) -> Float32:
         """Return all scores of checked rows."""
-        with KernelThreads(self.threads or count_available_cores()) as threads:
+        with KernelThreads(self._n_threads) as threads:
             return compute_scores(self.space_, self.scaling_(inputs), threads)
 
     @property
@@ -308,7 +309,7 @@ class TrainedModel(LabelModel):
     def score(self, X: Any, Y: Any) -> float:
         """Return the mean average precision on rows with labels, 0 to 1; rows without labels do not count."""
         self._check_fitted()
-        return self._monitor(X, Y, self.threads or count_available_cores(), None, "X")(self.space_)
+        return self._build_monitor(X, Y, None)(self.space_)
 
     def facts(self) -> dict[str, Any]:
         """Return sizes and figures of the model, JSON-able.
@@ -316,7 +317,7 @@ class TrainedModel(LabelModel):
         "validation_map" is that of "kept_epoch" (the first is 1). Both are None after further training, or after labels
         were merged or removed.
         """
-        is_edited = len(self.vocabulary_.retired()) > 0  # these labels were not evaluated
+        is_edited = len(self.vocabulary_.retired_ids()) > 0  # these labels were not evaluated
         best_epoch = None if is_edited else find_best_epoch(self.history_)
         figure = None if best_epoch is None else best_epoch.validation_metrics.get("MAP", best_epoch.validation)
         epoch_facts = {"kept_epoch": None if best_epoch is None else best_epoch.epoch + 1, "validation_map": figure}
@@ -324,40 +325,30 @@ class TrainedModel(LabelModel):
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
-        check_parameters(self._parameters())
+        check_parameters(self._list_parameters())
 
-    def _parameters(self) -> dict[str, Any]:
-        """Return all parameters of training, also those that are fixed in this estimator."""
-        parameters: dict[str, Any] = self.get_params()
-        return parameters
-
-    def _trained_config(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the config and the arrays of a trained model without its space."""
-        config: dict[str, Any] = {
+    def _dump_config(self) -> dict[str, Any]:
+        calibration = None
+        if self.calibration_ is not None and self.calibration_.label_offsets is not None:
+            calibration = [self.calibration_.slope, self.calibration_.offset]
+        return {
+            **super()._dump_config(),
             "settings": self.settings_,
             "scaling": self.scaling_.method,
-            "calibration": None,
+            "calibration": calibration,
             "history": [stats.as_dict() for stats in self.history_],
         }
-        tensors: dict[str, Any] = dict(self.scaling_.tensors())
-        if self.calibration_ is not None and self.calibration_.label_offsets is not None:
-            config["calibration"] = [self.calibration_.slope, self.calibration_.offset]
-            tensors["calibration/offsets"] = self.calibration_.label_offsets
-        return config, tensors
 
-    def _restore_trained(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
-        """Restore the values of `_trained_config`; the vocabulary and the width are set."""
+    def _dump_tensors(self) -> dict[str, Any]:
+        offsets = None if self.calibration_ is None else self.calibration_.label_offsets
+        tensors = {} if offsets is None else {"calibration/offsets": offsets}
+        return {**super()._dump_tensors(), **self.scaling_.tensors(), **tensors}
+
+    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+        super()._restore_tensors(config, tensors)
         fields = read_config(TrainedModelConfig, config)
         self.scaling_ = RowScaling.restored(fields.scaling, tensors, self.n_features_in_)
         self.history_, self.settings_, self.calibration_ = fields.history, config["settings"], None
         if fields.calibration is not None:
             offsets = check_array(tensors, "calibration/offsets", "float32", (len(self.vocabulary_),))
             self.calibration_ = Calibration(*fields.calibration, offsets)
-
-
-def measure_training_shape(targets: Matrix | LabelStatistics) -> auto_defaults.TrainingShape:
-    """Return the sizes that values of "auto" depend on; explicit negatives are no pairs."""
-    if isinstance(targets, LabelStatistics):
-        return auto_defaults.TrainingShape(targets.rows, targets.pairs, len(targets.of_label))
-    rows, n_labels = targets.shape
-    return auto_defaults.TrainingShape(rows, int((targets.data > 0).sum()), n_labels)

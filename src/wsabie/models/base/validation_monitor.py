@@ -112,7 +112,7 @@ class ValidationMonitor:
         ranks = rank_embeddings(labels, points, self.Y, threads=self.threads)
         return {name: float(_compute_row_values(ranks, name).mean()) for name in names}
 
-    def rehearse(self, space: EmbeddingSpace) -> None:
+    def warm_up(self, space: EmbeddingSpace) -> None:
         """Compute the figures of one row (and one label if labels are points), which compiles the kernels."""
         from scipy.sparse import csr_matrix
 
@@ -144,8 +144,8 @@ def compute_scores(space: EmbeddingSpace, inputs: Inputs, threads: KernelThreads
 
 def _single_item_space(space: Any) -> EmbeddingSpace:
     """Return the part of a space that labels items one by one."""
-    things: EmbeddingSpace = space.things if isinstance(space, PartsSpace) else space
-    return things
+    items: EmbeddingSpace = space.items if isinstance(space, PartsSpace) else space
+    return items
 
 
 def _parse_cutoff(metric: str) -> int:

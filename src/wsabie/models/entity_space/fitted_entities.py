@@ -1,13 +1,13 @@
 """A kind of items in a fitted `Space`: names, scaling of features, points."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from wsabie.core import file_backed_arrays
-from wsabie.core.arrays import Float32, Int64
+from wsabie.core.arrays import Float32, Int64, Matrix
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.core.validation import check_features, require
 from wsabie.embedding import tables
@@ -15,9 +15,17 @@ from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEn
 from wsabie.embedding.protocols import Inputs
 from wsabie.models.base.feature_matrix import count_rows, slice_rows
 from wsabie.models.base.row_scaling import Method, RowScaling
-from wsabie.models.entity_space.relations import EntityKind
+from wsabie.models.entity_space.relations import (
+    EntityKind,
+    Relation,
+    build_pair_matrix,
+    build_self_exclusion,
+    collect_kinds,
+    compute_pair_weights,
+)
 from wsabie.storage.schema_validation import Count, check_array
 from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.training_data import RowBlock, build_targets
 from wsabie.vocabulary.label_names import Vocabulary, format_unknown_label
 
 _ENCODED_AT_ONCE = 1 << 14
@@ -30,7 +38,7 @@ class FittedEntities:
     Attributes
     ----------
     name : str
-    things : Vocabulary
+    vocabulary : Vocabulary
         Names and numbers; a number never changes.
     table : str
         Table of the space: the map from features to points, or the points themselves.
@@ -42,7 +50,7 @@ class FittedEntities:
     """
 
     name: str
-    things: Vocabulary
+    vocabulary: Vocabulary
     table: str
     n_features: int = 0
     scaling: RowScaling | None = None
@@ -51,7 +59,7 @@ class FittedEntities:
     @property
     def n_rows(self) -> int:
         """Rows of its table: one for each feature, or for each item."""
-        return len(self.things) if self.scaling is None else self.n_features + self.scaling.n_added
+        return len(self.vocabulary) if self.scaling is None else self.n_features + self.scaling.n_added
 
     def inputs(self, X: Any, input_name: str = "X") -> Inputs:
         """Return scaled rows of features; None stands for all items of a kind with free vectors.
@@ -63,12 +71,12 @@ class FittedEntities:
         """
         if self.scaling is None:
             require(X is None, f"things of the kind {self.name!r} have no features; give their names or numbers")
-            return np.arange(len(self.things), dtype=np.int32)
+            return np.arange(len(self.vocabulary), dtype=np.int32)
         return self.scaling(
-            check_features(X, n_features=self.n_features, what=input_name, who=f"the kind {self.name!r}")
+            check_features(X, n_features=self.n_features, input_name=input_name, model_name=f"the kind {self.name!r}")
         )
 
-    def ids(self, things: Any) -> Int64:
+    def ids(self, items: Any) -> Int64:
         """Return the numbers of items from names or numbers.
 
         Raises
@@ -76,21 +84,22 @@ class FittedEntities:
         InputError
             An item is unknown.
         """
-        require(not hasattr(things, "tocsr"), f"the things are {type(things).__name__}; give names or numbers")
-        listed = list(things) if isinstance(things, Iterable) and not isinstance(things, str) else [things]
+        require(not hasattr(items, "tocsr"), f"the things are {type(items).__name__}; give names or numbers")
+        listed = list(items) if isinstance(items, Iterable) and not isinstance(items, str) else [items]
         names = [thing for thing in listed if isinstance(thing, str)]
         if names and len(names) == len(listed):
-            missing = next((thing for thing in names if thing not in self.things), None)
+            missing = next((thing for thing in names if thing not in self.vocabulary), None)
             if missing is not None:
-                raise UnknownLabelError(format_unknown_label(missing, list(self.things), self.name))
-            return self.things.ids(names)
+                raise UnknownLabelError(format_unknown_label(missing, list(self.vocabulary), self.name))
+            return self.vocabulary.ids(names)
         are_numbers = [isinstance(thing, (int, np.integer)) and not isinstance(thing, bool) for thing in listed]
         require(
-            all(are_numbers), f"things of the kind {self.name!r} are names or whole numbers; these are {things!r:.80}"
+            all(are_numbers), f"things of the kind {self.name!r} are names or whole numbers; these are {items!r:.80}"
         )
-        outside = next((number for number in listed if not 0 <= number < len(self.things)), None)
+        outside = next((number for number in listed if not 0 <= number < len(self.vocabulary)), None)
         require(
-            outside is None, f"there is no {self.name} number {outside}; the {len(self.things):,} are numbered from 0"
+            outside is None,
+            f"there is no {self.name} number {outside}; the {len(self.vocabulary):,} are numbered from 0",
         )
         return np.array(listed, np.int64)
 
@@ -122,11 +131,11 @@ def fit_entities(kinds: Mapping[str, EntityKind]) -> dict[str, FittedEntities]:
         entities = fitted_kinds[name] = FittedEntities(name, kind.names(), kind.mapped_by)
         if kind.X is None:
             continue
-        inputs = check_features(kind.X, what=f"the features of {name!r}", who="this space")
+        inputs = check_features(kind.X, input_name=f"the features of {name!r}", model_name="this space")
         n, width = kind.X.shape
         require(n * width > 0, f"the kind {name!r} has {n:,} rows of {width:,} features; give at least one of each")
         if entities.table not in scalings:
-            scalings[entities.table] = RowScaling.learned(inputs, width, kind.rows, constant=True), width
+            scalings[entities.table] = RowScaling.fit(inputs, width, kind.scaling, constant=True), width
         entities.scaling, entities.n_features = scalings[entities.table]
         if entities.n_features != width:
             raise InputError(
@@ -141,7 +150,7 @@ def fit_entities(kinds: Mapping[str, EntityKind]) -> dict[str, FittedEntities]:
 
 def dump_entities(kind: FittedEntities) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the config and the arrays of a kind for a folder."""
-    config = {"things": list(kind.things), "table": kind.table, "n_features": kind.n_features, "scaling": None}
+    config = {"names": list(kind.vocabulary), "table": kind.table, "n_features": kind.n_features, "scaling": None}
     tensors: dict[str, Any] = {}
     if kind.scaling is not None:
         config["scaling"] = kind.scaling.method
@@ -155,7 +164,7 @@ def dump_entities(kind: FittedEntities) -> tuple[dict[str, Any], dict[str, Any]]
 class EntitiesConfig:
     """The part of a folder's config about a kind."""
 
-    things: list[str]
+    names: list[str]
     table: str
     n_features: Count
     scaling: Method | None
@@ -163,13 +172,13 @@ class EntitiesConfig:
 
 def restore_entities(name: str, config: EntitiesConfig, tensors: Mapping[str, Any]) -> FittedEntities:
     """Restore a kind from the config and arrays of `dump_entities`; points stay memory-mapped."""
-    entities = FittedEntities(name, Vocabulary(config.things), config.table, config.n_features)
+    entities = FittedEntities(name, Vocabulary(config.names), config.table, config.n_features)
     if config.scaling is not None:
         kind_tensors = {
             key.removeprefix(f"{name}/"): array for key, array in tensors.items() if key.startswith(f"{name}/")
         }
         entities.scaling = RowScaling.restored(config.scaling, kind_tensors, entities.n_features)
-        entities.points = check_array(kind_tensors, "points", "float32", (len(entities.things), None))
+        entities.points = check_array(kind_tensors, "points", "float32", (len(entities.vocabulary), None))
     elif config.n_features:
         raise ValueError(f"the kind {name!r} has n_features and no scaling")
     return entities
@@ -186,3 +195,151 @@ def restore_tables(
             raise ValueError(f"the sizes of the points of {kind.name!r} do not agree with the rest")
         padded_tables[kind.table] = tables.pad_rows(table)
     return MultiRelationSpace(dim, similarity, padded_tables)
+
+
+@dataclass(frozen=True)
+class SpaceGrowth:
+    """A space with more items.
+
+    Attributes
+    ----------
+    kinds : dict of str to FittedEntities
+    space : MultiRelationSpace
+        The old tables; those of free vectors have more rows.
+    points : MultiRelationSpace
+        Points of the kinds that the relations name: free vectors, and fixed points of items with features.
+    blocks : list of RowBlock
+        Pairs of the relations in which a free vector can move.
+    """
+
+    kinds: dict[str, FittedEntities]
+    space: MultiRelationSpace
+    points: MultiRelationSpace
+    blocks: list[RowBlock]
+
+    def trained_space(self) -> MultiRelationSpace:
+        """Return the space with the free vectors that training has moved."""
+        moved = {name: table for name, table in self.points.tables.items() if name not in self.points.frozen}
+        return replace(self.space, tables=self.space.tables | moved)
+
+
+def grow_space(
+    kinds: dict[str, FittedEntities], space: MultiRelationSpace, relations: Sequence[Relation], seed: int
+) -> SpaceGrowth:
+    """Return a copy of a space with the items and the pairs of some relations.
+
+    Raises
+    ------
+    InputError
+        A new kind has features, a kind without features has the name of a map, or pairs cannot be used.
+    """
+    relation_kinds = collect_kinds(relations)
+    kinds = {
+        name: replace(kind, vocabulary=kind.vocabulary.copy()) if name in relation_kinds else kind
+        for name, kind in kinds.items()
+    }
+    for name, kind in relation_kinds.items():
+        if kind.X is not None:
+            require(name in kinds, f"the space knows no kind {name!r}; fit it anew to learn a map of its features")
+            kinds[name] = add_entities(kinds[name], kind, space)
+        elif name not in kinds:
+            require(
+                name not in space.tables, f"{name!r} is a map of features in this space; call the new kind otherwise"
+            )
+            kinds[name] = FittedEntities(name, Vocabulary(), name)
+    pairs = {relation: _renumber_pairs(relation, relation_kinds, kinds) for relation in relations}
+    points = _collect_points({name: kinds[name] for name in relation_kinds}, space, pairs, seed)
+    blocks, first = [], 0
+    for relation, Y in pairs.items():
+        query, target = kinds[relation.query_kind], kinds[relation.target_kind]
+        if not {query.name, target.name} <= points.frozen:
+            targets = build_targets(
+                Y, compute_pair_weights(Y), "mean", first, build_self_exclusion(Y) if query is target else None
+            )
+            ends = RelationEnds(relation.name, query.name, target.name)
+            ids = np.arange(Y.shape[0], dtype=np.int32)
+            blocks.append(RowBlock(ids, targets, ends, relation.weight, 1))
+            first += Y.nnz
+    return SpaceGrowth(kinds, space, points, blocks)
+
+
+def add_entities(entities: FittedEntities, kind: EntityKind, space: MultiRelationSpace) -> FittedEntities:
+    """Add items to a kind at the points of their features; items that it has already move there."""
+    if entities.points is None:
+        raise InputError(f"things of the kind {kind.name!r} have no features; give their names alone")
+    names = list(kind.names())
+    entities.vocabulary.add([name for name in names if name not in entities.vocabulary])
+    points = np.zeros((len(entities.vocabulary), space.dim), np.float32)
+    points[: len(entities.points)] = entities.points
+    points[entities.vocabulary.ids(names)] = entities.points_of(
+        space, entities.inputs(kind.X, f"the features of {kind.name!r}")
+    )
+    return replace(entities, points=points)
+
+
+def _renumber_pairs(
+    relation: Relation, relation_kinds: dict[str, EntityKind], kinds: dict[str, FittedEntities]
+) -> Matrix:
+    """Return the pairs with the numbers that items have in the space."""
+    from scipy.sparse import csr_matrix
+
+    sides = [relation_kinds[relation.query_kind], relation_kinds[relation.target_kind]]
+    fitted_kinds = [kinds[side.name] for side in sides]
+    vocabularies = [
+        kind.vocabulary if side.X is None else side.names() for side, kind in zip(sides, fitted_kinds, strict=True)
+    ]
+    if sides[0] is sides[1]:
+        vocabularies[1] = vocabularies[0]  # such pairs have no direction
+    Y = build_pair_matrix(
+        relation, vocabularies[0], vocabularies[1], (not fitted_kinds[0].n_features, not fitted_kinds[1].n_features)
+    ).tocoo()
+    rows, columns = (
+        _renumber(n, side, kind) for n, side, kind in zip((Y.row, Y.col), sides, fitted_kinds, strict=True)
+    )
+    return csr_matrix((Y.data, (rows, columns)), (len(fitted_kinds[0].vocabulary), len(fitted_kinds[1].vocabulary)))
+
+
+def _renumber(numbers: Any, side: EntityKind, kind: FittedEntities) -> Int64:
+    if side.X is None:
+        return np.asarray(numbers, np.int64)
+    ids: Int64 = kind.vocabulary.ids(side.names())[numbers]
+    return ids
+
+
+def _collect_points(
+    kinds: dict[str, FittedEntities], space: MultiRelationSpace, pairs: dict[Relation, Matrix], seed: int
+) -> MultiRelationSpace:
+    """Return the points of some kinds; new free vectors point to their partners at the mean length."""
+    points: dict[str, Float32] = {}
+    for name, kind in kinds.items():
+        old = (
+            kind.points
+            if kind.points is not None
+            else space.tables.get(kind.table, tables.allocate_zeros(0, space.dim))
+        )
+        points[name] = tables.allocate_zeros(len(kind.vocabulary), space.dim)
+        points[name][: len(old), : space.dim] = old[:, : space.dim]
+    for relation, Y in pairs.items():  # later relations may have added items
+        Y.resize(len(points[relation.query_kind]), len(points[relation.target_kind]))
+    free = [name for name, kind in kinds.items() if not kind.n_features]
+    n_old = {name: len(space.tables.get(name, ())) for name in free}
+    sums = {name: _sum_partner_points(name, n_old[name], pairs, points) for name in free}
+    rng = np.random.default_rng([seed, 2])
+    for name in free:
+        old_points, fresh = points[name][: n_old[name]], points[name][n_old[name] :]
+        lengths = np.sqrt(np.einsum("ij,ij->i", sums[name], sums[name]))[:, None]
+        norm = float(np.sqrt(np.einsum("ij,ij->i", old_points, old_points)).mean()) if len(old_points) else 1.0
+        anywhere = tables.draw_gaussian(len(fresh), space.dim, space.dim**-0.5, rng)
+        fresh[:] = np.where(lengths > 0, sums[name] * (norm / np.maximum(lengths, 1e-12)), anywhere)
+    return MultiRelationSpace(space.dim, space.similarity, points, frozenset(kinds) - frozenset(free))
+
+
+def _sum_partner_points(name: str, n_old: int, pairs: dict[Relation, Matrix], points: dict[str, Float32]) -> Float32:
+    """Return the sum of the points that each new item of a kind is paired with."""
+    total = np.zeros_like(points[name][n_old:])
+    for relation, Y in pairs.items():
+        if relation.query_kind == name:
+            total += Y[n_old:].astype(np.float32) @ points[relation.target_kind]
+        if relation.target_kind == name:
+            total += Y[:, n_old:].T.astype(np.float32) @ points[relation.query_kind]
+    return total

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,7 +15,6 @@ from wsabie.core.sparse_matrices import convert_to_csr
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
 from wsabie.evaluation.score_evaluation import Evaluation
-from wsabie.models.base.folder_reader import load_by_kind
 from wsabie.models.entity_space.fitted_entities import (
     EntitiesConfig,
     FittedEntities,
@@ -27,7 +25,8 @@ from wsabie.models.entity_space.fitted_entities import (
 from wsabie.models.entity_space.relation_data import build_fitted_pair_matrix, build_holdout_pairs
 from wsabie.models.entity_space.relation_evaluation import evaluate_relation
 from wsabie.models.entity_space.relations import EntityKind, Relation, require_unique_names
-from wsabie.storage.model_folder import ModelState, save_model_folder
+from wsabie.models.loader import SavedModel
+from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_parameters, read_config
 from wsabie.training.epoch_stats import EpochStats, find_best_epoch
 from wsabie.vocabulary.hierarchy import Hierarchy
@@ -47,20 +46,20 @@ class FittedSpaceConfig:
     history: list[EpochStats]
 
 
-class FittedSpace(BaseEstimator):  # type: ignore[misc]
+class FittedSpace(SavedModel, BaseEstimator):  # type: ignore[misc]
     """Base of `Space` with queries and storage.
 
     Attributes
     ----------
     kinds_ : dict of str to FittedEntities
-        Names (`things`) and points of every kind.
+        Names (`entity_names`) and points of every kind.
     relations_ : list of (name, query kind, target kind)
     history_ : list of EpochStats
     settings_ : dict
     space_ : MultiRelationSpace
     """
 
-    kind: ClassVar[str] = "space"
+    kind = "space"
     threads: int | None
     kinds_: dict[str, FittedEntities]
     relations_: list[tuple[str, str, str]]
@@ -68,28 +67,28 @@ class FittedSpace(BaseEstimator):  # type: ignore[misc]
     settings_: dict[str, Any]
     space_: MultiRelationSpace
 
-    def things(self, kind: str) -> list[str]:
+    def entity_names(self, kind: str) -> list[str]:
         """Return the names of all items of a kind, in the order of their numbers."""
-        return list(self.known(kind).things)
+        return list(self.find_entities(kind).vocabulary)
 
-    def points(self, kind: str, things: Any = None) -> Float32:
+    def points(self, kind: str, items: Any = None) -> Float32:
         """Return the points of items, (n, dim) float32.
 
         Parameters
         ----------
         kind : str
-        things : list of names or numbers, sparse matrix or array (n, n_features), or None
+        items : list of names or numbers, sparse matrix or array (n, n_features), or None
             Items of the space, or features of any items; None: all items of the kind.
         """
-        entities = self.known(kind)
-        if things is None:
+        entities = self.find_entities(kind)
+        if items is None:
             return entities.points_of(self.space_, None)
-        if _are_rows(things):
-            return entities.points_of(self.space_, entities.inputs(things))
-        return np.ascontiguousarray(entities.points_of(self.space_, None)[entities.ids(things)])
+        if _are_rows(items):
+            return entities.points_of(self.space_, entities.inputs(items))
+        return np.ascontiguousarray(entities.points_of(self.space_, None)[entities.ids(items)])
 
     def rank(
-        self, query: str, target: str, things: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
+        self, query: str, target: str, items: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
     ) -> tuple[Int64, Float32]:
         """Return the k best items of a kind for items of another kind, or of the same one.
 
@@ -97,7 +96,7 @@ class FittedSpace(BaseEstimator):  # type: ignore[misc]
         ----------
         query, target : str
             Kinds, with or without a trained relation between them.
-        things : list of names or numbers, or rows of features
+        items : list of names or numbers, or rows of features
             See `points`. An item of the space is no candidate for itself.
         k : int
         exclude : sparse matrix (n, n_targets) or None
@@ -118,13 +117,13 @@ class FittedSpace(BaseEstimator):  # type: ignore[misc]
         from scipy.sparse import csr_matrix
 
         k = check_positive_integer(k, "k")
-        points, targets = self.points(query, things), self.known(target)
-        if query == target and not _are_rows(things):
-            ids = np.arange(len(points)) if things is None else targets.ids(things)
+        points, targets = self.points(query, items), self.find_entities(target)
+        if query == target and not _are_rows(items):
+            ids = np.arange(len(points)) if items is None else targets.ids(items)
             if exclude is not None:
-                build_exclusion_lists(exclude, len(ids), len(targets.things))  # refuses another shape
+                build_exclusion_lists(exclude, len(ids), len(targets.vocabulary))  # refuses another shape
             self_pairs = csr_matrix(
-                (np.ones(len(ids), np.int8), ids, np.arange(len(ids) + 1)), (len(ids), len(targets.things))
+                (np.ones(len(ids), np.int8), ids, np.arange(len(ids) + 1)), (len(ids), len(targets.vocabulary))
             )
             exclude = (
                 self_pairs
@@ -136,27 +135,27 @@ class FittedSpace(BaseEstimator):  # type: ignore[misc]
         return index.top_k(points, k, exclude=exclude, candidates=candidate_ids, threads=self.threads)
 
     def annotate(
-        self, query: str, target: str, things: Any, k: int = 10, **options: Any
+        self, query: str, target: str, items: Any, k: int = 10, **options: Any
     ) -> list[list[tuple[str, float]]]:
         """Return the best (name, score) of each item, best first; see `rank`."""
-        targets = self.known(target)
+        targets = self.find_entities(target)
         ids, scores = self.rank(
-            query, target, things, min(check_positive_integer(k, "k"), max(len(targets.things), 1)), **options
+            query, target, items, min(check_positive_integer(k, "k"), max(len(targets.vocabulary), 1)), **options
         )
         return [
-            list(zip(targets.things.names(row[row >= 0]), row_scores[row >= 0].tolist(), strict=True))
+            list(zip(targets.vocabulary.names(row[row >= 0]), row_scores[row >= 0].tolist(), strict=True))
             for row, row_scores in zip(ids, scores, strict=True)
         ]
 
     def similar(self, kind: str, thing: str | int, k: int = 10) -> list[tuple[str, float]]:
         """Return the k items of a kind that are nearest to an item by cosine, with their cosines."""
-        from wsabie.search.label_neighbours import find_label_neighbours
+        from wsabie.search.vector_neighbours import find_label_neighbours
 
-        entities = self.known(kind)
-        k = min(check_positive_integer(k, "k"), max(len(entities.things) - 1, 1))
+        entities = self.find_entities(kind)
+        k = min(check_positive_integer(k, "k"), max(len(entities.vocabulary) - 1, 1))
         ids, cosines = find_label_neighbours(entities.points_of(self.space_, None), entities.ids(thing), k)
         neighbours = [(int(i), float(c)) for i, c in zip(ids[0], cosines[0], strict=True) if i >= 0]
-        return list(zip(entities.things.names([i for i, _ in neighbours]), [c for _, c in neighbours], strict=True))
+        return list(zip(entities.vocabulary.names([i for i, _ in neighbours]), [c for _, c in neighbours], strict=True))
 
     def evaluate(
         self,
@@ -209,13 +208,13 @@ class FittedSpace(BaseEstimator):  # type: ignore[misc]
         target_names = (
             end.names()
             if isinstance(end, EntityKind) and end.X is not None
-            else self.known(relation.target_kind).things
+            else self.find_entities(relation.target_kind).vocabulary
         )
         names = list(target_names)
         hops = hierarchy.hops(names)
-        return {"hops": hops, "similar": hierarchy.similar(names)} if hops.known().any() else {}
+        return {"hops": hops, "similar": hierarchy.similar(names)} if hops.is_known().any() else {}
 
-    def known(self, name: str) -> FittedEntities:
+    def find_entities(self, name: str) -> FittedEntities:
         self._check_fitted()
         require(name in self.kinds_, f"the space knows no kind {name!r}; it knows {', '.join(self.kinds_)}")
         return self.kinds_[name]
@@ -256,7 +255,7 @@ class FittedSpace(BaseEstimator):  # type: ignore[misc]
             "kind": self.kind,
             "dimensions": self.space_.dim,
             "similarity": self.space_.similarity,
-            "kinds": {name: len(kind.things) for name, kind in self.kinds_.items()},
+            "kinds": {name: len(kind.vocabulary) for name, kind in self.kinds_.items()},
             "relations": [name for name, _, _ in self.relations_],
             "bytes_of_points": self.space_.nbytes,
             "epochs": len(self.history_),
@@ -289,7 +288,7 @@ class FittedSpace(BaseEstimator):  # type: ignore[misc]
         check_parameters(cls, fields.parameters)
         model = cls(**fields.parameters)
         model.check_parameters()
-        kind_tensors = parts.under("kinds", "", {}).tensors
+        kind_tensors = parts.extract("kinds", "", {}).tensors
         model.kinds_ = {name: restore_entities(name, config, kind_tensors) for name, config in fields.kinds.items()}
         model.space_ = restore_tables(parts.tensors, model.dim, model.similarity, model.kinds_.values())
         missing = {kind for _, *ends in fields.relations for kind in ends} - model.kinds_.keys()
@@ -298,17 +297,7 @@ class FittedSpace(BaseEstimator):  # type: ignore[misc]
         model.relations_, model.settings_, model.history_ = fields.relations, fields.settings, fields.history
         return model
 
-    def save(self, path: str | Path) -> None:
-        """Write the folder, atomically."""
-        save_model_folder(path, self.to_parts())
 
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Open a saved space."""
-        model: Self = load_by_kind(path, {cls.kind: cls.from_parts})
-        return model
-
-
-def _are_rows(things: Any) -> bool:
+def _are_rows(items: Any) -> bool:
     """Return True for features, False for names or numbers."""
-    return hasattr(things, "tocsr") or getattr(things, "ndim", 1) == 2
+    return hasattr(items, "tocsr") or getattr(items, "ndim", 1) == 2

@@ -3,7 +3,6 @@
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -18,11 +17,13 @@ from wsabie.models.entity_space.relations import (
     EntityKind,
     Relation,
     build_pair_matrix,
+    build_self_exclusion,
     collect_kinds,
+    compute_pair_weights,
     drop_unknown_pairs,
 )
 from wsabie.training.samplers import PAIRS_PER_BLOCK
-from wsabie.training.targets import RowBlock, build_targets
+from wsabie.training.training_data import RowBlock, build_targets
 from wsabie.vocabulary.label_names import Vocabulary
 
 _MOST_BLOCKS = 8
@@ -37,14 +38,14 @@ class RelationData:
     ----------
     kinds : dict of str to EntityKind
         Kinds as given to `fit`.
-    known : dict of str to FittedEntities
+    entities : dict of str to FittedEntities
     inputs : dict of str to Csr, (n, n_features) float32 or (n,) int32
         Scaled rows of each kind, or the numbers of its free vectors.
     pairs : dict of Relation to csr_matrix (queries, targets) int8
     """
 
     kinds: dict[str, EntityKind]
-    known: dict[str, FittedEntities]
+    entities: dict[str, FittedEntities]
     inputs: dict[str, Inputs]
     pairs: dict[Relation, Matrix]
 
@@ -55,14 +56,14 @@ class RelationData:
     @property
     def table_sizes(self) -> dict[str, int]:
         """Rows of each table of the space."""
-        return {kind.table: kind.n_rows for kind in self.known.values()}
+        return {kind.table: kind.n_rows for kind in self.entities.values()}
 
     def blocks(self, negatives: int) -> list[RowBlock]:
         """Return the pairs of every relation as blocks for the trainer."""
         turn = max(1, min(_MOST_BLOCKS, self.n_pairs // (PAIRS_PER_BLOCK * _TURNS * len(self.pairs))))
         blocks, first = [], 0
         for relation, Y in self.pairs.items():
-            query, target = self.known[relation.query_kind], self.known[relation.target_kind]
+            query, target = self.entities[relation.query_kind], self.entities[relation.target_kind]
             candidates = self.inputs[target.name] if target.n_features else None
             ends = RelationEnds(relation.name, query.table, target.table, candidates, negatives)
             targets = build_targets(
@@ -76,8 +77,8 @@ class RelationData:
     def checksum(self) -> int:
         """Return the CRC-32 of the training data."""
         crc = 0
-        for kind in self.known.values():
-            crc = zlib.crc32(f"{kind.name} {kind.table} {len(kind.things)}".encode(), crc)
+        for kind in self.entities.values():
+            crc = zlib.crc32(f"{kind.name} {kind.table} {len(kind.vocabulary)}".encode(), crc)
         for inputs in self.inputs.values():
             for array in inputs if isinstance(inputs, Csr) else [inputs]:
                 crc = zlib.crc32(np.ascontiguousarray(array).data, crc)
@@ -104,7 +105,7 @@ class RelationData:
             if has_new_items
             else next((Y for trained_relation, Y in self.pairs.items() if trained_relation.name == relation.name), None)
         )
-        return build_holdout_pairs(replace(relation, query=query, target=target), self.known, self.inputs, trained)
+        return build_holdout_pairs(replace(relation, query=query, target=target), self.entities, self.inputs, trained)
 
 
 def prepare_relation_data(relations: Sequence[Relation]) -> RelationData:
@@ -124,10 +125,10 @@ def prepare_relation_data(relations: Sequence[Relation]) -> RelationData:
     for relation in relations:
         query, target = entities[relation.query_kind], entities[relation.target_kind]
         grow = not query.n_features, not target.n_features
-        pairs[relation] = build_pair_matrix(relation, query.things, target.things, grow)
+        pairs[relation] = build_pair_matrix(relation, query.vocabulary, target.vocabulary, grow)
         require(pairs[relation].nnz > 0, f"the relation {relation.name!r} has no pairs; give some, or leave it out")
     for relation, Y in pairs.items():  # later relations may have added items
-        Y.resize(len(entities[relation.query_kind].things), len(entities[relation.target_kind].things))
+        Y.resize(len(entities[relation.query_kind].vocabulary), len(entities[relation.target_kind].vocabulary))
     inputs = {name: kind.inputs(kinds[name].X, f"the features of {name!r}") for name, kind in entities.items()}
     return RelationData(kinds, entities, inputs, pairs)
 
@@ -161,14 +162,16 @@ def build_holdout_pairs(
     Y = build_pair_matrix(usable, names, candidates, (False, False))
     exclude = build_self_exclusion(Y) if names is candidates else None
     if trained is not None:
-        hidden = _match_names(names, query.kind.things) @ trained @ _match_names(candidates, target.kind.things).T
+        hidden = (
+            _match_names(names, query.kind.vocabulary) @ trained @ _match_names(candidates, target.kind.vocabulary).T
+        )
         exclude = hidden if exclude is None else exclude + hidden
     return HoldoutPairs.of(relation.name, query, target, Y, exclude)
 
 
 def build_fitted_pair_matrix(relation: Relation, entities: Mapping[str, FittedEntities]) -> Matrix:
     """Return the pairs of a relation between items of the space, csr_matrix (queries, targets) int8."""
-    query, target = (_find_entities(name, entities).things for name in (relation.query_kind, relation.target_kind))
+    query, target = (_find_entities(name, entities).vocabulary for name in (relation.query_kind, relation.target_kind))
     return build_pair_matrix(drop_unknown_pairs(relation, query, target)[0], query, target, (False, False))
 
 
@@ -197,18 +200,5 @@ def _open_side(
     kind = _find_entities(name, entities)
     if isinstance(end, str) or end.X is None:
         rows = None if inputs is None or not kind.n_features else inputs[name]
-        return EntityRows(kind, rows), kind.things
+        return EntityRows(kind, rows), kind.vocabulary
     return EntityRows(kind, kind.inputs(end.X, f"the features of {name!r}")), end.names()
-
-
-def compute_pair_weights(Y: Matrix) -> Any:
-    """Return the weight of each query's pairs, (n,); it grows like the learning rate of `Wsabie`."""
-    per_query = Y.nnz / max(int((np.diff(Y.indptr) > 0).sum()), 1)
-    return np.full(Y.shape[0], max(1.0, per_query) ** 0.75, np.float32)
-
-
-def build_self_exclusion(Y: Matrix) -> Matrix:
-    """Return a matrix that excludes each item as a candidate for itself."""
-    from scipy.sparse import identity
-
-    return identity(Y.shape[0], np.int8, "csr")

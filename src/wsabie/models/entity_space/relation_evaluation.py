@@ -54,7 +54,7 @@ class HoldoutPairs:
     Y : csr_matrix (n_chosen, n_candidates)
     exclude : csr_matrix (n_chosen, n_candidates) or None
         Pairs of training, and the query itself, which are no candidates.
-    chosen : (n_chosen,) int64
+    query_ids : (n_chosen,) int64
         Numbers of the queries that have a pair.
     """
 
@@ -63,7 +63,7 @@ class HoldoutPairs:
     candidates: EntityRows
     Y: Matrix
     exclude: Matrix | None
-    chosen: Int64
+    query_ids: Int64
 
     @classmethod
     def of(
@@ -83,13 +83,13 @@ class HoldoutPairs:
     def take(self, rows: Int64) -> "HoldoutPairs":
         """Return the pairs of some of the queries."""
         exclude = None if self.exclude is None else self.exclude[rows]
-        return replace(self, Y=self.Y[rows], exclude=exclude, chosen=self.chosen[rows])
+        return replace(self, Y=self.Y[rows], exclude=exclude, query_ids=self.query_ids[rows])
 
     def points(self, space: MultiRelationSpace, threads: KernelThreads) -> tuple[Any, Float32]:
         """Return the candidates for the scoring kernels, and the points of the queries."""
         table = self.candidates.points(space, threads)
         scored = space.view(RelationEnds(self.name, self.queries.kind.table, self.candidates.kind.table)).scored
-        queries = self.queries.points(space, threads, self.chosen)
+        queries = self.queries.points(space, threads, self.query_ids)
         return scored(table, np.zeros(len(table), np.float32)), queries
 
 
@@ -160,7 +160,7 @@ def evaluate_relation(
     """Return all figures of a relation, of queries with a pair; `kinship` goes to `evaluate_scores`."""
     from wsabie.search.dense_scores import compute_all_scores
 
-    require(len(pairs.chosen) > 0, f"no pair of {pairs.name!r} names things that the space knows; give others")
+    require(len(pairs.query_ids) > 0, f"no pair of {pairs.name!r} names things that the space knows; give others")
     with KernelThreads(threads) as pool:
         labels, queries = pairs.points(space, pool)
 

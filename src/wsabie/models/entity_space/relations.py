@@ -10,7 +10,7 @@ from wsabie.core.arrays import Matrix
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.core.sparse_matrices import convert_to_csr
 from wsabie.core.validation import require
-from wsabie.models.base.row_scaling import Rows
+from wsabie.models.base.row_scaling import Scaling
 from wsabie.vocabulary.label_names import Vocabulary, format_unknown_label, normalise_label_name
 
 
@@ -26,7 +26,7 @@ class EntityKind:
         Features of the items; None: each item has a free vector, like a label, and only a name.
     ids : sequence of str or None
         Names of the items, one for each row of X (None: their numbers); without X, names to begin with.
-    rows : {"auto", "tfidf", None}
+    scaling : {"auto", "tfidf", None}
         Scaling of the features, see `Wsabie`.
     map : str or None
         Kinds with the same `map` share the scaling and one map from features to points, such as documents and the
@@ -48,7 +48,7 @@ class EntityKind:
     name: str
     X: Any = field(default=None, repr=False)
     ids: Sequence[str] | None = field(default=None, repr=False)
-    rows: Rows = "auto"
+    scaling: Scaling = "auto"
     map: str | None = None
 
     def __post_init__(self) -> None:
@@ -284,3 +284,16 @@ def _number_named_pairs(
             raise UnknownLabelError(format_unknown_label(missing, list(vocabulary), kinds[side]))
         sides.append(vocabulary.ids(names))
     return sides[0], sides[1]
+
+
+def compute_pair_weights(Y: Matrix) -> Any:
+    """Return the weight of each query's pairs, (n,); it grows like the learning rate of `Wsabie`."""
+    per_query = Y.nnz / max(int((np.diff(Y.indptr) > 0).sum()), 1)
+    return np.full(Y.shape[0], max(1.0, per_query) ** 0.75, np.float32)
+
+
+def build_self_exclusion(Y: Matrix) -> Matrix:
+    """Return a matrix that excludes each item as a candidate for itself."""
+    from scipy.sparse import identity
+
+    return identity(Y.shape[0], np.int8, "csr")

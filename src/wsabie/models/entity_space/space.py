@@ -13,14 +13,17 @@ from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
-from wsabie.models.base import auto_defaults
 from wsabie.models.base.hyperparameters import (
+    Auto,
+    TrainingParameters,
+    TrainingShape,
     check_parameters,
     resolve_continued_settings,
     resolve_init_scale,
     resolve_settings,
+    store_parameters,
 )
-from wsabie.models.entity_space.entity_growth import add_entities, grow_space
+from wsabie.models.entity_space.fitted_entities import add_entities, grow_space
 from wsabie.models.entity_space.fitted_space import FittedSpace
 from wsabie.models.entity_space.relation_data import prepare_relation_data
 from wsabie.models.entity_space.relation_evaluation import SpaceMonitor
@@ -31,11 +34,13 @@ from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.losses import RankWeight
 from wsabie.training.settings import Schedule, TrainingSettings
 from wsabie.training.trainer import Trainer
+from wsabie.training.training_data import TrainingData
 
-Auto = Literal["auto"]
+_MANY_LABELS = 2**31 - 1
+"""Number of labels for settings, because targets differ from relation to relation."""
 
 
-class Space(FittedSpace):
+class Space(TrainingParameters, FittedSpace):
     """Joint embedding of several kinds of items, such as tracks, artists, tags and documents.
 
     Each kind has a table: free vectors, or a map V from features, which gives new items a point too. A relation is a
@@ -58,7 +63,7 @@ class Space(FittedSpace):
     schedule : {"linear", "constant"}, default "linear"
     margin : float, default 1.0
     rank_weight : {"precision", "mean_rank", "top1"} or array, default "precision"
-    max_trials : int, "auto" or None
+    max_sampled : int, "auto" or None
         Negatives drawn in search of a violator.
     negatives : int, default 256
         Items with features that are encoded for a block of pairs, whose negatives are drawn from them. 0: the
@@ -74,7 +79,7 @@ class Space(FittedSpace):
     Attributes
     ----------
     kinds_ : dict of str to FittedEntities
-        Names (`things`) and points of every kind.
+        Names (`entity_names`) and points of every kind.
     relations_ : list of (name, query kind, target kind)
     history_ : list of EpochStats
     settings_ : dict
@@ -102,28 +107,14 @@ class Space(FittedSpace):
         schedule: Schedule = "linear",
         margin: float = 1.0,
         rank_weight: RankWeight = "precision",
-        max_trials: int | Auto | None = "auto",
+        max_sampled: int | Auto | None = "auto",
         negatives: int = 256,
         init_scale: float | Mapping[str, float] | None = None,
         patience: int | None = None,
         threads: int | None = None,
         seed: int = 0,
     ) -> None:
-        self.dim = dim
-        self.loss = loss
-        self.similarity = similarity
-        self.max_norm = max_norm
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.margin = margin
-        self.rank_weight = rank_weight
-        self.max_trials = max_trials
-        self.negatives = negatives
-        self.init_scale = init_scale
-        self.patience = patience
-        self.threads = threads
-        self.seed = seed
+        store_parameters(self, locals())
 
     # ---- training
 
@@ -161,13 +152,13 @@ class Space(FittedSpace):
         """
         self.check_parameters()
         data = prepare_relation_data(relations)
-        settings = self._settings(data.n_pairs)
+        settings = self._resolve_settings(data.n_pairs)
         fitted = copy(self)
-        fitted.kinds_ = data.known
+        fitted.kinds_ = data.entities
         fitted.relations_ = [(relation.name, relation.query_kind, relation.target_kind) for relation in relations]
         fitted.settings_ = to_json_value(asdict(settings))
         std = resolve_init_scale(self.init_scale, self.dim)
-        scales = {kind.table: std["V" if kind.n_features else "W"] for kind in data.known.values()}
+        scales = {kind.table: std["V" if kind.n_features else "W"] for kind in data.entities.values()}
         rng = np.random.default_rng([self.seed, 0])
         fitted.space_ = MultiRelationSpace.random(data.table_sizes, self.dim, self.similarity, rng, scales)
         monitor = None
@@ -179,8 +170,7 @@ class Space(FittedSpace):
             training_data = [fingerprint, data.checksum(), None if monitor is None else monitor.identity()]
             checkpoints = CheckpointFolder(checkpoint, self._identity(settings, training_data), resume=resume)
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
-        blocks = data.blocks(self.negatives)
-        fitted.history_ = trainer.train(fitted.space_, lambda epoch: blocks, _count_visits(blocks))
+        fitted.history_ = trainer.train(fitted.space_, TrainingData(data.blocks(self.negatives)))
         with KernelThreads(settings.threads) as threads:
             for kind in fitted.kinds_.values():
                 if kind.n_features:
@@ -216,10 +206,10 @@ class Space(FittedSpace):
         >>> tracks = EntityKind("track", np.eye(4, dtype=np.float32), ["a", "b", "c", "d"])
         >>> by = [("a", "Bach"), ("b", "Bach"), ("c", "Cage"), ("d", "Cage")]
         >>> space = Space(dim=8, epochs=30, threads=1).fit([Relation(tracks, "artist", by)])
-        >>> space.partial_fit([Relation("track", "artist", [("d", "John Cage")])]).things("artist")
+        >>> space.partial_fit([Relation("track", "artist", [("d", "John Cage")])]).entity_names("artist")
         ['Bach', 'Cage', 'John Cage']
         """
-        check_parameters({**_FIXED, **self.get_params(), "epochs": epochs})
+        check_parameters({**self._list_parameters(), "epochs": epochs})
         if not hasattr(self, "space_"):
             fit_epochs = self.epochs
             try:
@@ -229,13 +219,14 @@ class Space(FittedSpace):
                 self.set_params(epochs=fit_epochs)
         n_past_epochs = len(self.history_)
         growth = grow_space(self.kinds_, self.space_, relations, self.seed)
-        n_pairs = _count_visits(growth.blocks)
         history: list[EpochStats] = []
         if growth.blocks:
-            shape = auto_defaults.TrainingShape(n_pairs, n_pairs, 2**31 - 1)
-            parameters = {**_FIXED, **self.get_params()}
-            settings = resolve_continued_settings(parameters, self.settings_, shape, epochs, self.seed + n_past_epochs)
-            history = Trainer(settings).train(growth.points, lambda epoch: growth.blocks, n_pairs)
+            data = TrainingData(growth.blocks)
+            shape = TrainingShape(data.n_pairs, data.n_pairs, _MANY_LABELS)
+            settings = resolve_continued_settings(
+                self._list_parameters(), self.settings_, shape, epochs, self.seed + n_past_epochs
+            )
+            history = Trainer(settings).train(growth.points, data)
         old_relations = {name for name, _, _ in self.relations_}
         new_relations = {block.ends.name for block in growth.blocks} - old_relations
         self.relations_ = [
@@ -261,8 +252,8 @@ class Space(FittedSpace):
         InputError
             The space does not know the kind, or the kind has no features or other ones.
         """
-        entities = self.known(kind.name)
-        grown = add_entities(replace(entities, things=entities.things.copy()), kind, self.space_)
+        entities = self.find_entities(kind.name)
+        grown = add_entities(replace(entities, vocabulary=entities.vocabulary.copy()), kind, self.space_)
         self.kinds_ = {**self.kinds_, kind.name: grown}
         self.__dict__.pop("_searched", None)
         return self
@@ -271,17 +262,14 @@ class Space(FittedSpace):
         """Raise InputError for parameters that no training can use."""
         require(self.loss in ("warp", "auc"), f"loss is {self.loss!r}; choose one of warp, auc")
         negatives = self.negatives
-        usable = (
-            isinstance(negatives, (int, np.integer)) and not isinstance(negatives, bool) and 0 <= negatives <= 65536
-        )
+        is_integer = isinstance(negatives, (int, np.integer)) and not isinstance(negatives, bool)
+        usable = is_integer and bool(0 <= negatives <= 65536)
         require(usable, f"negatives is {negatives!r}; choose a whole number from 0 to 65,536")
-        check_parameters({**_FIXED, **self.get_params()})
+        check_parameters(self._list_parameters())
 
-    def _settings(self, n_pairs: int) -> TrainingSettings:
+    def _resolve_settings(self, n_pairs: int) -> TrainingSettings:
         """Return the training settings, every "auto" resolved; `compute_pair_weights` weighs pairs per query."""
-        return resolve_settings(
-            {**_FIXED, **self.get_params()}, auto_defaults.TrainingShape(n_pairs, n_pairs, 2**31 - 1)
-        )
+        return resolve_settings(self._list_parameters(), TrainingShape(n_pairs, n_pairs, _MANY_LABELS))
 
     def _identity(self, settings: TrainingSettings, data: list[Any]) -> dict[str, Any]:
         parameters = {name: getattr(self, name) for name in ("dim", "similarity", "negatives", "init_scale")}
@@ -289,21 +277,3 @@ class Space(FittedSpace):
         del identity["threads"]
         same: dict[str, Any] = to_json_value(identity)
         return same
-
-
-_FIXED: Mapping[str, Any] = {
-    "order_statistic": None,
-    "sampler": "uniform",
-    "rank_from": "auto",
-    "surrogate": "hinge",
-    "l2": 0.0,
-    "positives": "mean",
-    "label_bias": False,
-    "deterministic": True,
-}
-"""Parameters of `Wsabie` that are fixed in a space."""
-
-
-def _count_visits(blocks: Sequence[Any]) -> int:
-    """Return the number of pairs that an epoch visits."""
-    return int(sum(round(len(block.targets.labels) * block.weight) for block in blocks))

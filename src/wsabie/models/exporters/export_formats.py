@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from wsabie.core.errors import InputError
 from wsabie.core.validation import check_positive_integer
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
 from wsabie.storage.atomic_files import WriteError, create_folder
 from wsabie.storage.model_folder import ModelState, save_model_folder
@@ -17,20 +17,20 @@ class ModelExportFormat(NamedTuple):
 
     Attributes
     ----------
-    holds : str
+    summary : str
         Short description of the output.
     writer : str
         module:function(annotator, out, **options) -> list of Path; imported when it is used.
     takes : frozenset of str
         Keys of `OPTIONS` that it accepts.
-    whole : bool
+    includes_extractor : bool
         The output includes the feature extractor.
     """
 
-    holds: str
+    summary: str
     writer: str
     takes: frozenset[str] = frozenset()
-    whole: bool = False
+    includes_extractor: bool = False
 
 
 FORMATS = {
@@ -48,8 +48,8 @@ FORMATS = {
     ),
     "half": ModelExportFormat(
         "the model folder with labels in float16",
-        "wsabie.models.exporters.half_precision:write_half_precision",
-        whole=True,
+        "wsabie.models.exporters.huggingface_folder:write_half_precision",
+        includes_extractor=True,
     ),
 }
 """All formats by name; a new one needs an entry here and a module with its writer."""

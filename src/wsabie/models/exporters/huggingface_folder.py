@@ -9,7 +9,7 @@ from typing import Any
 
 from wsabie.core.errors import InputError
 from wsabie.core.machine import collect_versions
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.exporters.export_formats import write_model_folder
 from wsabie.models.wsabie.estimator import Wsabie
@@ -73,13 +73,13 @@ def shorten_paths(facts: Any) -> Any:
 
 def build_model_card(annotator: Annotator, facts: dict[str, Any], name: str, license: str | None) -> str:
     """Return the text of README.md: front matter for the Hub, then text for people."""
-    model, modality = annotator.model, "rows" if annotator.terms is None else annotator.terms.things
-    about = {**model.facts(), **annotator.description(), **facts}
+    model, modality = annotator.model, "rows" if annotator.terms is None else annotator.terms.modality
+    about = {**model.facts(), **annotator.extraction_facts(), **facts}
     front_matter = _build_front_matter(about, modality, name, license).items()
     head = "\n".join(
         f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter
     )  # YAML knows no pairs
-    retired_ids = set(model.vocabulary_.retired().tolist())
+    retired_ids = set(model.vocabulary_.retired_ids().tolist())
     labels = [label for number, label in enumerate(model.vocabulary_) if number not in retired_ids]
     more = f", and {len(labels) - _MAX_LISTED_LABELS:,} more" if len(labels) > _MAX_LISTED_LABELS else ""
     names = ", ".join(f"`{label.replace('`', chr(39))}`" for label in labels[:_MAX_LISTED_LABELS])
@@ -87,7 +87,7 @@ def build_model_card(annotator: Annotator, facts: dict[str, Any], name: str, lic
         head=head,
         title=name,
         kind=model.kind,
-        things=_MODALITY_NOUNS[modality],
+        modality=_MODALITY_NOUNS[modality],
         n_labels=len(labels),
         names=names + more,
         data=_format_table(about, _DATA),
@@ -127,7 +127,7 @@ _DATA = {
 }
 _MODEL = {
     "system": "system", "kind": "kind", "labels": "labels", "features": "features", "dimensions": "dimensions",
-    "similarity": "similarity", "models": "models", "epochs": "epochs", "describe": "description",
+    "similarity": "similarity", "models": "models", "epochs": "epochs", "extractor": "description",
     "size": "pixels of the longer side",
 }  # fmt: skip
 
@@ -160,7 +160,7 @@ _CARD = """---
 
 # {title}
 
-Gives {things} the labels that fit best, of {n_labels:,}: {names}.
+Gives {modality} the labels that fit best, of {n_labels:,}: {names}.
 
 ## Intended use
 
@@ -184,8 +184,8 @@ new = annotator.rows(wsabie.open_source("NEW")).rows
 annotator.model.annotate(new.X, k=5)
 ```
 
-FOLDER is a copy of this repository and NEW holds {things}. The model is `config.json` and `tensors/*.safetensors`, with
-checksums; nothing in it is code.
+FOLDER is a copy of this repository and NEW holds {modality}. The model is `config.json` and `tensors/*.safetensors`,
+with checksums; nothing in it is code.
 
 ## Model
 
@@ -201,3 +201,17 @@ checksums; nothing in it is code.
 
 Written by wsabie {version} with Python {python}.
 """
+
+
+def write_half_precision(annotator: Annotator, out: Path) -> list[Path]:
+    """Write the folder and return its files.
+
+    Raises
+    ------
+    InputError
+        The model is no `Wsabie`, a value is too large for float16, or the folder cannot be written.
+    """
+    model = annotator.model
+    if type(model) is not Wsabie:
+        raise InputError(f"models of kind {model.kind} are not kept in float16; export one of kind wsabie")
+    return write_model_folder(out, replace(annotator, model=model.halved()).to_parts(), {})

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.core.machine import collect_versions
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.exporters.portable_model import PortableModel, ScoringTable, build_portable_model
 from wsabie.storage.atomic_files import create_folder
 

@@ -21,7 +21,7 @@ import numpy as np
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
 from wsabie.core.machine import collect_versions
-from wsabie.models.annotators.annotator import Annotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.exporters.export_formats import require_free_path
 from wsabie.models.exporters.portable_model import ClassMixture, PortableModel, ScoringTable, build_portable_model
 from wsabie.storage.atomic_files import check_writable, explain_write_errors, replace_file

@@ -16,13 +16,12 @@ from wsabie.core.arrays import Float32, Int64
 from wsabie.core.errors import InputError
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.models.base.row_scaling import RowScaling
-from wsabie.models.ensembles.ensemble import Ensemble
-from wsabie.models.linear.linear_ranker import LinearRanker
-from wsabie.models.linear.one_vs_rest import OneVsRest
-from wsabie.models.linear.softmax import Softmax
-from wsabie.models.word_vectors.conse import Conse
-from wsabie.models.word_vectors.devise import Devise
-from wsabie.models.word_vectors.word_vector_ranker import WordVectorRanker
+from wsabie.models.devise import Devise
+from wsabie.models.ensemble import Ensemble
+from wsabie.models.linear_ranker import LinearRanker
+from wsabie.models.one_vs_rest import OneVsRest
+from wsabie.models.softmax import Softmax
+from wsabie.models.word_vectors import Conse, WordVectorRanker
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.search.search_arrays import find_far_centre
 
@@ -147,7 +146,7 @@ def build_portable_model(model: Any) -> PortableModel:
 def _convert_wsabie(model: Wsabie) -> PortableModel:
     space = model.space_
     bias = space.bias.copy()
-    bias[model.vocabulary_.retired()] = -np.inf
+    bias[model.vocabulary_.retired_ids()] = -np.inf
     table = model.label_vectors.astype(np.float32, copy=False)
     features = space.features[:, : space.dim]
     against = _build_scoring_table(table, space.similarity, bias if bias.any() else None)
@@ -193,7 +192,7 @@ def _convert_conse(model: Conse) -> PortableModel:
 
 def _build_model(model: Any, scaling: RowScaling, features: Float32, **steps: Any) -> PortableModel:
     labels = list(model.vocabulary_)
-    for label_id in model.vocabulary_.retired():
+    for label_id in model.vocabulary_.retired_ids():
         labels[label_id] = ""  # no row gets it
     return PortableModel(model.kind, labels, model.n_features_in_, scaling, features, **steps)
 

@@ -3,47 +3,105 @@
 f_q(I_o, L_o, I_p, L_p) = f_I(I_o, L_o) + f_I(I_p, L_p) + r f_L(L_o, L_p) + s f_II(I_o, I_p)
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 
 from wsabie.core.arrays import Float32, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.json_conversion import to_json_value
 from wsabie.core.validation import require
 from wsabie.embedding import tables
+from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.parts_space import PartsSpace
-from wsabie.models.base.feature_matrix import Inputs, count_rows
-from wsabie.models.base.hyperparameters import PerTable
-from wsabie.models.base.row_scaling import Rows
-from wsabie.models.base.validation_monitor import ValidationMonitor
-from wsabie.models.object_parts.pair_monitor import MOST_PAIRS, PAIRS, PairMonitor
+from wsabie.models.base.feature_matrix import Inputs, count_rows, iterate_row_ranges, take_rows
+from wsabie.models.base.hyperparameters import Auto, PerTable, store_parameters
+from wsabie.models.base.row_scaling import Scaling
+from wsabie.models.base.training_rows import TrainingRows
+from wsabie.models.base.validation_monitor import MAX_ROWS, ValidationMonitor, compute_scores
 from wsabie.models.object_parts.pair_ranker import PairRanker
-from wsabie.storage.model_folder import ModelState as Folder
+from wsabie.search.label_pairs import LabelPairIndex
 from wsabie.storage.schema_validation import check_array
+from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.losses import RankWeight
 from wsabie.training.quadruplet_visits import QuadrupletVisits
-from wsabie.training.settings import Schedule, TrainingSettings
-from wsabie.training.targets import Positives
-from wsabie.training.trainer import Blocks
+from wsabie.training.settings import Schedule
+from wsabie.training.training_data import PairWeighting, TrainingData
 from wsabie.vocabulary.label_names import Vocabulary, format_unknown_label, normalise_label_name
-from wsabie.vocabulary.label_quadruplets import Quadruplets, count_quadruplets
+from wsabie.vocabulary.label_quadruplets import QuadrupletBatch, Quadruplets, count_quadruplets
 from wsabie.vocabulary.word_vectors import WordVectors
 
-Auto = Literal["auto"]
+PAIRS = "pairs"
+"""Name of the figure: mean share of other pairs of labels that rank below the true one."""
 
-_FIXED: dict[str, Any] = {
-    "similarity": "dot",
-    "sampler": "uniform",
-    "rank_from": "auto",
-    "surrogate": "hinge",
-    "order_statistic": None,
-    "label_bias": False,
-}
-"""Fixed parameters of `Wsabie`: queries of quadruplets need inner products."""
+MOST_PAIRS = 1 << 22
+"""Most pairs of labels that a true pair is ranked among; of more pairs a sample is drawn."""
+_SAMPLED_PAIRS = 1 << 18
+
+
+class PairMonitor(ValidationMonitor):
+    """A `ValidationMonitor` of pictures with the additional figure `PAIRS` of drawn quadruplets.
+
+    Parameters
+    ----------
+    pictures : ValidationMonitor
+        Monitor with the rows and the metric of single pictures.
+    inputs : Csr or (n, n_features) float32
+        Scaled rows of the quadruplets.
+    quadruplets : QuadrupletBatch
+    pairs_of : callable
+        Builds the index that scores pairs of labels from a PartsSpace.
+    decides : bool
+        `PAIRS` chooses the epoch, instead of the figure of the pictures.
+    """
+
+    def __init__(
+        self,
+        pictures: ValidationMonitor,
+        inputs: Inputs,
+        quadruplets: QuadrupletBatch,
+        pairs_of: Callable[[PartsSpace], LabelPairIndex],
+        *,
+        decides: bool,
+    ) -> None:
+        super().__init__(pictures.inputs, pictures.Y, pictures.threads, None, pictures.metric)
+        self.objects, self.parts = (take_rows(inputs, rows) for rows in (quadruplets.objects, quadruplets.parts))
+        self.quadruplets, self.pairs_of, self.decides = quadruplets, pairs_of, decides
+
+    def figures(self, space: Any) -> dict[str, float]:
+        """Return figures by name; the one that chooses the epoch comes first."""
+        if isinstance(space, JointSpace):
+            return super().figures(space)
+        of_pictures, of_pairs = super().figures(space.items), {PAIRS: self._measure_pairs(space)}
+        return of_pairs | of_pictures if self.decides else of_pictures | of_pairs
+
+    def warm_up(self, space: Any) -> None:
+        """Do nothing: a figure is faster than an epoch and compiles its kernels itself."""
+
+    def _measure_pairs(self, space: PartsSpace) -> float:
+        n, n_labels, pairs = len(self.quadruplets.objects), space.n_labels, self.pairs_of(space)
+        couples = self._couples(n_labels, pairs.n_pairs) if n_labels**2 > MOST_PAIRS else None
+        ranks: list[Int64] = []
+        with KernelThreads(self.threads) as threads:
+            for lo, hi in iterate_row_ranges(n, 2 * n_labels):
+                a, b = (self._scores(space, inputs, lo, hi, threads) for inputs in (self.objects, self.parts))
+                labels = self.quadruplets.object_labels[lo:hi], self.quadruplets.part_labels[lo:hi]
+                ranks.append(pairs.ranks(a, b, *labels, couples=couples))
+        among = pairs.n_pairs if couples is None else len(couples)
+        return float(1 - (np.concatenate(ranks).mean() - 1) / max(among - 1, 1))
+
+    def _couples(self, n_labels: int, n_pairs: int) -> Int64:
+        """Draw pairs of labels and add the true ones; a label with itself only if these are candidates."""
+        couples = np.random.default_rng(0).integers(n_labels, size=(_SAMPLED_PAIRS, 2))
+        if n_pairs < n_labels**2:
+            couples = couples[couples[:, 0] != couples[:, 1]]
+        true = np.stack([self.quadruplets.object_labels, self.quadruplets.part_labels], 1)
+        return np.unique(np.concatenate([couples, true]), axis=0)
+
+    def _scores(self, space: PartsSpace, inputs: Inputs, lo: int, hi: int, threads: KernelThreads) -> Float32:
+        return compute_scores(space.items, take_rows(inputs, np.arange(lo, hi)), threads)
+
 
 _LARGEST = 1e30
 """Limit on weights and scores, so that their sums are float32 too."""
@@ -84,10 +142,10 @@ class ObjectParts(PairRanker):
         Needs `deterministic`.
     same : bool, default False
         Allow a label as its own part; the paper ranks all pairs.
-    loss, rows, max_norm, epochs, learning_rate, schedule, margin, rank_weight, max_trials, l2, positives, init_scale, \
-init_labels, patience, threads, deterministic, seed
+    loss, scaling, max_norm, epochs, learning_rate, schedule, margin, rank_weight, max_sampled, l2, pair_weighting, \
+init_scale, init_labels, patience, threads, deterministic, seed
         See `Wsabie`. An epoch visits every annotated pair of picture and label once, with a newly drawn relation. The
-        paper has `rank_weight="top1"`, `max_trials` 10 or 100 (its gamma) and `max_norm=1`.
+        paper has `rank_weight="top1"`, `max_sampled` 10 or 100 (its gamma) and `max_norm=1`.
 
     Attributes
     ----------
@@ -124,16 +182,16 @@ init_labels, patience, threads, deterministic, seed
         picture_weight: float = 0.0,
         same: bool = False,
         loss: Literal["warp", "auc"] = "warp",
-        rows: Rows = "auto",
+        scaling: Scaling = "auto",
         max_norm: float | Auto | None = "auto",
         epochs: int | Auto = "auto",
         learning_rate: PerTable = "auto",
         schedule: Schedule = "linear",
         margin: float = 1.0,
         rank_weight: RankWeight = "precision",
-        max_trials: int | Auto | None = "auto",
+        max_sampled: int | Auto | None = "auto",
         l2: float | dict[str, float] = 0.0,
-        positives: Positives = "mean",
+        pair_weighting: PairWeighting = "mean",
         init_scale: float | dict[str, float] | None = None,
         init_labels: WordVectors | None = None,
         patience: int | None = None,
@@ -141,21 +199,7 @@ init_labels, patience, threads, deterministic, seed
         deterministic: bool = True,
         seed: int = 0,
     ) -> None:
-        super().__init__(
-            dim, loss=loss, rows=rows, max_norm=max_norm, epochs=epochs, learning_rate=learning_rate,
-            schedule=schedule, margin=margin, rank_weight=rank_weight, max_trials=max_trials, l2=l2,
-            positives=positives, init_scale=init_scale, init_labels=init_labels, patience=patience, threads=threads,
-            deterministic=deterministic, seed=seed,
-        )  # fmt: skip
-        self.relations = relations
-        self.relation = relation
-        self.tables = tables
-        self.relation_weight = relation_weight
-        self.label_scores = label_scores
-        self.score_weight = score_weight
-        self.known_score = known_score
-        self.picture_weight = picture_weight
-        self.same = same
+        store_parameters(self, locals())
 
     # ---- training
 
@@ -177,36 +221,26 @@ init_labels, patience, threads, deterministic, seed
         require(self.picture_weight == 0 or (self.picture_weight > 0 and self.deterministic), message)
         super().check_parameters()
 
-    def _parameters(self) -> dict[str, Any]:
-        return {**_FIXED, **self.get_params()}
+    def _list_initial_state(self) -> list[Any]:
+        pairs = [list(pair) for pair in self.relations]
+        return [*super()._list_initial_state(), self.tables, self.relation_weight, self.picture_weight, pairs]
 
-    def _identity(self, settings: TrainingSettings, data: list[Any]) -> dict[str, Any]:
-        relation_data = [
-            self.tables,
-            self.relation_weight,
-            self.picture_weight,
-            [list(pair) for pair in self.relations],
-        ]
-        return super()._identity(settings, [*data, *to_json_value(relation_data)])
-
-    def _visited(self, inputs: Inputs, targets: Matrix, weights: Float32 | None, more: bool) -> tuple[Blocks, int]:
-        self.relations_ = self._ids_of_relations() if more else self._find_usable_relations(targets)
-        seed = self.seed + (len(self.history_) if more else 0)
-        visits = QuadrupletVisits(
-            inputs, targets, self.relations_, weights, self.positives, seed, strict=not more,
-            picture_weight=self.picture_weight,
+    def _prepare_run(self, rows: TrainingRows) -> tuple[Any, TrainingData]:
+        self.relations_ = self._ids_of_relations() if rows.is_update else self._find_usable_relations(rows.targets)
+        seed = self.seed + (len(self.history_) if rows.is_update else 0)
+        data = QuadrupletVisits(
+            rows.inputs, rows.targets, self.relations_, rows.weights, self.pair_weighting, seed,
+            strict=not rows.is_update, picture_weight=self.picture_weight,
         )  # fmt: skip
-        return visits, visits.n_pairs
-
-    def _trainable_space(self, more: bool) -> PartsSpace:
-        words, old = None, len(self.words_) if more else 0
+        words = None
         if self.tables == "unshared":
+            old = len(self.words_) if rows.is_update else 0
             rng = np.random.default_rng([self.seed, 3, old])
             words = tables.draw_gaussian(len(self.vocabulary_), self.dim, self.dim**-0.5, rng)
-            words[:old, : self.dim] = self.words_[:, : self.dim] if more else 0
-        space = PartsSpace.of(self.space_, words, float(self.relation_weight))
+            words[:old, : self.dim] = self.words_[:, : self.dim] if old else 0
+        space = PartsSpace.from_tables(self.space_, words, float(self.relation_weight))
         self.words_ = space.words
-        return space
+        return space, data
 
     def check_labels(self, Y: Matrix, label_names: Sequence[str]) -> None:
         """Raise InputError if no relation joins labels of two pictures; called before features are extracted.
@@ -231,17 +265,17 @@ init_labels, patience, threads, deterministic, seed
             )
         return ids
 
-    def _monitor(
-        self, X: Any, Y: Any, threads: int, max_rows: int | None, input_name: str = "validation X", metric: str = "MAP"
+    def _build_monitor(
+        self, X: Any, Y: Any, max_rows: int | None = MAX_ROWS, input_name: str = "X", metric: str = "MAP"
     ) -> ValidationMonitor:
-        """Return a monitor of pairs, or of pictures if the validation rows have no quadruplet."""
-        pictures = super()._monitor(X, Y, threads, max_rows, input_name, "MAP" if metric == PAIRS else metric)
-        truth = self._truth(Y, count_rows(self._checked(X, input_name)))
+        """Build a monitor of pairs, or of pictures if the validation rows have no quadruplet."""
+        pictures = super()._build_monitor(X, Y, max_rows, input_name, "MAP" if metric == PAIRS else metric)
+        inputs = self._check_rows(X, input_name)
+        truth = self._build_truth(Y, count_rows(inputs))
         relations = self._ids_of_relations()
         relations = relations[count_quadruplets(truth, relations) > 0] if len(relations) else relations
-        costly = (
-            len(self.vocabulary_) ** 2 > MOST_PAIRS and metric != PAIRS
-        )  # slower than the epochs, and would only be shown
+        # slower than the epochs, and would only be shown
+        costly = len(self.vocabulary_) ** 2 > MOST_PAIRS and metric != PAIRS
         if not len(relations) or max_rows is None or costly:
             message = (
                 f"no relation has two pictures in {input_name}, so that no epoch can be chosen by {PAIRS!r}; choose MAP"
@@ -249,8 +283,7 @@ init_labels, patience, threads, deterministic, seed
             require(metric != PAIRS, message)
             return pictures
         quadruplets = Quadruplets(truth, relations).sample(max_rows, np.random.default_rng([self.seed, 4]))
-        inputs = self.scaling_(self._checked(X, input_name))
-        return PairMonitor(pictures, inputs, quadruplets, self._pairs_in, decides=metric == PAIRS)
+        return PairMonitor(pictures, self.scaling_(inputs), quadruplets, self._pairs_in, decides=metric == PAIRS)
 
     def unused(self) -> list[tuple[str, str]]:
         """Return relations that training left out because no two pictures have their labels."""
@@ -270,20 +303,14 @@ init_labels, patience, threads, deterministic, seed
         """Return sizes and figures of the model, JSON-able; "relations" are those that training used."""
         return {**super().facts(), "tables_of_labels": self.tables, "relations": len(self.relations_)}
 
-    def to_parts(self) -> Folder:
-        """Return the model as JSON-able config and named arrays."""
-        state = super().to_parts()
-        tensors = {**state.tensors, "relations": self.relations_}
-        if self.tables == "unshared":
-            tensors["words"] = self.words_[:, : self.dim]
-        del state.config["parameters"]["similarity"]
-        return replace(state, tensors=tensors)
+    def _dump_tensors(self) -> dict[str, Any]:
+        words = {"words": self.words_[:, : self.dim]} if self.tables == "unshared" else {}
+        return {**super()._dump_tensors(), "relations": self.relations_, **words}
 
-    @classmethod
-    def from_parts(cls, parts: Folder) -> Self:
-        """Restore the model from its parts; label tables stay memory-mapped."""
-        model: Self = super().from_parts(parts)
-        labels, t = model.space_.labels, parts.tensors
-        model.relations_ = check_array(t, "relations", "int64 int32", (None, 2), below=len(labels)).astype(np.int64)
-        model.words_ = labels if model.tables == "shared" else check_array(t, "words", "float32", labels.shape)
-        return model
+    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+        super()._restore_tensors(config, tensors)
+        labels = self.space_.labels
+        relations = check_array(tensors, "relations", "int64 int32", (None, 2), upper_bound=len(labels))
+        self.relations_ = relations.astype(np.int64)
+        is_shared = self.tables == "shared"
+        self.words_ = labels if is_shared else check_array(tensors, "words", "float32", labels.shape)

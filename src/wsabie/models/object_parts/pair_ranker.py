@@ -1,15 +1,19 @@
 """Rankings of labels and pictures by a model of objects and parts (Mesnil et al. 2014, section 6.2)."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int64
+from wsabie.core.arrays import Float32, Float64, Int64, Matrix
+from wsabie.core.errors import InputError
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.embedding.parts_space import PartsSpace
+from wsabie.evaluation.quadruplets import compute_rank_metrics
+from wsabie.models.base.feature_matrix import iterate_row_ranges
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.search.label_pairs import LabelPairIndex
+from wsabie.vocabulary.label_quadruplets import QuadrupletBatch, Quadruplets, count_quadruplets
 
 Side = Literal["object", "part"]
 
@@ -123,7 +127,7 @@ class PairRanker(Wsabie):
         Parameters and errors are those of `rank_pairs`; labels are names or numbers, one of each for every row.
         """
         on_objects, on_parts = self._scores_of_two(objects, parts)
-        labels = [self._label_ids(list(side_labels)) for side_labels in (object_labels, part_labels)]
+        labels = [self._find_label_ids(list(side_labels)) for side_labels in (object_labels, part_labels)]
         n = len(on_objects)
         require(
             all(len(side_labels) == n for side_labels in labels),
@@ -154,7 +158,7 @@ class PairRanker(Wsabie):
             See `scores`; an unknown label, or different numbers of labels and rows.
         """
         require(side in ("object", "part"), f"side is {side!r}; choose one of object, part")
-        scores, other_ids = self.scores(X), self._label_ids(list(other_labels))
+        scores, other_ids = self.scores(X), self._find_label_ids(list(other_labels))
         n = len(scores)
         require(len(other_ids) == n, f"there are {n} rows and {len(other_ids)} other labels; give one for each row")
         weight, (known_couples, offset) = np.float32(self._scoring_weight()), self._known_couples()
@@ -229,7 +233,7 @@ class PairRanker(Wsabie):
         require(labels is not None or self.picture_weight > 0, "picture_weight is 0; say which labels are asked for")
         queries = np.float32(self.picture_weight) * self.transform(X)
         if labels is not None:
-            label_ids, n = self._label_ids(list(labels)), len(queries)
+            label_ids, n = self._find_label_ids(list(labels)), len(queries)
             require(len(label_ids) == n, f"there are {n} rows and {len(label_ids)} labels; give one for each row")
             queries = queries + self.label_vectors[label_ids]
         return ExactIndex(self.transform(candidates)).top_k(queries, k, threads=self.threads)
@@ -257,7 +261,7 @@ class PairRanker(Wsabie):
         """
         self._check_fitted()
         require(side in (None, "object", "part"), f"side is {side!r}; choose one of object, part, None")
-        (label_id,) = self._label_ids([label])
+        (label_id,) = self._find_label_ids([label])
         scores = self._between(np.array([label_id]))[0]
         ends = np.unique(self.relations_ if side is None else self.relations_[:, int(side == "part")])
         if self.tables == "unshared" and label_id not in self.relations_:
@@ -299,10 +303,103 @@ class PairRanker(Wsabie):
     def _couples(self, couples: Any) -> Int64:
         couples = couples.tolist() if isinstance(couples, np.ndarray) else couples
         require(_are_pairs(couples), "couples must be a list of pairs (object label, part label)")
-        return self._label_ids([label for couple in couples for label in couple]).reshape(-1, 2)
+        return self._find_label_ids([label for couple in couples for label in couple]).reshape(-1, 2)
 
 
 def _are_pairs(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(
         isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in value
     )
+
+
+KS = (1, 10)
+Values = dict[str, Float64]
+"""Results of `compute_rank_metrics`: a value per row for each metric."""
+
+
+class QuadrupletTest(NamedTuple):
+    """Drawn quadruplets and their rows."""
+
+    quadruplets: QuadrupletBatch
+    X: Matrix
+
+    @property
+    def pictures(self) -> list[tuple[Any, Any, Any, Side]]:
+        """Row numbers, their labels, the labels of the related pictures, and the side: objects, then parts."""
+        objects, object_labels, parts, part_labels = self.quadruplets
+        return [(objects, object_labels, part_labels, "object"), (parts, part_labels, object_labels, "part")]
+
+    @property
+    def relations(self) -> list[str]:
+        """The relation of each quadruplet."""
+        return [f"{a} {b}" for a, b in zip(self.quadruplets.object_labels, self.quadruplets.part_labels, strict=True)]
+
+
+def draw_test(X: Matrix, Y: Matrix, relations: Any, n: int, rng: np.random.Generator) -> QuadrupletTest:
+    """Draw n quadruplets of the relations, (m, 2) label numbers, relations first, then rows.
+
+    Raises
+    ------
+    InputError
+        No relation has a quadruplet.
+    """
+    pairs = np.asarray(relations, np.int64).reshape(-1, 2)
+    present_pairs = pairs[count_quadruplets(Y, pairs) > 0] if len(pairs) else pairs
+    if not len(present_pairs):
+        raise InputError("no relation has two different test pictures; give more pictures or other relations")
+    return QuadrupletTest(Quadruplets(Y, present_pairs).sample(n, rng), X)
+
+
+def compute_label_metrics(scores: Float32, labels: Any, ks: Sequence[int] = KS) -> Values:
+    """Return the metrics of each row's label among all labels.
+
+    Examples
+    --------
+    >>> compute_label_metrics(np.array([[3.0, 2, 1]]), [1])["MAP"].tolist()
+    [0.5]
+    """
+    label_scores = scores[np.arange(len(scores)), labels][:, None]
+    return compute_rank_metrics(
+        1 + (scores > label_scores).sum(axis=1), ks, tied=(scores == label_scores).sum(axis=1) - 1
+    )
+
+
+def evaluate_labels(
+    test: QuadrupletTest, scores: Callable[..., Float32], n_labels: int, ks: Sequence[int] = KS
+) -> Values:
+    """Return the metrics of all pictures, objects first; `scores` takes row numbers, labels and the side."""
+    blocks = []
+    for rows, labels, other_labels, side in test.pictures:
+        for lo, hi in iterate_row_ranges(len(rows), 2 * n_labels):
+            blocks.append(compute_label_metrics(scores(rows[lo:hi], other_labels[lo:hi], side), labels[lo:hi], ks))
+    return {metric: np.concatenate([values[metric] for values in blocks]) for metric in blocks[0]}
+
+
+def evaluate_triplets(test: QuadrupletTest, model: Any, ks: Sequence[int] = KS) -> Values:
+    """Return the metrics of each picture's label, given the label of the related picture, objects first."""
+    return evaluate_labels(
+        test,
+        lambda rows, other_labels, side: model.scores_given(test.X[rows], other_labels, side),
+        len(model.vocabulary_),
+        ks,
+    )
+
+
+def evaluate_pairs(
+    test: QuadrupletTest,
+    model: Any,
+    couples: Any = None,
+    ks: Sequence[int] = KS,
+    tell: Callable[[int], object] = lambda n: None,
+) -> Values:
+    """Return the metrics of the true pair of labels of each quadruplet, among all pairs or the couples.
+
+    `tell` is called with the number of quadruplets of each block that is done.
+    """
+    objects, object_labels, parts, part_labels = test.quadruplets
+    ranks = []
+    for lo, hi in iterate_row_ranges(len(objects), 2 * len(model.vocabulary_)):
+        block = test.X[objects[lo:hi]], test.X[parts[lo:hi]], object_labels[lo:hi], part_labels[lo:hi]
+        ranks.append(model.ranks_of_pairs(*block, couples=couples))
+        tell(hi - lo)
+    return compute_rank_metrics(np.concatenate(ranks), ks)

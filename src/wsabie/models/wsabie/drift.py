@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from wsabie.core.arrays import Csr, Matrix
+from wsabie.evaluation.calibration import compute_reliability
 from wsabie.evaluation.metrics import average_precision, precision_at
 from wsabie.evaluation.positive_ranks import rank_embeddings
-from wsabie.evaluation.reliability import compute_reliability
 from wsabie.models.base.feature_matrix import Inputs, count_rows, take_rows
 
 FALSE_ALARMS = 0.01
@@ -43,7 +43,7 @@ class BatchReport:
 
     Attributes
     ----------
-    rows, judged : int
+    rows, evaluated : int
         All rows, and the evaluated ones: at most 2,000 with a label that the model knew.
     map, p_at_1 : float or None
         Figures of the evaluated rows, over labels that the model knew; None if there were none.
@@ -64,7 +64,7 @@ class BatchReport:
     """
 
     rows: int
-    judged: int
+    evaluated: int
     map: float | None
     p_at_1: float | None
     loss_variance: float
@@ -134,10 +134,10 @@ def report_batch(model: Any, inputs: Inputs, targets: Matrix, reports: Sequence[
     return BatchReport(**{**asdict(report), "drift": drift, "window": window})
 
 
-def detect_drift(arrivals: Sequence[BatchReport]) -> tuple[str, int]:
+def detect_drift(reports: Sequence[BatchReport]) -> tuple[str, int]:
     """Test the last batch for drift; return the result, and the number of earlier batches in the window."""
-    window = arrivals[-1 - (arrivals[-2].window + 1 if len(arrivals) > 1 else 0) :]
-    n = np.array([report.judged for report in window], np.float64)
+    window = reports[-1 - (reports[-2].window + 1 if len(reports) > 1 else 0) :]
+    n = np.array([report.evaluated for report in window], np.float64)
     mean = np.array([0.0 if report.map is None else 1 - report.map for report in window])
     variance = np.array([report.loss_variance for report in window])
     if not n[-1]:
@@ -157,7 +157,7 @@ def detect_drift(arrivals: Sequence[BatchReport]) -> tuple[str, int]:
 
 
 def _calibration(model: Any, points: Any, truth: Matrix) -> dict[str, float]:
-    k = min(_TOP, len(model.vocabulary_) - len(model.vocabulary_.retired()))
+    k = min(_TOP, len(model.vocabulary_) - len(model.vocabulary_.retired_ids()))
     ids, scores = model.exact_index().top_k(np.ascontiguousarray(points[:, : model.space_.dim]), k, threads=1)
     p = model.calibration_.predict_proba(scores, ids)
     right = np.asarray((truth > 0)[np.arange(len(ids))[:, None], ids].todense())

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 from zlib import crc32
 
 import numpy as np
@@ -13,19 +13,13 @@ from wsabie.core.arrays import Float32
 from wsabie.core.validation import require
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace, SimilarityName
-from wsabie.models.base import auto_defaults
+from wsabie.embedding.protocols import TrainableTables
 from wsabie.models.base.feature_matrix import count_rows
-from wsabie.models.base.hyperparameters import (
-    PerTable,
-    resolve_init_scale,
-    resolve_settings,
-)
-from wsabie.models.base.row_scaling import Rows
-from wsabie.models.base.shard_blocks import iterate_scaled_parts
-from wsabie.models.wsabie.continued_training import ContinuedTraining
+from wsabie.models.base.hyperparameters import Auto, PerTable, resolve_init_scale, store_parameters
+from wsabie.models.base.row_scaling import Scaling
+from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.wsabie.drift import BatchReport
 from wsabie.models.wsabie.label_edits import LabelEdits
-from wsabie.models.wsabie.label_search import LabelSearch
 from wsabie.models.wsabie.replay import (
     ReplayBuffer,
     Size,
@@ -34,21 +28,16 @@ from wsabie.models.wsabie.replay import (
     refit_new_labels,
     update_buffer,
 )
-from wsabie.models.wsabie.warm_start import build_warm_space, check_init_model, place_new_labels
+from wsabie.models.wsabie.warm_start import build_warm_space, place_new_labels
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import Count, check_array, read_config
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.losses import LossName, RankWeight, Surrogate
-from wsabie.training.settings import Schedule, TrainingSettings
-from wsabie.training.targets import Positives
-from wsabie.training.trainer import Blocks, Trainer
+from wsabie.training.settings import Schedule
+from wsabie.training.trainer import Trainer
+from wsabie.training.training_data import PairWeighting, TrainingData
 from wsabie.vocabulary.label_terms import compute_target_vectors, list_label_terms
 from wsabie.vocabulary.word_vectors import WordVectors
-
-if TYPE_CHECKING:
-    pass
-
-Auto = Literal["auto"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +48,7 @@ class ReplayConfig:
     stream: list[BatchReport]
 
 
-class Wsabie(TransformerMixin, LabelEdits, ContinuedTraining, LabelSearch):  # type: ignore[misc]
+class Wsabie(TransformerMixin, LabelEdits):  # type: ignore[misc]
     """Annotation by joint embedding: rows and labels are points of one space, near labels annotate a row.
 
     Parameters
@@ -69,12 +58,12 @@ class Wsabie(TransformerMixin, LabelEdits, ContinuedTraining, LabelSearch):  # t
     loss : {"warp", "auc", "owpc", "k-os"}, default "warp"
         "warp" weighs a violation by L(estimated rank), which favours the top of the list. "auc" draws one negative per
         pair without weight (PAMIR's loss; Weston et al. 2010, section 6.3). "owpc" scores every label at every step and
-        moves all that violate (section 6.4): it is exact, slow and uses one thread, and max_trials does not matter.
+        moves all that violate (section 6.4): it is exact, slow and uses one thread, and max_sampled does not matter.
         "k-os" is "warp" for one of a few drawn positives of the row, chosen by the rank of its score (Weston, Yee and
         Weiss, RecSys 2013).
     similarity : {"dot", "euclidean", "cosine"}, default "dot"
         Inner product, negative Euclidean distance, cosine.
-    rows : {"auto", "tfidf", None}, default "auto"
+    scaling : {"auto", "tfidf", None}, default "auto"
         Scaling of rows, stored with the model. "auto": non-negative sparse rows become log(1 + x) at unit length. Dense
         rows are centred, divided by the deviation of each column (by one number if all columns have one unit), and get
         a constant feature and unit length. Signed sparse rows stay. "tfidf": the same, but log(1 + x) * idf. None: no
@@ -90,13 +79,13 @@ class Wsabie(TransformerMixin, LabelEdits, ContinuedTraining, LabelSearch):  # t
     margin : float, default 1.0
     rank_weight : {"precision", "mean_rank", "top1"} or array, default "precision"
         Weights of ranks, whose running sum is L: 1/j, constant, first rank only, or any non-increasing numbers.
-    max_trials : int, "auto" or None, default "auto"
+    max_sampled : int, "auto" or None, default "auto"
         Most negatives drawn in search of a violator: "auto" is at most 1,000, None all negatives (Algorithm 1).
     sampler : str or mapping, default "uniform"
         Sampler of negatives: "uniform", "frequency" (chance = training rows of the label ^ power), "adaptive" (labels
         that rank high for this row, Guo et al. 2018), "full-sort" (the same by sorting all labels for every draw). A
         mapping has options, {"name": "frequency", "power": 0.75} (`wsabie.training.samplers.SamplerConfig`).
-    rank_from : "auto", "draws", "exact" or int, default "auto"
+    rank_estimator : "auto", "draws", "exact" or int, default "auto"
         Estimate of the rank: from the number of draws (uniform sampler and hinge only), all labels, or a uniform
         sample of so many. "auto": from the draws, or from 100 labels if draws do not estimate it.
     surrogate : {"hinge", "logistic"}, default "hinge"
@@ -105,7 +94,7 @@ class Wsabie(TransformerMixin, LabelEdits, ContinuedTraining, LabelSearch):  # t
         For "k-os": the k-th highest of n drawn positives, or the highest, second ... with these chances; None: (5, 10).
     l2 : float or {"V": float, "W": float}, default 0
         L2 regularisation: every step shrinks the rows that it moves by l2 * learning rate.
-    positives : {"mean", "pairs"}, default "mean"
+    pair_weighting : {"mean", "pairs"}, default "mean"
         Weight of a pair: 1 / labels of the row, or 1.
     label_bias : bool, default False
         Learn a bias per label.
@@ -114,7 +103,7 @@ class Wsabie(TransformerMixin, LabelEdits, ContinuedTraining, LabelSearch):  # t
     init_labels : WordVectors or None, default None
         Word vectors of `dim` dimensions as initial label vectors at unit length, which help labels with few rows.
         Labels without a word vector begin at random. Not saved.
-    init : Wsabie or None, default None
+    init_model : Wsabie or None, default None
         Fitted model whose space this one starts from: its map of the same features, and its points of labels of the
         same name; other labels begin at the mean of their rows. `dim` and `similarity` must agree. Not saved.
     replay : int, "auto" or None, default None
@@ -156,6 +145,10 @@ class Wsabie(TransformerMixin, LabelEdits, ContinuedTraining, LabelSearch):  # t
     kind = "wsabie"
     reads_shards = True
     space_: JointSpace
+    dim: int
+    similarity: SimilarityName
+    init_labels: WordVectors | None = None
+    init_model: "Wsabie | None" = None
 
     def __init__(
         self,
@@ -163,93 +156,65 @@ class Wsabie(TransformerMixin, LabelEdits, ContinuedTraining, LabelSearch):  # t
         *,
         loss: LossName = "warp",
         similarity: SimilarityName = "dot",
-        rows: Rows = "auto",
+        scaling: Scaling = "auto",
         max_norm: float | Auto | None = "auto",
         epochs: int | Auto = "auto",
         learning_rate: PerTable = "auto",
         schedule: Schedule = "linear",
         margin: float = 1.0,
         rank_weight: RankWeight = "precision",
-        max_trials: int | Auto | None = "auto",
+        max_sampled: int | Auto | None = "auto",
         sampler: str | Mapping[str, Any] = "uniform",
-        rank_from: Literal["auto", "draws", "exact"] | int = "auto",
+        rank_estimator: Literal["auto", "draws", "exact"] | int = "auto",
         surrogate: Surrogate = "hinge",
         order_statistic: Sequence[int] | Sequence[float] | None = None,
         l2: float | Mapping[str, float] = 0.0,
-        positives: Positives = "mean",
+        pair_weighting: PairWeighting = "mean",
         label_bias: bool = False,
         init_scale: float | Mapping[str, float] | None = None,
         init_labels: WordVectors | None = None,
-        init: "Wsabie | None" = None,
+        init_model: "Wsabie | None" = None,
         replay: Size = None,
         patience: int | None = None,
         threads: int | None = None,
         deterministic: bool = True,
         seed: int = 0,
     ) -> None:
-        self.dim = dim
-        self.loss = loss
-        self.similarity = similarity
-        self.rows = rows
-        self.max_norm = max_norm
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.margin = margin
-        self.rank_weight = rank_weight
-        self.max_trials = max_trials
-        self.sampler = sampler
-        self.rank_from = rank_from
-        self.surrogate = surrogate
-        self.order_statistic = order_statistic
-        self.l2 = l2
-        self.positives = positives
-        self.label_bias = label_bias
-        self.init_scale = init_scale
-        self.init_labels = init_labels
-        self.init = init
-        self.replay = replay
-        self.patience = patience
-        self.threads = threads
-        self.deterministic = deterministic
-        self.seed = seed
+        store_parameters(self, locals())
 
     # ---- training
 
-    def _train(
-        self, trainer: Trainer, inputs: Any, targets: Any, sample_weight: Any, *, more: bool = False
-    ) -> list[EpochStats]:
-        buffer = self._replay_buffer(more)
-        if not more:
+    def _train(self, trainer: Trainer, rows: TrainingRows) -> list[EpochStats]:
+        buffer = self._select_buffer(rows)
+        if not rows.is_update:
             self.stream_ = []
-            if self.init is not None:
-                place_new_labels(self, self.init, iterate_scaled_parts(inputs, targets, self.scaling_))
+            if self.init_model is not None:
+                place_new_labels(self, self.init_model, rows.iterate_parts(self.scaling_))
         initial_space = None if buffer is None else self.space_.copy()
-        history = super()._train(trainer, inputs, targets, sample_weight, more=more)
+        history = super()._train(trainer, rows)
         if self.replay is None:
             self.memory_ = None
             return history
         n, memory = self.space_.n_features, buffer
-        for rows, row_targets in iterate_scaled_parts(inputs, targets, self.scaling_):
-            memory = update_buffer(memory, rows, n, row_targets, sample_weight, self.replay, self.seed)
-        self.memory_ = self._count_earlier_rows(memory) if more and buffer is None and memory is not None else memory
+        for inputs, targets in rows.iterate_parts(self.scaling_):
+            memory = update_buffer(memory, inputs, n, targets, rows.weights, self.replay, self.seed)
+        if rows.is_update and buffer is None and memory is not None:
+            memory = self._count_earlier_rows(memory)
+        self.memory_ = memory
         if buffer is not None and initial_space is not None and memory is not None:
             average_weights(self.space_, initial_space, buffer, memory)
-            refit_new_labels(self.space_, buffer, memory, inputs, targets, sample_weight, self.positives, trainer)
+            refit_new_labels(self.space_, buffer, memory, rows, self.pair_weighting, trainer)
         return history
 
-    def _visited(self, inputs: Any, targets: Any, weights: Float32 | None, more: bool) -> tuple[Blocks, int]:
-        buffer = self._replay_buffer(more)
+    def _prepare_run(self, rows: TrainingRows) -> tuple[TrainableTables, TrainingData]:
+        buffer = self._select_buffer(rows)
         if buffer is None:
-            return super()._visited(inputs, targets, weights, more)
-        return buffer.build_blocks(inputs, targets, weights, self.positives, self.seed)
+            return super()._prepare_run(rows)
+        return self.space_, buffer.build_data(rows, self.pair_weighting, self.seed)
 
-    def _resolved(self, shape: auto_defaults.TrainingShape) -> TrainingSettings:
-        return resolve_settings(self._parameters(), shape)
-
-    def _new_space(self, n_features: int) -> JointSpace:
-        if self.init is not None:
-            return build_warm_space(self, self.init, n_features)
+    def _build_space(self, n_features: int) -> JointSpace:
+        if self.init_model is not None:
+            return build_warm_space(self, self.init_model, n_features)
         std = resolve_init_scale(self.init_scale, self.dim)
         rng = np.random.default_rng([self.seed, 0])
         space = JointSpace.random(n_features, len(self.vocabulary_), self.dim, self.similarity, rng, std)
@@ -258,14 +223,22 @@ class Wsabie(TransformerMixin, LabelEdits, ContinuedTraining, LabelSearch):  # t
             space.labels[vectors.places, : self.dim] = vectors.table
         return space
 
+    def _list_initial_state(self) -> list[Any]:
+        tables_before = [] if self.init_labels is None else [self.space_.labels]
+        if self.init_model is not None:
+            tables_before += self.space_.arrays().values()
+        return [crc32(np.ascontiguousarray(table).data) for table in tables_before]
+
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
-        require(self.init is not self, "init is this model itself; give another one, or go on with partial_fit")
+        require(
+            self.init_model is not self, "init_model is this model itself; give another one, or go on with partial_fit"
+        )
         super().check_parameters()
         check_buffer_size(self.replay)
-        if self.init is not None:
-            require(self.init_labels is None, "init and init_labels both say where labels begin; leave one out")
-            check_init_model(self, self.init)
+        if self.init_model is not None:
+            require(self.init_labels is None, "init_model and init_labels both say where labels begin; leave one out")
+            _check_init_model(self, self.init_model)
         if self.init_labels is None:
             return
         require(
@@ -277,17 +250,38 @@ class Wsabie(TransformerMixin, LabelEdits, ContinuedTraining, LabelSearch):  # t
             f"init_labels have {self.init_labels.dim} dimensions and dim is {self.dim}; set dim={self.init_labels.dim}",
         )
 
-    def _identity(self, settings: TrainingSettings, data: list[Any]) -> dict[str, Any]:
-        checksums = [] if self.init_labels is None else [crc32(np.ascontiguousarray(self.space_.labels).data)]
-        if self.init is not None:
-            checksums += [crc32(np.ascontiguousarray(table).data) for table in self.space_.arrays().values()]
-        return super()._identity(settings, [*data, *checksums])
-
     def _dump_config(self) -> dict[str, Any]:
         config = super()._dump_config()
-        parameters = {name: value for name, value in config["parameters"].items() if not name.startswith("init__")}
-        config["parameters"] = parameters | dict.fromkeys(parameters.keys() & {"init_labels", "init"})
+        parameters = config["parameters"]
+        parameters |= {name: getattr(self.space_, name) for name in ("dim", "similarity") if name in parameters}
+        config["parameters"] = parameters | dict.fromkeys(parameters.keys() & {"init_labels", "init_model"})
+        if self.memory_ is not None:
+            config |= {"replayed": self.memory_.n_seen, "stream": [asdict(report) for report in self.stream_]}
         return config
+
+    def _dump_tensors(self) -> dict[str, Any]:
+        features = self.space_.features[:, : self.space_.dim]
+        buffer = {} if self.memory_ is None else self.memory_.tensors()
+        arrays = {"features": features, "labels": self.label_vectors, "bias": self.space_.bias, **buffer}
+        return {**super()._dump_tensors(), **arrays}
+
+    @classmethod
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Restore the model from its parts; the label table stays memory-mapped."""
+        n_features = len(check_array(parts.tensors, "features", "float32", (None, None)))  # older folders lack it
+        return super().from_parts(replace(parts, config={"n_features": n_features, **parts.config}))
+
+    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+        super()._restore_tensors(config, tensors)
+        d, n_labels, dim = self.n_features_in_ + self.scaling_.n_added, len(self.vocabulary_), self.dim
+        V = check_array(tensors, "features", "float32", (d, dim))
+        W = check_array(tensors, "labels", "float32 float16", (n_labels, dim))
+        bias = check_array(tensors, "bias", "float32", (n_labels,))
+        self.space_ = JointSpace(dim, self.similarity, tables.pad_rows(V), W, bias)
+        if "replayed" in config:
+            replay = read_config(ReplayConfig, config)
+            self.memory_ = ReplayBuffer.restored(tensors, replay.replayed, d, n_labels)
+            self.stream_ = replay.stream
 
     # ---- use
 
@@ -305,7 +299,7 @@ class Wsabie(TransformerMixin, LabelEdits, ContinuedTraining, LabelSearch):  # t
         >>> Wsabie(dim=4, threads=1).fit(np.eye(3), [0, 1, 2]).transform(np.eye(3)[:2]).shape
         (2, 4)
         """
-        checked = self._checked(X)
+        checked = self._check_rows(X)
         inputs = self.scaling_(checked)
         with self._threads(count_rows(inputs)) as threads:
             return np.ascontiguousarray(self.space_.points(inputs, threads.split)[:, : self.space_.dim])
@@ -348,7 +342,7 @@ class Wsabie(TransformerMixin, LabelEdits, ContinuedTraining, LabelSearch):  # t
 
     def facts(self) -> dict[str, Any]:
         """Return sizes and figures of the model, JSON-able; "bytes_of_points" counts both tables."""
-        n_retired, memory = len(self.vocabulary_.retired()), self.memory_
+        n_retired, memory = len(self.vocabulary_.retired_ids()), self.memory_
         return {
             **super().facts(),
             **(
@@ -357,62 +351,41 @@ class Wsabie(TransformerMixin, LabelEdits, ContinuedTraining, LabelSearch):  # t
                 else {}
             ),
             **({} if memory is None else {"rows_replayed": len(memory), "rows_seen": memory.n_seen}),
-            **({"arrivals": len(self.stream_), "last_arrival": self.stream_[-1].as_dict()} if self.stream_ else {}),
+            **({"batches": len(self.stream_), "last_batch": self.stream_[-1].as_dict()} if self.stream_ else {}),
             "dimensions": self.space_.dim,
             "similarity": self.space_.similarity,
             "bytes_of_points": self.space_.nbytes,
             **({} if (index := self._index()) is None else {"index": index.facts()}),
         }
 
-    def to_parts(self) -> ModelState:
-        """Return the model as JSON-able config and named arrays."""
-        config = self._dump_config()
-        tensors = {
-            "features": self.space_.features[:, : self.space_.dim],
-            "labels": self.label_vectors,
-            "bias": self.space_.bias,
-        }
-        config["parameters"] |= {"dim": self.space_.dim, "similarity": self.space_.similarity}
-        more_config, more_tensors = self._trained_config()
-        if self.memory_ is not None:
-            more_config["replayed"] = self.memory_.n_seen
-            more_config["stream"] = [asdict(report) for report in self.stream_]
-            more_tensors |= self.memory_.tensors()
-        return ModelState(self.kind, config | more_config, tensors | more_tensors)
-
-    @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the model from its parts; the label table stays memory-mapped."""
-        config, t = parts.config, parts.tensors
-        model = cls._restore({"n_features": len(check_array(t, "features", "float32", (None, None))), **config})
-        model._restore_trained(config, t)
-        d, n_labels, dim = model.n_features_in_ + model.scaling_.n_added, len(model.vocabulary_), model.dim
-        V = check_array(t, "features", "float32", (d, dim))
-        W, bias = (
-            check_array(t, "labels", "float32 float16", (n_labels, dim)),
-            check_array(t, "bias", "float32", (n_labels,)),
-        )
-        model.space_ = JointSpace(dim, model.similarity, tables.pad_rows(V), W, bias)
-        if "replayed" in config:
-            replay = read_config(ReplayConfig, config)
-            model.memory_ = ReplayBuffer.restored(t, replay.replayed, d, n_labels)
-            model.stream_ = replay.stream
-        return model
-
     # ---- checks
 
     def __sklearn_clone__(self) -> Self:
         from sklearn.base import _clone_parametrized, clone
 
-        if getattr(self, "init", None) is None:
+        if getattr(self, "init_model", None) is None:
             estimator: Self = _clone_parametrized(self)
             return estimator
         parameters = {
-            name: clone(value, safe=False) for name, value in self.get_params(deep=False).items() if name != "init"
+            name: clone(value, safe=False)
+            for name, value in self.get_params(deep=False).items()
+            if name != "init_model"
         }
-        return type(self)(**parameters, init=self.init)  # a clone would be unfitted
+        return type(self)(**parameters, init_model=self.init_model)  # a clone would be unfitted
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def _check_init_model(model: Wsabie, start: Any) -> None:
+    """Raise InputError for an object that no model can start from."""
+    usable = isinstance(start, Wsabie) and hasattr(start, "space_")
+    require(usable, f"init_model is {type(start).__name__}; give a fitted Wsabie, such as wsabie.load(FOLDER).model")
+    for name in ("dim", "similarity"):
+        value, start_value = getattr(model, name), getattr(start.space_, name)
+        require(
+            value == start_value,
+            f"init_model has {name}={start_value!r} and this model {value!r}; set {name}={start_value!r}",
+        )

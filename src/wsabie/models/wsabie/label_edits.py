@@ -1,36 +1,23 @@
 """Renaming, merging and removing labels of a trained model; their numbers stay and are not used again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from wsabie.core.arrays import Float32, Float64, Int64
 from wsabie.core.errors import InputError
 from wsabie.core.validation import require
+from wsabie.models.wsabie.continued_training import ContinuedTraining, LabelSearch
 from wsabie.vocabulary.label_names import Vocabulary
-
-if TYPE_CHECKING:
-    from wsabie.models.wsabie.replay import ReplayBuffer
-    from wsabie.search.exact_index import ExactIndex
-    from wsabie.search.label_index import LabelSearchIndex
 
 RETIRED = np.float32(-1e5)
 """Bias of a retired label: it violates no margin in training and comes last in every list of scores."""
 
 
-class LabelEdits:
-    """Mixin that edits the labels of a trained `Wsabie`; a refused edit leaves the model unchanged."""
-
-    kind: ClassVar[str]
-    space_: Any
-    calibration_: Any
-    memory_: "ReplayBuffer | None"
-    vocabulary_: Vocabulary
-    exact_index: Callable[[], "ExactIndex"]
-    use_index: Callable[["LabelSearchIndex"], None]
-    _index: Callable[[], "LabelSearchIndex | None"]
+class LabelEdits(ContinuedTraining, LabelSearch):
+    """Base of `Wsabie` that edits the labels of a trained model; a refused edit leaves the model unchanged."""
 
     def rename_label(self, old: str, new: str) -> Self:
         """Rename a label; its number and its point stay, and the old name still finds it.
@@ -98,20 +85,20 @@ class LabelEdits:
 
     def _copy_vocabulary(self) -> Vocabulary:
         """Return a copy of the vocabulary for an edit."""
-        self._check_fitted()  # type: ignore[attr-defined]
+        self._check_fitted()
         if self.kind != "wsabie":
             raise InputError(
                 f"labels of a model of kind {self.kind} cannot be changed; train it again with other names"
             )
         require(
-            not self.vocabulary_.numbered,
+            not self.vocabulary_.is_numbered,
             "the labels are nothing but numbers, which stay; train with names of labels to change them",
         )
         return self.vocabulary_.copy()
 
     def _apply_edits(self, edited: Vocabulary, retired_ids: Int64, into: int | None) -> None:
         """Apply a vocabulary in which labels were merged into another one, or removed."""
-        require(len(edited.retired()) < len(edited), "no label would be left; keep one")
+        require(len(edited.retired_ids()) < len(edited), "no label would be left; keep one")
         space, dtype, index = self.space_.copy(), self.space_.labels.dtype, self._index()
         memory, calibration = self.memory_, self.calibration_
         if into is not None:
@@ -128,10 +115,10 @@ class LabelEdits:
                 calibration = replace(calibration, label_offsets=offsets)
         space.labels[retired_ids], space.bias[retired_ids] = 0, RETIRED
         space = replace(space, labels=space.labels.astype(dtype, copy=False))  # a float16 model stays float16
-        self.memory_ = memory if memory is None else memory.following(edited.now())
+        self.memory_ = memory if memory is None else memory.renumber_labels(edited.current_ids())
         self.space_, self.calibration_, self.vocabulary_ = space, calibration, edited
         changed = retired_ids if into is None else np.append(retired_ids, into)
-        if index is not None and (followed := index.following(self.exact_index(), changed)) is not None:
+        if index is not None and (followed := index.follow_changes(self.exact_index(), changed)) is not None:
             self.use_index(followed)
 
 

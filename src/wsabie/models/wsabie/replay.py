@@ -20,7 +20,7 @@ an old one with as many rows, so it can only gain by what is special about its r
 docs/streams.md has the figures of this and of other remedies.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -32,9 +32,10 @@ from wsabie.core.validation import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.io.alignment import merge_columns
 from wsabie.models.base.feature_matrix import Inputs, count_rows, read_sparse_indices, take_rows
+from wsabie.models.base.training_rows import TrainingRows
 from wsabie.storage.schema_validation import check_array
-from wsabie.training.targets import Positives, RowBlock, build_targets
-from wsabie.training.trainer import Blocks, Trainer
+from wsabie.training.trainer import Trainer
+from wsabie.training.training_data import DrawnData, PairWeighting, RowBlock, TrainingData, build_targets
 
 Size = int | Literal["auto"] | None
 BYTES = 4 << 20
@@ -90,44 +91,44 @@ class ReplayBuffer:
         """Bytes of the saved arrays."""
         return sum(int(array.nbytes) for array in self.tensors().values())
 
-    def build_blocks(
-        self, inputs: Inputs, targets: Matrix, weights: Float32 | None, positives: Positives, seed: int
-    ) -> tuple[Blocks, int]:
-        """Return blocks of new and newly drawn old rows for every epoch, and the pairs of the first.
+    def build_data(self, rows: TrainingRows, pair_weighting: PairWeighting, seed: int) -> TrainingData:
+        """Return new and newly drawn old rows for every epoch.
 
         Visits of new and old rows are mixed in one random order.
         """
 
-        def block(epoch: int) -> RowBlock:
-            old = self._sample_rows(count_rows(inputs), np.random.default_rng([seed, 6, self.n_seen, epoch]))
-            return self._block(_stack_rows(inputs, self._decode_rows(old)), old, targets, weights, positives)
+        def draw(epoch: int) -> RowBlock:
+            old = self._sample_rows(rows.targets.shape[0], np.random.default_rng([seed, 6, self.n_seen, epoch]))
+            inputs = _stack_rows(rows.inputs, self._decode_rows(old))
+            return self._block(inputs, old, rows.targets, rows.weights, pair_weighting)
 
-        return _one_block(block)
+        return DrawnData(draw)
 
-    def build_point_blocks(
-        self, n_new: int, targets: Matrix, weights: Float32 | None, positives: Positives, seed: int, times: float
-    ) -> tuple[Blocks, int]:
-        """Return blocks of rows with given points, by number: the new ones, then all rows of the buffer.
+    def build_point_data(
+        self, rows: TrainingRows, pair_weighting: PairWeighting, seed: int, times: float
+    ) -> TrainingData:
+        """Return rows with given points, by number: the new ones, then all rows of the buffer.
 
         A new row weighs `times` its share among all rows so far, because only some old rows are drawn.
         """
+        n_new = rows.targets.shape[0]
 
-        def block(epoch: int) -> RowBlock:
+        def draw(epoch: int) -> RowBlock:
             old = self._sample_rows(n_new, np.random.default_rng([seed, 8, self.n_seen, epoch]))
             share = np.float32(min(times * len(old) / max(self.n_seen, 1), 1))
-            new_weights = np.full(n_new, share) if weights is None else share * np.asarray(weights, np.float32)
+            weights = np.full(n_new, share) if rows.weights is None else share * rows.weights
             ids = np.append(np.arange(n_new), n_new + old).astype(np.int32)
-            return self._block(ids, old, targets, new_weights, positives)
+            return self._block(ids, old, rows.targets, weights, pair_weighting)
 
-        return _one_block(block)
+        return DrawnData(draw)
 
     def _block(
-        self, inputs: Any, old: Int64, targets: Matrix, weights: Float32 | None, positives: Positives
+        self, inputs: Any, old: Int64, targets: Matrix, weights: Float32 | None, pair_weighting: PairWeighting
     ) -> RowBlock:
         """Return a block of new rows, followed by some old rows."""
         Y = _stack_labels(targets, self.Y[old], targets.shape[1])
         new_weights = np.ones(targets.shape[0], np.float32) if weights is None else weights
-        return RowBlock(inputs, build_targets(Y, np.append(new_weights, self.weights[old]), positives))
+        return RowBlock(inputs, build_targets(Y, np.append(new_weights, self.weights[old]), pair_weighting))
 
     def _sample_rows(self, n_new: int, rng: np.random.Generator) -> Int64:
         """Draw rows to replay in about the proportions of all rows so far; return their numbers in order."""
@@ -175,13 +176,14 @@ class ReplayBuffer:
             tickets=merged.tickets[kept_rows],
         )
 
-    def following(self, now: Int64) -> Self:
-        """Return a buffer after labels were merged or removed: `now` has the new number of each label, or -1."""
-        active_ids, n = np.flatnonzero(now >= 0), len(now)
+    def renumber_labels(self, current_ids: Int64) -> Self:
+        """Return a buffer after merges and removals; `current_ids` has the new number of each label, or -1."""
+        active_ids, n = np.flatnonzero(current_ids >= 0), len(current_ids)
         counts, old_counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
         old_counts[: len(self.label_counts)] = self.label_counts
-        np.add.at(counts, now[active_ids], old_counts[active_ids])
-        return replace(self, Y=merge_columns(_stack_labels(self.Y, self.Y[:0], n), now, len(now)), label_counts=counts)
+        np.add.at(counts, current_ids[active_ids], old_counts[active_ids])
+        merged = merge_columns(_stack_labels(self.Y, self.Y[:0], n), current_ids, n)
+        return replace(self, Y=merged, label_counts=counts)
 
     def tensors(self) -> dict[str, Any]:
         """Return the arrays by their names in a model folder."""
@@ -203,8 +205,8 @@ class ReplayBuffer:
         weights = check_array(tensors, "replay/weights", "float32", (None,))
         n = len(weights)
         tickets = check_array(tensors, "replay/tickets", "float32", (n,))
-        label_counts = check_array(tensors, "replay/seen", "int64", (None,), below=1 << 53)
-        met = check_array(tensors, "replay/met", "int64", (width,), below=1 << 53)
+        label_counts = check_array(tensors, "replay/seen", "int64", (None,), upper_bound=1 << 53)
+        met = check_array(tensors, "replay/met", "int64", (width,), upper_bound=1 << 53)
         if len(label_counts) > n_labels or not (np.isfinite(weights).all() and np.isfinite(tickets).all()):
             raise ValueError("the sizes of replay/seen do not agree with the rest, or a number is not finite")
         indptr, indices = read_sparse_indices("replay/labels", tensors, (n, len(label_counts)), ("int64", "int32"))
@@ -250,10 +252,8 @@ def refit_new_labels(
     space: JointSpace,
     old_buffer: ReplayBuffer,
     new_buffer: ReplayBuffer,
-    inputs: Inputs,
-    targets: Matrix,
-    weights: Float32 | None,
-    positives: Positives,
+    rows: TrainingRows,
+    pair_weighting: PairWeighting,
     trainer: Trainer,
 ) -> None:
     """Fit only the new labels again, so that they rank correctly among the old ones.
@@ -264,7 +264,7 @@ def refit_new_labels(
         Space after training and `average_weights`.
     old_buffer, new_buffer : ReplayBuffer
         The buffer without the new rows, and with them.
-    inputs, targets, weights
+    rows : TrainingRows
         The new rows.
     trainer : Trainer
         Trainer of the main training, whose settings and progress are used here too.
@@ -273,7 +273,7 @@ def refit_new_labels(
     new[: len(old)] &= ~old
     if not (new.any() and old.any()):
         return
-    new_points, old_points = space.points(inputs), space.points(old_buffer._decode_rows())
+    new_points, old_points = space.points(rows.inputs), space.points(old_buffer._decode_rows())
     inner = space.similarity == "dot"  # for other similarities a mean point has no mean score
     centre = old_buffer.estimate_mean(old_points) if inner else np.zeros_like(new_points[0])
     level = (
@@ -282,11 +282,9 @@ def refit_new_labels(
     level[new] = estimate_score_level(level, new_buffer.label_counts, old, new)
     around = np.concatenate([new_points, old_points])
     around -= centre
-    label_space = replace(space, features=around, labels=space.labels.copy(), bias=level, given=(True, False))
-    blocks, n_pairs = old_buffer.build_point_blocks(
-        count_rows(inputs), targets, weights, positives, trainer.settings.seed, SEATED if inner else 1
-    )
-    Trainer(trainer.settings, progress=trainer.progress).train(label_space, blocks, n_pairs)
+    label_space = replace(space, features=around, labels=space.labels.copy(), bias=level, frozen=(True, False))
+    data = old_buffer.build_point_data(rows, pair_weighting, trainer.settings.seed, SEATED if inner else 1)
+    Trainer(trainer.settings, progress=trainer.progress).train(label_space, data)
     space.labels[new], space.bias[new] = (
         label_space.labels[new],
         label_space.bias[new] - np.einsum("ij,j->i", label_space.labels[new], centre),
@@ -319,15 +317,6 @@ def estimate_score_level(level: Float32, row_counts: Int64, old: Bool, new: Bool
     _, octave, n = np.unique(x.astype(np.int64), return_inverse=True, return_counts=True)
     xs, ys = np.bincount(octave, x) / n, np.bincount(octave, y) / n
     return np.interp(np.log2(row_counts[new]), xs, ys).astype(np.float32)
-
-
-def _one_block(block: Callable[[int], RowBlock]) -> tuple[Blocks, int]:
-    """Return epochs of one block each, and the pairs of the first."""
-
-    def blocks(epoch: int) -> Iterator[RowBlock]:
-        yield block(epoch)
-
-    return blocks, len(block(0).targets.labels)
 
 
 def _compute_old_share(old_counts: Int64, new_counts: Int64) -> Float32:

@@ -3,35 +3,65 @@
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from wsabie.core.arrays import Matrix
+from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.validation import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.models.base.feature_matrix import Inputs
-from wsabie.models.wsabie.label_growth import copy_for_training
+from wsabie.models.base.trained_model import TrainedModel
 
-if TYPE_CHECKING:
-    from wsabie.models.wsabie.estimator import Wsabie
-
-
-def check_init_model(model: "Wsabie", start: Any) -> None:
-    """Raise InputError for an object that no model can start from."""
-    from wsabie.models.wsabie.estimator import Wsabie
-
-    usable = isinstance(start, Wsabie) and hasattr(start, "space_")
-    require(usable, f"init is {type(start).__name__}; give a fitted Wsabie, such as wsabie.load(FOLDER).model")
-    for name in ("dim", "similarity"):
-        value, start_value = getattr(model, name), getattr(start.space_, name)
-        require(
-            value == start_value,
-            f"init has {name}={start_value!r} and this model {value!r}; set {name}={start_value!r}",
-        )
+Model = TypeVar("Model", bound=TrainedModel)
 
 
-def build_warm_space(model: "Wsabie", start: "Wsabie", n_features: int) -> JointSpace:
+def copy_for_training(
+    space: JointSpace,
+    n_labels: int,
+    rows: Iterable[tuple[Inputs, Matrix]],
+    seed: int,
+    unseen: Int64 | None = None,
+) -> JointSpace:
+    """Return a copy of the space with `n_labels` labels in padded memory.
+
+    New labels are at the mean of their rows. For dot and cosine they get the mean length of the old labels with a
+    point, which merged and removed labels lack.
+
+    Parameters
+    ----------
+    space : JointSpace
+    n_labels : int
+        At least as many as the space has.
+    rows : iterable of (inputs, targets)
+        Scaled rows and their labels, csr_matrix (n, n_labels), all at once or some at a time.
+    seed : int
+        Seed of the points of labels without a row.
+    unseen : (n,) int64 or None
+        Numbers of labels of the space that had no row so far; they are treated as new.
+    """
+    old, space = space.n_labels, space.copy()
+    unseen = np.zeros(0, np.int64) if unseen is None else unseen
+    fresh = np.append(unseen, np.arange(old, n_labels))
+    if not len(fresh):
+        return space
+    old_labels = np.delete(space.labels, unseen, axis=0)
+    norms = np.sqrt(np.einsum("ij,ij->i", old_labels, old_labels))
+    norm = float(norms[norms > 0].mean()) if norms.any() else 1.0
+    space = space.with_more_labels(n_labels - old, np.random.default_rng([seed, 2, old]))
+    sums, counts = np.zeros_like(space.labels[fresh]), np.zeros(len(fresh), np.float32)
+    for inputs, targets in rows:
+        members = (targets[:, fresh] > 0).T.astype(np.float32)
+        sums += members @ space.points(inputs)
+        counts += np.asarray(members.sum(axis=1)).ravel()
+    lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+    has_rows = lengths > 0
+    scale = 1 / counts[has_rows] if space.similarity == "euclidean" else norm / lengths[has_rows]
+    space.labels[fresh[has_rows]] = sums[has_rows] * scale[:, None]
+    return space
+
+
+def build_warm_space(model: TrainedModel, start: TrainedModel, n_features: int) -> JointSpace:
     """Build the space before training from the map of `start` and its points of shared labels.
 
     Raises
@@ -43,12 +73,12 @@ def build_warm_space(model: "Wsabie", start: "Wsabie", n_features: int) -> Joint
     scaling = model.scaling_
     require(
         scaling.method == method and n_features == width,
-        f"init maps {start.n_features_in_:,} features scaled by {method!r}, and these rows have "
+        f"init_model maps {start.n_features_in_:,} features scaled by {method!r}, and these rows have "
         f"{model.n_features_in_:,} scaled by {scaling.method!r}; give rows of the same features, or leave "
-        "init (--from) out",
+        "init_model (--init-model) out",
     )
     model.scaling_ = start.scaling_  # the map belongs to this scaling
-    space = start.space_.copy()
+    space: JointSpace = start.space_.copy()
     labels, bias = space.labels[:0], space.bias[:0]
     blank = replace(space, labels=labels, bias=bias)
     fresh = blank.with_more_labels(len(model.vocabulary_), np.random.default_rng([model.seed, 0]))
@@ -58,7 +88,7 @@ def build_warm_space(model: "Wsabie", start: "Wsabie", n_features: int) -> Joint
     return fresh
 
 
-def place_new_labels(model: "Wsabie", start: "Wsabie", rows: Iterable[tuple[Inputs, Matrix]]) -> None:
+def place_new_labels(model: TrainedModel, start: TrainedModel, rows: Iterable[tuple[Inputs, Matrix]]) -> None:
     """Put labels that `start` lacks at the mean of the points of their rows."""
     mine, _ = _match_labels(model, start)
     new_ids = np.setdiff1d(np.arange(len(model.vocabulary_)), mine)
@@ -68,7 +98,7 @@ def place_new_labels(model: "Wsabie", start: "Wsabie", rows: Iterable[tuple[Inpu
     model.space_.labels[new_ids] = placed.labels[new_ids]
 
 
-def reorder_features(start: "Wsabie", old_names: Sequence[str], new_names: Sequence[str]) -> "Wsabie":
+def reorder_features(start: Model, old_names: Sequence[str], new_names: Sequence[str]) -> Model:
     """Return the model with its features in another order, by name; features that it lacks begin at 0.
 
     Raises
@@ -85,7 +115,7 @@ def reorder_features(start: "Wsabie", old_names: Sequence[str], new_names: Seque
     require(
         2 * n >= len(new_names),
         f"of the {len(new_names):,} features of the data the model to begin with knows {n:,}; describe the data as it "
-        "was described for that model, or leave --from out",
+        "was described for that model, or leave --init-model out",
     )
     require(
         scaling.method in ("log", "none") or bool(is_known.all()),
@@ -109,7 +139,7 @@ def reorder_features(start: "Wsabie", old_names: Sequence[str], new_names: Seque
     return moved
 
 
-def _match_labels(model: "Wsabie", start: "Wsabie") -> tuple[Any, Any]:
+def _match_labels(model: TrainedModel, start: TrainedModel) -> tuple[Any, Any]:
     """Return the numbers of shared labels in this model and in the other one."""
     theirs = np.array([start.vocabulary_.find(name) for name in model.vocabulary_], np.int64)
     mine = np.flatnonzero(theirs >= 0)

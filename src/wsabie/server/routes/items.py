@@ -1,52 +1,51 @@
 """Routes of items: pages, details, pictures, annotation and similar items."""
 
-import io
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from io import FileIO
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Query, Request, Response
 from starlette.responses import FileResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items import item_pages
 from wsabie.collection.items.item_files import (
     find_item_by_path,
     find_item_file,
     get_stream_path,
     hold_item_file,
+    make_thumbnail,
     open_item_file,
 )
-from wsabie.collection.items.thumbnails import make_thumbnail
 from wsabie.collection.overview.facets import read_item_details
-from wsabie.collection.registry.item_embeddings import find_similar_items
+from wsabie.collection.registry.item_index import find_similar_items
 from wsabie.features.images.image_decoder import detect_media_type
 from wsabie.io.regions import RegionCrop, parse_region
-from wsabie.models.explanations.score_contributions import explain_picture
+from wsabie.server import schemas
 from wsabie.server.dependencies import (
-    API,
     OpenCollection,
-    ReaderDependency,
+    PathId,
     ServiceContextDependency,
-    check_result_count,
+    limit_results,
+    make_router,
 )
-from wsabie.server.inference import extract_row, rank_labels
+from wsabie.server.inference import draw_heat_map, extract_row, rank_labels
 from wsabie.server.problems import Problem
 from wsabie.server.request_headers import check_range, has_current_copy
-from wsabie.server.routes.model import MinPrecision, Region, ResultLimit
-from wsabie.server.schemas import collection_schemas as schemas
-from wsabie.server.schemas.model_schemas import AnnotateResponse
-from wsabie.server.serializers import serialize_hits, serialize_item, serialize_item_details
+from wsabie.server.routes.model import PNG, MinPrecision, Region
 
-router = APIRouter(prefix=API, tags=["items"])
+router = make_router("items")
 
-Id = Annotated[int, Path(ge=1, lt=2**63)]
 Probability = Annotated[float | None, Query(ge=0, le=1, allow_inf_nan=False)]
 Text = Annotated[str | None, Query(max_length=1000)]
 Content = Annotated[str | None, Query(max_length=100, description="Begin of the item's hash, which changes with it.")]
+ItemHitSequence = Sequence[tuple[int, str | None, float | None]]
+"""Items by number, each with the label that it matched and its score."""
+
 _BROWSER_TYPES = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/avif")
 """Media types that browsers show."""
 _YEAR_10000 = 253_402_300_800
@@ -91,11 +90,10 @@ class ItemFileResponse(FileResponse):
                     await Problem(404, "the file changed or went away while it was read; ask again").send(send)
 
 
-@router.get("/items")
+@router.get("/items", response_model=schemas.ItemPage)
 def list_items(
-    context: ServiceContextDependency,
     collection: OpenCollection,
-    _: ReaderDependency,
+    k: Annotated[int, limit_results(100)],
     label: Text = None,
     label_state: Literal["accepted", "rejected", "suggested"] = "accepted",
     min_probability: Probability = None,
@@ -107,39 +105,36 @@ def list_items(
     taken_from: Text = None,
     taken_to: Text = None,
     words: Text = None,
-    numbers: Annotated[str | None, Query(max_length=20_000, pattern=r"^\d{1,19}(,\d{1,19})*$")] = None,
+    ids: Annotated[str | None, Query(max_length=20_000, pattern=r"^\d{1,19}(,\d{1,19})*$")] = None,
     no_tag_fits: MinPrecision = None,
-    sort: Literal["path", "taken", "added", "best", "doubt", "probability"] = "path",
+    sort: Literal["path", "taken_at", "added_at", "best_probability", "uncertainty", "probability"] = "path",
     descending: bool = False,
     cursor: Annotated[str | None, Query(max_length=5000)] = None,
-    k: Annotated[int, Query(ge=1)] = 100,
-) -> schemas.ItemPage:
+) -> item_pages.ItemPage:
     """List items that pass a filter, a page at a time."""
     probabilities = min_probability, max_probability
-    ids = None if numbers is None else tuple(map(int, numbers.split(",")))
+    id_filter = None if ids is None else tuple(map(int, ids.split(",")))
     dates = taken_from, taken_to
     filters = item_pages.ItemFilter(
-        state, label, label_state, *probabilities, unlabelled, folder, root, *dates, words, ids, no_tag_fits
+        state, label, label_state, *probabilities, unlabelled, folder, root, *dates, words, id_filter, no_tag_fits
     )
-    limit = min(check_result_count(k, context), item_pages.LARGEST)
-    page = item_pages.read_item_page(collection, filters, sort=sort, descending=descending, cursor=cursor, limit=limit)
-    return schemas.ItemPage(
-        items=[serialize_item(item) for item in page.items], next=page.next_cursor, total=page.total
-    )
+    limit = min(k, item_pages.LARGEST)
+    return item_pages.read_item_page(collection, filters, sort=sort, descending=descending, cursor=cursor, limit=limit)
 
 
-@router.get("/items/{item}")
-def get_item(item: Id, collection: OpenCollection, _: ReaderDependency) -> schemas.ItemDetails:
+@router.get("/items/{item}", response_model=schemas.ItemDetails)
+def get_item(item: PathId, collection: OpenCollection) -> dict[str, Any]:
     """Return an item with its annotations and suggestions."""
-    return serialize_item_details(read_item_details(collection, item))
+    details = read_item_details(collection, item)
+    accepted = [tag.label for tag in details.annotations if tag.state == "accepted" and not tag.region]
+    return details.item | details._asdict() | {"labels": accepted}
 
 
 @router.get("/items/{item}/thumbnail", response_class=FileResponse, responses={200: {"content": {"image/webp": {}}}})
 def get_thumbnail(
-    item: Id,
+    item: PathId,
     collection: OpenCollection,
     request: Request,
-    _: ReaderDependency,
     size: Literal["256", "1024"] = "256",
     v: Content = None,
 ) -> Any:
@@ -161,9 +156,7 @@ def get_thumbnail(
 
 
 @router.get("/items/{item}/file", response_class=FileResponse)
-def get_original(
-    item: Id, collection: OpenCollection, context: ServiceContextDependency, request: Request, _: ReaderDependency
-) -> Any:
+def get_original(item: PathId, collection: OpenCollection, context: ServiceContextDependency, request: Request) -> Any:
     """Return the file itself; browsers save types that they cannot show safely."""
     item_file = find_item_file(collection, item)
     with ExitStack() as stack:
@@ -178,40 +171,34 @@ def get_original(
     return response
 
 
-@router.get("/items/{item}/heat", response_class=Response, responses={200: {"content": {"image/png": {}}}})
+@router.get("/items/{item}/heat", response_class=Response, responses=PNG)
 def get_heat_map(
-    item: Id,
+    item: PathId,
     collection: OpenCollection,
     context: ServiceContextDependency,
-    _: ReaderDependency,
     label: Annotated[str, Query(max_length=500)],
 ) -> Any:
     """Show the region of a label: the picture with a heat map over it, as PNG."""
     with hold_item_file(collection, item) as path:
-        explanation = explain_picture(context.model.get_version().annotator, path, label)
-    out = io.BytesIO()
-    explanation.picture.save(out, "PNG")
-    return Response(out.getvalue(), media_type="image/png", headers={"cache-control": "private, max-age=300"})
+        content = draw_heat_map(context.model.get_version().annotator, path, label)
+    return Response(content, media_type="image/png", headers={"cache-control": "private, max-age=300"})
 
 
 @router.get("/items/{item}/annotate")
 def annotate_item(
-    item: Id,
+    item: PathId,
     collection: OpenCollection,
     context: ServiceContextDependency,
-    _: ReaderDependency,
+    k: Annotated[int, limit_results(10)],
     region: Region = None,
-    k: ResultLimit = 10,
     min_precision: MinPrecision = None,
-) -> AnnotateResponse:
+) -> schemas.AnnotateResponse:
     """Rank labels for an item, or for a region of it, with the model in use."""
     version = context.model.get_version()
-    modality = "pictures" if region is not None or version.annotator.terms is None else version.annotator.terms.things
+    modality = "pictures" if region is not None or version.annotator.terms is None else version.annotator.terms.modality
     with hold_item_file(collection, item) as file:
         X = extract_row(version.annotator, file if region is None else RegionCrop(file, parse_region(region)), modality)
-    return AnnotateResponse(
-        model=version.id, results=rank_labels(version, X, check_result_count(k, context), None, min_precision)
-    )
+    return rank_labels(version, X, k, min_precision)
 
 
 @router.get("/annotate/path")
@@ -219,26 +206,34 @@ def annotate_item_by_path(
     path: Annotated[str, Query(max_length=5000, description="Within the collection, with /.")],
     collection: OpenCollection,
     context: ServiceContextDependency,
-    caller: ReaderDependency,
+    k: Annotated[int, limit_results(10)],
     region: Region = None,
-    k: ResultLimit = 10,
     min_precision: MinPrecision = None,
-) -> AnnotateResponse:
+) -> schemas.AnnotateResponse:
     """Rank labels for an item with this path."""
-    return annotate_item(find_item_by_path(collection, path), collection, context, caller, region, k, min_precision)
+    return annotate_item(find_item_by_path(collection, path), collection, context, k, region, min_precision)
 
 
 @router.get("/items/{item}/similar")
-def find_similar(
-    item: Id,
-    collection: OpenCollection,
-    context: ServiceContextDependency,
-    _: ReaderDependency,
-    k: Annotated[int, Query(ge=1)] = 24,
-) -> schemas.ItemHits:
+def find_similar(item: PathId, collection: OpenCollection, k: Annotated[int, limit_results(24)]) -> schemas.ItemHits:
     """Find similar items with the model in use."""
     read_item_details(collection, item)
-    neighbours = find_similar_items(collection, item, check_result_count(k, context))
-    return schemas.ItemHits(
-        items=serialize_hits(collection, [(neighbour.item, None, neighbour.score) for neighbour in neighbours])
-    )
+    hits = [(neighbour.item, None, neighbour.score) for neighbour in find_similar_items(collection, item, k)]
+    return schemas.ItemHits(items=serialize_hit_groups(collection, [hits])[0])
+
+
+def serialize_hit_groups(collection: Collection, groups: Sequence[ItemHitSequence]) -> list[list[schemas.ScoredItem]]:
+    """Convert groups of search hits with one read of the database; items that no longer exist are left out."""
+    numbers = sorted({number for hits in groups for number, _, _ in hits})
+    items = {
+        item.id: schemas.ScoredItem.model_validate(item)
+        for item in item_pages.read_items_by_number(collection, numbers)
+    }
+    return [
+        [
+            items[number].model_copy(update={"label": label, "score": score})
+            for number, label, score in hits
+            if number in items
+        ]
+        for hits in groups
+    ]

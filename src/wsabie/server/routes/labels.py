@@ -1,166 +1,146 @@
-"""Routes of labels: details, neighbours, changes and merge proposals."""
+"""Routes of labels: lists, details, neighbours, changes and merge proposals."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Query
 
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels import label_edits
-from wsabie.collection.merge_proposals import proposal_search, proposal_store
+from wsabie.collection.labels import label_edits, label_list
+from wsabie.collection.merge_proposals import proposal_store
+from wsabie.collection.merge_proposals.evidence import LabelCount
 from wsabie.collection.overview import label_details
-from wsabie.server.dependencies import (
-    API,
-    OpenCollection,
-    ReaderDependency,
-    ServiceContextDependency,
-    WriterDependency,
-    check_result_count,
-)
-from wsabie.server.routes.request_validation import StrictRoute
-from wsabie.server.schemas import label_schemas as schemas
+from wsabie.server import collection_schemas as schemas
+from wsabie.server.dependencies import OpenCollection, PathId, WriterDependency, limit_results, make_router
 
-router = APIRouter(prefix=API, tags=["labels"], route_class=StrictRoute)
+router = make_router("labels")
 
-Id = Annotated[int, Path(ge=1, lt=2**63)]
 PictureLimit = Annotated[int, Query(ge=0, le=12, description="Pictures of each label, at most.")]
-_RELATION_FIELDS = ("above", "below", "apart")
 _MAX_ILLUSTRATED = 8  # labels of a proposal that have pictures
 
 
-@router.get("/labels/proposals")
+@router.get("/labels", response_model=schemas.Completions)
+def complete_labels(
+    collection: OpenCollection,
+    k: Annotated[int, limit_results(20)],
+    prefix: Annotated[str, Query(max_length=500)] = "",
+) -> dict[str, Any]:
+    """List labels with a name, in any language, that begins with `prefix`."""
+    return {"labels": label_details.complete_label(collection, prefix, k)}
+
+
+@router.get("/vocabulary", response_model=schemas.LabelPage)
+def list_labels(
+    collection: OpenCollection,
+    k: Annotated[int, limit_results(100)],
+    contains: Annotated[str, Query(max_length=500)] = "",
+    order: Literal["items", "name", "accuracy"] = "items",
+    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    parent: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
+) -> label_list.LabelPage:
+    """List labels with their counts; `parent`: children of one label, or (0) roots with children."""
+    sort = "right" if order == "accuracy" else order
+    return label_list.list_labels(collection, containing=contains, order=sort, k=k, offset=offset, parent_id=parent)
+
+
+@router.get("/labels/proposals", response_model=schemas.ProposalPage)
 def list_proposals(
     collection: OpenCollection,
-    context: ServiceContextDependency,
-    _: ReaderDependency,
-    k: Annotated[int, Query(ge=1, le=100)] = 20,
-    after: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    k: Annotated[int, limit_results(20, 100)],
+    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     pictures: PictureLimit = 4,
-) -> schemas.ProposalPage:
+) -> dict[str, Any]:
     """List stored merge proposals with the evidence for and against each; best score first."""
     stored = proposal_store.read_proposals(collection)
-    proposals = stored.proposals[after : after + check_result_count(k, context)]
-    illustrated = [label.id for proposal in proposals for label in (proposal.into, *proposal.labels)[:_MAX_ILLUSTRATED]]
+    proposals = stored.proposals[offset : offset + k]
+    illustrated = [
+        label.id for proposal in proposals for label in (proposal.target, *proposal.labels)[:_MAX_ILLUSTRATED]
+    ]
     thumbnails = _read_thumbnails(collection, illustrated, pictures)
-    return schemas.ProposalPage(
-        made=stored.kept and stored.kept.made,
-        since=stored.since,
-        other_model=stored.other_model,
-        not_asked=stored.kept.not_asked if stored.kept else {},
-        total=len(stored.proposals),
-        proposals=[
-            schemas.MergeProposal(
-                into=_illustrate_label(proposal.into, thumbnails),
-                labels=[_illustrate_label(label, thumbnails) for label in proposal.labels],
-                score=proposal.score,
-                why=[
-                    schemas.MergeReason(
-                        one=reason.one,
-                        other=reason.other,
-                        score=reason.score,
-                        evidence=[schemas.MergeEvidence(**evidence._asdict()) for evidence in reason.evidence],
-                    )
-                    for reason in proposal.why
-                ],
-            )
+    return {
+        "created": stored.snapshot.created if stored.snapshot else None,
+        "changes": stored.n_changes,
+        "is_other_model": stored.is_other_model,
+        "unused_sources": stored.snapshot.unused_sources if stored.snapshot else {},
+        "total": len(stored.proposals),
+        "proposals": [
+            proposal._asdict()
+            | {
+                "target": _illustrate(proposal.target, thumbnails),
+                "labels": [_illustrate(label, thumbnails) for label in proposal.labels],
+            }
             for proposal in proposals
         ],
-    )
+    }
 
 
-@router.post("/labels/merge")
+@router.post("/labels/merge", response_model=schemas.MergeResult)
 def merge_labels(
     request: schemas.MergeRequest, collection: OpenCollection, caller: WriterDependency
-) -> schemas.MergeResult:
+) -> label_edits.MergeResult:
     """Merge labels into another, as one entry of the journal; their names become its synonyms."""
-    result = label_edits.merge_labels(collection, request.labels, request.into, caller.name)
-    return schemas.MergeResult(entry=result.entry, moved=result.moved, together=result.together)
+    return label_edits.merge_labels(collection, request.labels, request.target, caller.name)
 
 
-@router.post("/labels/apart")
+@router.post("/labels/merge-exclusions", response_model=schemas.ExclusionResult)
 def exclude_merge(
     request: schemas.ExclusionRequest, collection: OpenCollection, caller: WriterDependency
-) -> schemas.ExclusionResult:
+) -> label_edits.ExclusionResult:
     """Exclude labels from being merged with each other: no pair of them is proposed again."""
-    result = label_edits.exclude_merge(collection, request.labels, caller.name)
-    return schemas.ExclusionResult(entry=result.entry, pairs=result.pairs)
+    return label_edits.exclude_merge(collection, request.labels, caller.name)
 
 
-@router.get("/labels/{label}")
-def get_label(label: Id, collection: OpenCollection, _: ReaderDependency) -> schemas.LabelDetails:
+@router.get("/labels/{label}", response_model=schemas.LabelDetails)
+def get_label(label: PathId, collection: OpenCollection) -> dict[str, Any]:
     """Return a label with its names, parents, children, counts and the accuracy of models."""
     details = label_details.read_label_details(collection, label)
-    lists = {
-        name: [schemas.LabelReference(**label._asdict()) for label in getattr(details, name)]
-        for name in _RELATION_FIELDS
-    }
-    fields: dict[str, Any] = details.label._asdict() | lists
-    names = [schemas.LabelSynonym(**synonym._asdict()) for synonym in details.names]
-    return schemas.LabelDetails(
-        **fields, names=names, waiting=details.waiting, held_out=_convert_evaluation(details.held_out)
-    )
+    return details.label._asdict() | details._asdict()
 
 
-@router.get("/labels/{label}/neighbours")
+@router.get("/labels/{label}/neighbours", response_model=schemas.LabelNeighbours)
 def list_label_neighbours(
-    label: Id,
-    collection: OpenCollection,
-    context: ServiceContextDependency,
-    _: ReaderDependency,
-    k: Annotated[int, Query(ge=1)] = 10,
-    pictures: PictureLimit = 1,
-) -> schemas.LabelNeighbours:
+    label: PathId, collection: OpenCollection, k: Annotated[int, limit_results(10)], pictures: PictureLimit = 1
+) -> dict[str, Any]:
     """Find the nearest labels in the space of the model in use: synonyms, translations, near misses."""
-    neighbours = label_details.find_label_neighbours(collection, label, check_result_count(k, context))
+    neighbours = label_details.find_label_neighbours(collection, label, k)
     thumbnails = _read_thumbnails(collection, [neighbour.label.id for neighbour in neighbours], pictures)
-    results = [
-        schemas.LabelNeighbour(**_illustrate_label(neighbour.label, thumbnails).model_dump(), cosine=neighbour.cosine)
-        for neighbour in neighbours
-    ]
-    return schemas.LabelNeighbours(neighbours=results)
+    return {
+        "neighbours": [
+            _illustrate(neighbour.label, thumbnails) | {"cosine": neighbour.cosine} for neighbour in neighbours
+        ]
+    }
 
 
 @router.patch("/labels/{label}")
 def edit_label(
-    label: Id, request: schemas.LabelEditRequest, collection: OpenCollection, caller: WriterDependency
+    label: PathId, request: schemas.LabelEditRequest, collection: OpenCollection, caller: WriterDependency
 ) -> schemas.ChangeResult:
     """Change name, language, meaning, parent or synonyms of a label, as one entry of the journal."""
     changes = request.model_dump(exclude={"add"}) | {"add": {synonym.name: synonym.language for synonym in request.add}}
     return schemas.ChangeResult(entry=label_edits.edit_label(collection, label, caller.name, **changes))
 
 
-@router.delete("/labels/{label}")
+@router.delete("/labels/{label}", response_model=schemas.DeletionResult)
 def delete_label(
-    label: Id,
+    label: PathId,
     collection: OpenCollection,
     caller: WriterDependency,
     with_tags: Annotated[bool, Query(description="Also what was decided of it, on all items.")] = False,
-) -> schemas.DeletionResult:
+) -> label_edits.DeletionResult:
     """Delete a label and its synonyms, as one entry of the journal.
 
     A label that items have is deleted only together with these tags (parameter with_tags).
     """
-    result = label_edits.delete_labels(collection, [label], caller.name, with_tags=with_tags)
-    return schemas.DeletionResult(entry=result.entry, tags=result.tags, children=result.children)
+    return label_edits.delete_labels(collection, [label], caller.name, with_tags=with_tags)
 
 
-def _convert_evaluation(evaluation: label_details.LabelEvaluation | None) -> schemas.LabelEvaluation | None:
-    if evaluation is None:
-        return None
-    return schemas.LabelEvaluation(
-        **evaluation._asdict()
-        | {"limits": [schemas.LabelThreshold(**threshold._asdict()) for threshold in evaluation.limits]}
-    )
-
-
-def _read_thumbnails(collection: Collection, labels: Sequence[int], k: int) -> dict[int, list[schemas.ItemThumbnail]]:
+def _read_thumbnails(
+    collection: Collection, labels: Sequence[int], k: int
+) -> dict[int, list[label_details.ExampleItem]]:
     with begin_read(collection.engine) as connection:
-        examples = label_details.find_example_items(connection, dict.fromkeys(labels), k) if k else {}
-    return {label: [schemas.ItemThumbnail(**item._asdict()) for item in items] for label, items in examples.items()}
+        return label_details.find_example_items(connection, dict.fromkeys(labels), k) if k else {}
 
 
-def _illustrate_label(
-    label: proposal_search.LabelCount, thumbnails: dict[int, list[schemas.ItemThumbnail]]
-) -> schemas.IllustratedLabel:
-    return schemas.IllustratedLabel(**label._asdict(), pictures=thumbnails.get(label.id, []))
+def _illustrate(label: LabelCount, thumbnails: dict[int, list[label_details.ExampleItem]]) -> dict[str, Any]:
+    return label._asdict() | {"pictures": thumbnails.get(label.id, [])}

@@ -8,31 +8,23 @@ Differences are mostly 1, so that they compress to almost nothing.
 import gzip
 import hashlib
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, Field
+from fastapi import Query, Request, Response
 
 from wsabie.collection.db.cache import FileCache
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.maps import item_map, label_overlay
+from wsabie.collection.maps import item_map
 from wsabie.core.arrays import Float32, Int64
-from wsabie.server.dependencies import (
-    API,
-    OpenCollection,
-    ReaderDependency,
-    ServiceContextDependency,
-    check_result_count,
-)
+from wsabie.server import collection_schemas as schemas
+from wsabie.server.dependencies import API, OpenCollection, limit_results, make_router
 from wsabie.server.problems import Problem
 from wsabie.server.request_headers import can_gzip, has_current_copy
 
-router = APIRouter(prefix=f"{API}/map", tags=["map"])
+router = make_router("map", f"{API}/map")
 
-MapMethod = Annotated[
-    Literal["pca", "umap"], Query(description="Principal components, or UMAP where a job has made it.")
-]
+MapMethod = Annotated[schemas.MapMethod, Query(description="Principal components, or UMAP where a job has made it.")]
 MapVersion = Annotated[
     str | None, Query(max_length=100, description="Of the map that is meant; 409 where it is another by now.")
 ]
@@ -42,73 +34,22 @@ _CACHE_SIZE = 2  # maps of a collection: PCA and UMAP
 _plain_cache, _gzip_cache = FileCache[bytes](_CACHE_SIZE), FileCache[bytes](_CACHE_SIZE)
 
 
-class Box(BaseModel):
-    """Square that holds all points: its lowest x and y, and the length of its sides."""
-
-    x: float
-    y: float
-    side: float
-
-
-class ProjectionStatus(BaseModel):
-    """Projection and its state."""
-
-    method: Literal["pca", "umap"]
-    state: Literal["ready", "stale", "none", "not installed"] = Field(description="stale: items came since.")
-    placed: int = Field(description="Items that came since and were put beside those that they are near to.")
-    made: str | None
-
-
-class MapStatus(BaseModel):
-    """Map of the items of a collection."""
-
-    schema_: Annotated[Literal[1], Field(serialization_alias="schema")] = 1
-    model: int
-    method: Literal["pca", "umap"]
-    version: str = Field(description="Changes when a point does.")
-    points: int
-    box: Box
-    share: float | None = Field(description="Of the variance that the plane holds; null: there is no such figure.")
-    projections: list[ProjectionStatus]
-
-
-class LabelPosition(BaseModel):
-    """Position of a label in the plane."""
-
-    id: int
-    label: str
-    x: float
-    y: float
-    accepted: int
-
-
-class LabelPositions(BaseModel):
-    """Positions of labels in the plane; labels with most items first."""
-
-    version: str
-    labels: list[LabelPosition]
-
-
-@router.get("")
-def get_map(collection: OpenCollection, _: ReaderDependency, method: MapMethod = "pca") -> MapStatus:
+@router.get("", response_model=schemas.MapStatus)
+def get_map(collection: OpenCollection, method: MapMethod = "pca") -> dict[str, Any]:
     """Return the state of the map of the model in use; a job of kind `map` computes UMAP."""
     projection = item_map.build_map(collection, method)
-    return MapStatus(
-        model=projection.model,
-        method=projection.method,
-        version=projection.version,
-        points=len(projection.items),
-        box=compute_box(projection.places),
-        share=projection.share,
-        projections=[ProjectionStatus(**status._asdict()) for status in item_map.list_projections(collection)],
-    )
+    return projection._asdict() | {
+        "model": projection.model,
+        "points": len(projection.items),
+        "box": compute_box(projection.places),
+        "projections": item_map.list_projections(collection),
+    }
 
 
 @router.get("/points", response_class=Response, responses=_BYTES_RESPONSE)
 def get_item_positions(
     collection: OpenCollection,
     request: Request,
-    _: ReaderDependency,
     method: MapMethod = "pca",
     version: MapVersion = None,
 ) -> Any:
@@ -126,39 +67,32 @@ def get_item_positions(
     )
 
 
-@router.get("/labels")
+@router.get("/labels", response_model=schemas.LabelPositions)
 def list_label_positions(
     collection: OpenCollection,
-    context: ServiceContextDependency,
-    _: ReaderDependency,
+    k: Annotated[int, limit_results(500)],
     method: MapMethod = "pca",
-    k: Annotated[int, Query(ge=1)] = 500,
     version: MapVersion = None,
-) -> LabelPositions:
+) -> dict[str, Any]:
     """List labels in the plane, each in the middle of the items that it fits best."""
     projection = _build_requested_map(collection, method, version)
-    labels = label_overlay.place_labels(collection, projection, check_result_count(k, context))
-    positions = [
-        LabelPosition(id=label.id, label=label.name, x=label.x, y=label.y, accepted=label.accepted) for label in labels
-    ]
-    return LabelPositions(version=projection.version, labels=positions)
+    return {"version": projection.version, "labels": item_map.place_labels(collection, projection, k)}
 
 
 @router.get("/label", response_class=Response, responses=_BYTES_RESPONSE)
 def get_item_colours(
     collection: OpenCollection,
     request: Request,
-    _: ReaderDependency,
     label: Annotated[str, Query(min_length=1, max_length=500)],
 ) -> Any:
     """Return colours of items for a label: 1 rejected, 2 accepted, 3 to 255 by suggested probability."""
-    colours = label_overlay.colour_items(collection, label)
+    colours = item_map.colour_items(collection, label)
     content = pack_values(colours.items, colours.codes)
     version = hashlib.sha256(content).hexdigest()[:16]
     return _answer_bytes(request, version, lambda: content, lambda: gzip.compress(content, 1, mtime=0))
 
 
-def compute_box(places: Float32) -> Box:
+def compute_box(places: Float32) -> schemas.Box:
     """Return the smallest square around the points, or a unit square if there are none.
 
     Examples
@@ -167,11 +101,11 @@ def compute_box(places: Float32) -> Box:
     Box(x=0.0, y=-1.0, side=4.0)
     """
     if not len(places):
-        return Box(x=0, y=0, side=1)
+        return schemas.Box(x=0, y=0, side=1)
     low, high = places.min(axis=0).astype(float), places.max(axis=0).astype(float)
     side = float((high - low).max()) or 1.0
     x, y = (low + high - side) / 2
-    return Box(x=x, y=y, side=side)
+    return schemas.Box(x=x, y=y, side=side)
 
 
 def pack_values(numbers: Int64, values: Any) -> bytes:

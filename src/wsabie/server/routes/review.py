@@ -1,79 +1,86 @@
-"""Routes of the review: decisions, accepting all above a probability, undo and the journal."""
+"""Routes of the review: annotations, decisions, accepting suggestions, undo and the journal."""
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
+from wsabie.collection.annotations import annotation_list
+from wsabie.collection.annotations.decisions import DecisionResult
 from wsabie.collection.db import journal
 from wsabie.collection.learning import suggestion_review
-from wsabie.server.dependencies import (
-    API,
-    OpenCollection,
-    ReaderDependency,
-    ServiceContextDependency,
-    WriterDependency,
-    check_result_count,
-)
-from wsabie.server.routes.request_validation import StrictRoute
-from wsabie.server.schemas import collection_schemas as schemas
+from wsabie.server import schemas
+from wsabie.server.dependencies import OpenCollection, WriterDependency, limit_results, make_router
 
-router = APIRouter(prefix=API, tags=["review"], route_class=StrictRoute)
+router = make_router("review")
+
+IdFilter = Annotated[int | None, Query(ge=1, lt=2**63)]
+TextFilter = Annotated[str | None, Query(max_length=500)]
 
 
-@router.post("/decisions")
+@router.get("/annotations", response_model=schemas.AnnotationPage)
+def list_annotations(
+    collection: OpenCollection,
+    k: Annotated[int, limit_results(100)],
+    item: IdFilter = None,
+    label: TextFilter = None,
+    state: Literal["accepted", "rejected"] | None = None,
+    origin: Literal["person", "import", "model"] | None = None,
+    by: TextFilter = None,
+    model: IdFilter = None,
+    since: TextFilter = None,
+    until: TextFilter = None,
+    cursor: Annotated[str | None, Query(max_length=5000)] = None,
+) -> annotation_list.AnnotationPage:
+    """List annotations, newest first, a page at a time."""
+    filters = annotation_list.AnnotationFilter(item, label, state, origin, by, model, since, until)
+    limit = min(k, annotation_list.LARGEST)
+    return annotation_list.read_annotation_page(collection, filters, cursor=cursor, limit=limit)
+
+
+@router.post("/decisions", response_model=schemas.DecisionResult)
 def decide_items(
     request: schemas.DecisionsRequest, collection: OpenCollection, caller: WriterDependency
-) -> schemas.DecisionResult:
+) -> DecisionResult:
     """Decide which labels fit items, as one entry of the journal; new labels are created."""
     decisions = [
         suggestion_review.ReviewDecision(decision.item, decision.label, decision.state, decision.region)
         for decision in request.decisions
     ]
-    result = suggestion_review.review_items(collection, decisions, by=caller.name)
-    counts = result.decided
-    return schemas.DecisionResult(
-        entry=result.entry, added=counts.added, changed=counts.changed, removed=counts.removed
+    return suggestion_review.review_items(collection, decisions, by=caller.name)
+
+
+@router.get("/suggestions/count")
+def count_suggestions(
+    collection: OpenCollection,
+    min_probability: Annotated[float, Query(gt=0, le=1, allow_inf_nan=False)],
+    label: TextFilter = None,
+) -> schemas.SuggestionCount:
+    """Count the waiting suggestions from a probability on."""
+    count = suggestion_review.count_suggestions_above(collection, min_probability, label)
+    return schemas.SuggestionCount(count=count)
+
+
+@router.post("/suggestions/accept", response_model=schemas.DecisionResult)
+def accept_suggestions(
+    request: schemas.AcceptRequest, collection: OpenCollection, caller: WriterDependency
+) -> DecisionResult:
+    """Accept all suggestions from a probability on, as one entry of the journal."""
+    return suggestion_review.accept_suggestions_above(
+        collection, request.min_probability, request.label, by=caller.name
     )
 
 
-@router.get("/decisions/above")
-def count_suggestions_above(
-    collection: OpenCollection,
-    _: ReaderDependency,
-    probability: Annotated[float, Query(gt=0, le=1, allow_inf_nan=False)],
-    label: Annotated[str | None, Query(max_length=500)] = None,
-) -> schemas.Count:
-    """Count the waiting suggestions from a probability on."""
-    return schemas.Count(count=suggestion_review.count_suggestions_above(collection, probability, label))
-
-
-@router.post("/decisions/above")
-def accept_suggestions_above(
-    request: schemas.AcceptAboveRequest, collection: OpenCollection, caller: WriterDependency
-) -> schemas.DecisionResult:
-    """Accept all suggestions from a probability on, as one entry of the journal."""
-    result = suggestion_review.accept_suggestions_above(collection, request.probability, request.label, by=caller.name)
-    return schemas.DecisionResult(entry=result.entry, added=result.decided.added, changed=result.decided.changed)
-
-
-@router.get("/journal")
+@router.get("/journal", response_model=schemas.JournalPage)
 def list_journal_entries(
     collection: OpenCollection,
-    context: ServiceContextDependency,
-    _: ReaderDependency,
-    k: Annotated[int, Query(ge=1)] = 50,
-    before: Annotated[int | None, Query(ge=1, lt=2**63)] = None,
-) -> schemas.JournalPage:
+    k: Annotated[int, limit_results(50)],
+    before_id: Annotated[int | None, Query(ge=1, lt=2**63)] = None,
+) -> dict[str, Any]:
     """List entries of the journal, newest first."""
-    entries = journal.read_history(collection.engine, check_result_count(k, context), before)
-    return schemas.JournalPage(entries=[schemas.JournalEntry(**entry._asdict()) for entry in entries])
+    return {"entries": journal.read_history(collection.engine, k, before_id)}
 
 
-@router.post("/undo")
-def undo_entry(
-    request: schemas.UndoRequest, collection: OpenCollection, caller: WriterDependency
-) -> schemas.UndoResult:
+@router.post("/undo", response_model=schemas.UndoResult)
+def undo_entry(request: schemas.UndoRequest, collection: OpenCollection, caller: WriterDependency) -> dict[str, Any]:
     """Undo an entry of the journal; without one, your own last entry."""
-    return schemas.UndoResult(
-        undone=schemas.JournalEntry(**journal.undo_entry(collection.engine, request.entry, by=caller.name)._asdict())
-    )
+    return {"entry": journal.undo_entry(collection.engine, request.entry, by=caller.name)}

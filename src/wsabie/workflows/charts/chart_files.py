@@ -1,17 +1,24 @@
-"""Charts of a record as one standalone SVG file, and the same drawing as PNG."""
+"""Charts as one standalone SVG file, and the same drawing as PNG by Pillow."""
 
 import math
 from collections.abc import Sequence
 from io import BytesIO
 from itertools import pairwise
 from typing import Any, NamedTuple
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
-from wsabie.workflows.charts import svg_elements
-from wsabie.workflows.charts.chart_types import ChartSeries, draw_line_chart
-from wsabie.workflows.charts.fonts import load_font
-from wsabie.workflows.charts.html_markup import Markup, build_element, join_markup
-from wsabie.workflows.charts.svg_elements import HEIGHT, WIDTH, ChartAxis
+from wsabie.workflows.charts.svg_charts import (
+    HEIGHT,
+    WIDTH,
+    ChartAxis,
+    ChartSeries,
+    Point,
+    draw_legend_sample,
+    draw_line_chart,
+    format_svg,
+    format_tick,
+    make_element,
+)
 
 COLOURS = ("#0b6e69", "#cc5a1e", "#5a55c9", "#8a6a00", "#b8336f", "#4d5560")
 INK, SOFT, LINE, PAPER = "#1d1c1a", "#5c5952", "#e4e0d7", "#ffffff"
@@ -48,66 +55,70 @@ def build_log_axis(name: str, values: Sequence[float]) -> ChartAxis:
     [(0.0, '1'), (1.0, '10'), (2.0, '100'), (3.0, '1k')]
     """
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    ticks = [(float(power), svg_elements.format_tick(10.0**power)) for power in range(low, high + 1)]
+    ticks = [(float(power), format_tick(10.0**power)) for power in range(low, high + 1)]
     return ChartAxis(name, ticks, float(low), float(high))
 
 
 def render_svg(charts: Sequence[ChartSpec]) -> str:
     """Render all charts, two in a row, as an SVG file."""
+    return format_svg(_draw_figure(charts)) + "\n"
+
+
+def render_png(charts: Sequence[ChartSpec], zoom: float = 3.0) -> bytes:
+    """Render the same drawing as PNG with Pillow; it holds lines, polygons, circles and text only."""
+    from PIL import Image, ImageDraw
+
+    figure = _draw_figure(charts)
+    picture = Image.new("RGB", (round(_read(figure, "width") * zoom), round(_read(figure, "height") * zoom)), PAPER)
+    _Pen(ImageDraw.Draw(picture, "RGBA"), zoom).draw_children(figure, 0.0, 0.0)
+    file = BytesIO()
+    picture.save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
+def load_font(size: float) -> Any:
+    """Load DejaVu where it is installed, which has more alphabets than Pillow's own font."""
+    from PIL import ImageFont
+
+    try:
+        return ImageFont.truetype("DejaVuSans.ttf", size)
+    except OSError:
+        return ImageFont.load_default(size)
+
+
+def _draw_figure(charts: Sequence[ChartSpec]) -> Element:
     columns = min(len(charts), 2)
-    panel_markup, y = [], float(_MARGIN)
+    width, y = columns * (WIDTH + 2 * _MARGIN), float(_MARGIN)
+    figure = make_element("svg", xmlns="http://www.w3.org/2000/svg", width=width)
+    paper = make_element("rect", x=0, y=0, width=width, fill=PAPER)
+    figure.extend([make_element("style", text=_STYLE), paper])
     for start in range(0, len(charts), columns):
         row = charts[start : start + columns]
-        tallest = max(_measure_height(chart) for chart in row)
-        panel_markup += [_draw_panel(chart, _MARGIN + i * (WIDTH + 2 * _MARGIN), y) for i, chart in enumerate(row)]
-        y += tallest + _MARGIN
-    width = columns * (WIDTH + 2 * _MARGIN)
-    drawing = build_element(
-        "svg",
-        build_element("style", Markup(_STYLE)),
-        build_element("rect", x=0, y=0, width=width, height=y, fill=PAPER),
-        panel_markup,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width} {y:g}",
-        width=width,
-        height=f"{y:g}",
-    )
-    return f"{drawing}\n"
+        for i, chart in enumerate(row):
+            figure.extend(_draw_panel(chart, _MARGIN + i * (WIDTH + 2 * _MARGIN), y))
+        y += max(_HEAD + HEIGHT + _ROW * len(_arrange_legend(chart)) + 4 for chart in row) + _MARGIN
+    paper.set("height", f"{y:g}")
+    figure.set("height", f"{y:g}")
+    figure.set("viewBox", f"0 0 {width} {y:g}")
+    return figure
 
 
-def _measure_height(chart: ChartSpec) -> float:
-    return _HEAD + HEIGHT + _ROW * len(_arrange_legend(chart)) + 4
+def _draw_panel(chart: ChartSpec, x: float, y: float) -> list[Element]:
+    inner = draw_line_chart(chart.series, chart.x, chart.y, title=chart.title)
+    _place_drawing(inner, x, y + _HEAD, WIDTH, HEIGHT)
+    elements = [make_element("text", text=chart.title, x=x, y=y + _HEADING, class_="heading"), inner]
+    for number, row in enumerate(_arrange_legend(chart)):
+        top = y + _HEAD + HEIGHT + 4 + number * _ROW
+        for name, style, offset in row:
+            sample = draw_legend_sample(style)
+            _place_drawing(sample, x + offset, top, 30, 12)
+            elements += [sample, make_element("text", text=name, x=x + offset + 35, y=top + 10)]
+    return elements
 
 
-def _draw_panel(chart: ChartSpec, x: float, y: float) -> Markup:
-    inner = build_element(
-        "svg",
-        draw_line_chart(chart.series, chart.x, chart.y, title=chart.title),
-        x=x,
-        y=y + _HEAD,
-        width=WIDTH,
-        height=HEIGHT,
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-    )
-    heading = build_element("text", chart.title, x=x, y=y + _HEADING, class_="heading")
-    rows = [
-        join_markup(
-            build_element(
-                "svg",
-                svg_elements.draw_legend_sample(style),
-                x=x + offset,
-                y=sample_y,
-                width=30,
-                height=12,
-                viewBox="0 0 30 12",
-            ),
-            build_element("text", name, x=x + offset + 35, y=sample_y + 10),
-        )
-        for number, row in enumerate(_arrange_legend(chart))
-        for sample_y in [y + _HEAD + HEIGHT + 4 + number * _ROW]
-        for name, style, offset in row
-    ]
-    return join_markup(heading, inner, rows)
+def _place_drawing(drawing: Element, x: float, y: float, width: float, height: float) -> None:
+    for name, value in {"x": x, "y": y, "width": width, "height": height}.items():
+        drawing.set(name, f"{value:g}")
 
 
 def _arrange_legend(chart: ChartSpec) -> list[list[tuple[str, int, float]]]:
@@ -126,44 +137,30 @@ def _arrange_legend(chart: ChartSpec) -> list[list[tuple[str, int, float]]]:
     return rows
 
 
-def render_png(drawing: str, zoom: float = 3.0) -> bytes:
-    """Render an SVG of `render_svg` as PNG with Pillow; it holds lines, polygons, circles and text only."""
-    from PIL import Image, ImageDraw
-
-    root = ElementTree.fromstring(drawing)  # noqa: S314 our own drawing
-    size = tuple(round(float(root.get(side, 0)) * zoom) for side in ("width", "height"))
-    picture = Image.new("RGB", size, PAPER)  # type: ignore[arg-type]
-    _Pen(ImageDraw.Draw(picture, "RGBA"), zoom).draw_children(root, 0.0, 0.0)
-    file = BytesIO()
-    picture.save(file, "PNG", optimize=True)
-    return file.getvalue()
-
-
 class _Pen:
     """Drawing of SVG elements, each kind by a method of its name."""
 
     def __init__(self, draw: Any, zoom: float) -> None:
         self.draw, self.zoom = draw, zoom
 
-    def draw_children(self, parent: Any, dx: float, dy: float) -> None:
+    def draw_children(self, parent: Element, dx: float, dy: float) -> None:
         for child in parent:
-            tag = child.tag.rpartition("}")[2]
-            if tag == "svg":
+            if child.tag == "svg":
                 self.draw_children(child, dx + float(child.get("x", 0)), dy + float(child.get("y", 0)))
-            elif hasattr(self, f"_{tag}"):
-                getattr(self, f"_{tag}")(child, child.get("class", ""), dx, dy)
+            elif hasattr(self, f"_{child.tag}"):
+                getattr(self, f"_{child.tag}")(child, child.get("class", ""), (dx, dy))
 
-    def _points(self, pairs: Sequence[tuple[float, float]], dx: float, dy: float) -> list[tuple[float, float]]:
-        return [((x + dx) * self.zoom, (y + dy) * self.zoom) for x, y in pairs]
+    def _scale(self, points: Sequence[Point], shift: Point) -> list[Point]:
+        return [((x + shift[0]) * self.zoom, (y + shift[1]) * self.zoom) for x, y in points]
 
-    def _line(self, item: Any, kind: str, dx: float, dy: float) -> None:
-        ends = [(float(item.get(f"x{end}")), float(item.get(f"y{end}"))) for end in "12"]
-        self._stroke(self._points(ends, dx, dy), kind)
+    def _line(self, item: Element, kind: str, shift: Point) -> None:
+        ends = [(_read(item, f"x{end}"), _read(item, f"y{end}")) for end in "12"]
+        self._stroke(self._scale(ends, shift), kind)
 
-    def _polyline(self, item: Any, kind: str, dx: float, dy: float) -> None:
-        self._stroke(self._points(_parse_points(item), dx, dy), kind)
+    def _polyline(self, item: Element, kind: str, shift: Point) -> None:
+        self._stroke(self._scale(_read_points(item), shift), kind)
 
-    def _stroke(self, points: list[tuple[float, float]], kind: str) -> None:
+    def _stroke(self, points: list[Point], kind: str) -> None:
         if "limit" in kind:
             for piece in _cut_dashes(points, 4 * self.zoom):
                 self.draw.line(piece, fill=SOFT, width=round(1.5 * self.zoom))
@@ -171,31 +168,31 @@ class _Pen:
         thick = 2.0 if "line" in kind else 1.0
         self.draw.line(points, fill=_choose_colour(kind), width=round(thick * self.zoom), joint="curve")
 
-    def _polygon(self, item: Any, kind: str, dx: float, dy: float) -> None:
+    def _polygon(self, item: Element, kind: str, shift: Point) -> None:
         alpha = "24" if "band" in kind else ""
-        self.draw.polygon(self._points(_parse_points(item), dx, dy), fill=_choose_colour(kind) + alpha)
+        self.draw.polygon(self._scale(_read_points(item), shift), fill=_choose_colour(kind) + alpha)
 
-    def _circle(self, item: Any, kind: str, dx: float, dy: float) -> None:
-        x, y, r = (float(item.get(name)) for name in ("cx", "cy", "r"))
-        box = self._points([(x - r, y - r), (x + r, y + r)], dx, dy)
-        hollow = "hollow" in kind
-        self.draw.ellipse(
-            box,
-            fill=PAPER if hollow else _choose_colour(kind),
-            outline=_choose_colour(kind),
-            width=round(2 * self.zoom),
-        )
+    def _circle(self, item: Element, kind: str, shift: Point) -> None:
+        x, y, r = (_read(item, name) for name in ("cx", "cy", "r"))
+        box, colour = self._scale([(x - r, y - r), (x + r, y + r)], shift), _choose_colour(kind)
+        fill = PAPER if "hollow" in kind else colour
+        self.draw.ellipse(box, fill=fill, outline=colour, width=round(2 * self.zoom))
 
-    def _text(self, item: Any, kind: str, dx: float, dy: float) -> None:
-        font = load_font((_HEADING if "heading" in kind else _TEXT) * self.zoom)
-        anchor = {"middle": "ms", "end": "rs"}.get(item.get("text-anchor"), "ls")
-        ((x, y),) = self._points([(float(item.get("x")), float(item.get("y")))], dx, dy)
+    def _text(self, item: Element, kind: str, shift: Point) -> None:
+        is_heading = "heading" in kind
+        font = load_font((_HEADING if is_heading else _TEXT) * self.zoom)
+        anchor = {"middle": "ms", "end": "rs"}.get(item.get("text-anchor", ""), "ls")
+        ((x, y),) = self._scale([(_read(item, "x"), _read(item, "y"))], shift)
         text = (item.text or "").replace("−", "-").replace("–", "-")
-        self.draw.text((x, y), text, fill=INK if "heading" in kind else SOFT, font=font, anchor=anchor)
+        self.draw.text((x, y), text, fill=INK if is_heading else SOFT, font=font, anchor=anchor)
 
 
-def _parse_points(item: Any) -> list[tuple[float, float]]:
-    corners = (pair.split(",") for pair in item.get("points").split())
+def _read(item: Element, name: str) -> float:
+    return float(item.get(name, 0))
+
+
+def _read_points(item: Element) -> list[Point]:
+    corners = (pair.split(",") for pair in item.get("points", "").split())
     return [(float(x), float(y)) for x, y in corners]
 
 
@@ -206,7 +203,7 @@ def _choose_colour(kind: str) -> str:
     return LINE if "grid" in kind else SOFT
 
 
-def _cut_dashes(points: Sequence[tuple[float, float]], length: float) -> list[list[tuple[float, float]]]:
+def _cut_dashes(points: Sequence[Point], length: float) -> list[list[Point]]:
     """Return every other piece of a line, each of this length."""
     dashes = []
     for (x1, y1), (x2, y2) in pairwise(points):

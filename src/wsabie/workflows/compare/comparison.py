@@ -1,16 +1,182 @@
-"""Results of a comparison: figures of every model, differences to the best baseline, JSON and tables."""
+"""A comparison of models: its task, the figures of every model, tables, JSON, and a folder of results."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import csv
+import io
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from wsabie.core.arrays import Int64
+from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import to_json_value
+from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.bootstrap import Interval, PairedDifference
 from wsabie.evaluation.score_evaluation import Evaluation
-from wsabie.workflows.compare.comparison_task import ComparisonTask
+from wsabie.evaluation.splits import check_overlap
+from wsabie.io.fingerprints import compute_fingerprint
+from wsabie.io.records import FeatureTable, count_labels
+from wsabie.storage.atomic_files import check_writable, write_bytes, write_text
+from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.vocabulary.label_similarity import LabelSimilarity
+from wsabie.workflows.charts.chart_files import ChartSpec, render_png, render_svg
 
 HEADLINE = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "AUC", "psib@10")
 """Metrics of a table, as far as they were measured."""
+RESULT_FILES = ("table.csv", "figure.svg", "figure.png", "about.md")
+"""Files of a results folder."""
+_MAX_FIGURE_LENGTH = 24
+"""Longest cell of a figure; columns with longer cells align left."""
+
+SiblingsOf = Callable[[Sequence[str]], LabelSimilarity]
+"""Function that returns the similarities of labels, by their names."""
+
+
+@dataclass(frozen=True)
+class ComparisonTask:
+    """One split with the same label columns on every side.
+
+    Attributes
+    ----------
+    train, test : FeatureTable
+    valid : FeatureTable or None
+        Chooses parameters and epochs; never trained on.
+    counts : (n_labels,) int64
+        Training rows of each label.
+    facts : TaskFacts
+    similar : LabelSimilarity or None
+        Sibling labels, where they are known.
+    """
+
+    train: FeatureTable
+    valid: FeatureTable | None
+    test: FeatureTable
+    counts: Int64
+    facts: "TaskFacts"
+    similar: LabelSimilarity | None = None
+
+
+@dataclass(frozen=True)
+class TaskFacts:
+    """Counts that accompany every figure.
+
+    Attributes
+    ----------
+    train_rows, valid_rows, test_rows, features : int
+    labels : int
+        Labels with at least `min_rows` training rows: the candidates of every model.
+    labels_dropped : int
+        Labels of the collection with fewer.
+    min_rows : int
+    train_pairs : int
+        (row, label) pairs to learn from.
+    test_pairs, test_pairs_known : int
+        Pairs of the test rows, and those whose label is among `labels`.
+    test_rows_unlabelled : int
+        Test rows without any of these labels; they cannot be evaluated and do not count.
+    fingerprint : dict of str to str
+        Of each side, before labels are dropped.
+    """
+
+    train_rows: int
+    valid_rows: int
+    test_rows: int
+    features: int
+    labels: int
+    labels_dropped: int
+    min_rows: int
+    train_pairs: int
+    test_pairs: int
+    test_pairs_known: int
+    test_rows_unlabelled: int
+    fingerprint: dict[str, str]
+
+    @property
+    def coverage(self) -> float:
+        """Fraction of the test pairs whose label a model can know."""
+        return self.test_pairs_known / max(self.test_pairs, 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {**asdict(self), "coverage": self.coverage}
+
+
+def build_comparison_task(
+    train: FeatureTable,
+    valid: FeatureTable | None,
+    test: FeatureTable,
+    *,
+    min_rows: int = 1,
+    allow_overlap: bool = False,
+    unknown_pairs: int = 0,
+    similar: SiblingsOf | Hierarchy | None = None,
+) -> ComparisonTask:
+    """Select the labels with at least `min_rows` training rows, and count the dropped ones.
+
+    `similar` is called with the names of the selected labels.
+
+    Raises
+    ------
+    InputError
+        The sides differ in features or label names, share rows (unless `allow_overlap`), or no label is left.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> train = FeatureTable(np.ones((1, 2)), csr_matrix([[1, 0]]), ["sky", "sea"], ["a"])
+    >>> test = FeatureTable(np.ones((1, 2)), csr_matrix([[1, 1]]), ["sky", "sea"], ["b"])
+    >>> task = build_comparison_task(train, None, test)
+    >>> task.test.label_names, task.facts.coverage
+    (['sky'], 0.5)
+    """
+    sides = {"train": train, "test": test} | ({} if valid is None else {"valid": valid})
+    for name, rows in sides.items():
+        _check_same_columns(train, rows, name)
+        if rows is not train and not allow_overlap:
+            check_overlap(train.ids, train.X, rows.ids, rows.X)
+    counts = count_labels(train)
+    label_ids = np.flatnonzero(counts >= max(min_rows, 1))
+    if not len(label_ids):
+        raise InputError(f"no label has {max(min_rows, 1)} training rows; give more rows, or lower the limit")
+    selected = {name: rows.with_labels(label_ids) for name, rows in sides.items()}
+    if valid is not None and not count_labels(selected["valid"]).any():
+        del selected["valid"]  # rows without a known label cannot choose an epoch
+    facts = TaskFacts(
+        train_rows=len(train),
+        valid_rows=len(selected["valid"]) if "valid" in selected else 0,
+        test_rows=len(test),
+        features=int(train.X.shape[1]),
+        labels=len(label_ids),
+        labels_dropped=len(counts) - len(label_ids),
+        min_rows=max(min_rows, 1),
+        train_pairs=int(counts[label_ids].sum()),
+        test_pairs=int(count_labels(test).sum()) + unknown_pairs,
+        test_pairs_known=int(count_labels(selected["test"]).sum()),
+        test_rows_unlabelled=int(((selected["test"].Y > 0).sum(axis=1) == 0).sum()),
+        fingerprint={name: compute_fingerprint(rows) for name, rows in sides.items()},
+    )
+    if isinstance(similar, Hierarchy):
+        similar = similar.similar
+    similarity = None if similar is None else similar(selected["train"].label_names)
+    return ComparisonTask(
+        selected["train"], selected.get("valid"), selected["test"], counts[label_ids], facts, similarity
+    )
+
+
+def _check_same_columns(train: FeatureTable, rows: FeatureTable, name: str) -> None:
+    if rows.X.shape[1] != train.X.shape[1]:
+        raise InputError(
+            f"the {name} rows have {rows.X.shape[1]} features and the training rows {train.X.shape[1]}; "
+            "describe both with the same settings"
+        )
+    if rows.label_names != train.label_names:
+        raise InputError(
+            f"the {name} rows and the training rows number their labels differently; read them as one collection and "
+            "split it, or align them first"
+        )
 
 
 @dataclass(frozen=True)
@@ -24,9 +190,9 @@ class ModelEntry:
     baseline : bool
     parameters : dict
         All constructor parameters.
-    chosen : dict
+    option : dict
         Parameters chosen on the validation rows.
-    tried : list of (dict, float)
+    option_figures : list of (dict, float)
         Every choice with its validation figure; empty without a choice.
     fit_seconds, tuning_seconds, compile_seconds : float
         The training of this model, the search before it, and compilation (once per machine, then cached).
@@ -37,7 +203,7 @@ class ModelEntry:
     evaluation : Evaluation
     intervals : dict of str to Interval
         95 % bootstrap intervals of the means.
-    against : dict of str to (str, PairedDifference)
+    differences : dict of str to (str, PairedDifference)
         Per metric: the best baseline, and this model minus it on the same resampled rows. Empty for baselines.
     model : object
         The fitted model.
@@ -47,8 +213,8 @@ class ModelEntry:
     title: str
     baseline: bool
     parameters: dict[str, Any]
-    chosen: dict[str, Any]
-    tried: list[tuple[dict[str, Any], float]]
+    option: dict[str, Any]
+    option_figures: list[tuple[dict[str, Any], float]]
     fit_seconds: float
     tuning_seconds: float
     compile_seconds: float
@@ -56,7 +222,7 @@ class ModelEntry:
     n_bytes: int
     evaluation: Evaluation
     intervals: dict[str, Interval]
-    against: dict[str, tuple[str, PairedDifference]] = field(default_factory=dict)
+    differences: dict[str, tuple[str, PairedDifference]] = field(default_factory=dict)
     model: Any = field(default=None, repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
@@ -67,21 +233,26 @@ class ModelEntry:
             "title": self.title,
             "baseline": self.baseline,
             "parameters": self.parameters,
-            "chosen": self.chosen,
-            "tried": [{"parameters": parameters, "value": value} for parameters, value in self.tried],
+            "option": self.option,
+            "option_figures": [{"parameters": option, "value": value} for option, value in self.option_figures],
             "fit_seconds": self.fit_seconds,
             "tuning_seconds": self.tuning_seconds,
             "compile_seconds": self.compile_seconds,
             "predict_ms_per_row": self.predict_ms,
             "bytes": self.n_bytes,
             "metrics": evaluation["metrics"],
-            "intervals": {name: [interval.low, interval.high] for name, interval in self.intervals.items()},
-            "against": {
-                name: {"baseline": best, **difference._asdict()} for name, (best, difference) in self.against.items()
+            "intervals": list_bounds(self.intervals),
+            "differences": {
+                name: {"baseline": best, **gap._asdict()} for name, (best, gap) in self.differences.items()
             },
             "coverage": evaluation["coverage"],
             "rows_tied_at_cut": evaluation["rows_tied_at_cut"],
         }
+
+
+def list_bounds(intervals: Mapping[str, Interval]) -> dict[str, list[float]]:
+    """Return the lower and upper bounds of intervals, for JSON."""
+    return {name: [interval.low, interval.high] for name, interval in intervals.items()}
 
 
 class ModelOmission(NamedTuple):
@@ -97,6 +268,11 @@ class TextTable(NamedTuple):
 
     headers: list[str]
     rows: list[list[str]]
+
+    def add_omissions(self, skipped: Sequence[ModelOmission]) -> "TextTable":
+        """Return the table with a row for each model that did not take part."""
+        blanks = [""] * (len(self.headers) - 2)
+        return self._replace(rows=self.rows + [[omission.title, "skipped", *blanks] for omission in skipped])
 
 
 @dataclass(frozen=True)
@@ -147,26 +323,15 @@ class Comparison:
     def table(self, metrics: Sequence[str] | None = None) -> TextTable:
         """Build a table of metric means, time and memory; the last row is the ceiling."""
         metrics = self.metrics if metrics is None else [name for name in metrics if name in self.metrics]
-        headers = ["model", *metrics, "train s", "ms/row", "MB"]
-        rows = [self._row(entry, metrics) for entry in self.entries]
+        rows = []
+        for entry in self.entries:
+            figures = [f"{entry.evaluation.means[metric]:.3f}" for metric in metrics]
+            costs = [f"{entry.fit_seconds:.1f}", f"{entry.predict_ms:.2f}", f"{entry.n_bytes / 1e6:.2f}"]
+            rows.append([entry.title, *figures, *costs])
         if self.entries:
-            ceilings = [self.ceilings.get(metric) for metric in metrics]
-            rows.append(
-                ["highest possible", *("" if ceiling is None else f"{ceiling:.3f}" for ceiling in ceilings), "", "", ""]
-            )
-        rows += [[skipped.title, "skipped", *[""] * (len(headers) - 2)] for skipped in self.skipped]
-        return TextTable(headers, rows)
-
-    def _row(self, entry: ModelEntry, metrics: Sequence[str]) -> list[str]:
-        means = entry.evaluation.means
-        figures = [f"{means[metric]:.3f}" for metric in metrics]
-        return [
-            entry.title,
-            *figures,
-            f"{entry.fit_seconds:.1f}",
-            f"{entry.predict_ms:.2f}",
-            f"{entry.n_bytes / 1e6:.2f}",
-        ]
+            ceilings = [f"{self.ceilings[metric]:.3f}" if metric in self.ceilings else "" for metric in metrics]
+            rows.append(["highest possible", *ceilings, "", "", ""])
+        return TextTable(["model", *metrics, "train s", "ms/row", "MB"], rows).add_omissions(self.skipped)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything but the models for JSON (schema 1); None for an undefined figure."""
@@ -184,22 +349,87 @@ class Comparison:
         return as_json
 
 
-def format_text_table(table: TextTable, gap: str = "  ") -> str:
-    """Format the table as aligned text.
+class ComparisonInterrupt(KeyboardInterrupt):
+    """Ctrl-C in a comparison.
 
-    Examples
-    --------
-    >>> print(format_text_table(TextTable(["model", "p@1"], [["popularity", "0.029"], ["warp", "0.5"]])))
-    model         p@1
-    popularity  0.029
-    warp          0.5
+    Parameters
+    ----------
+    finished : Comparison or list of RelationFigures
+        Results of the finished models.
     """
-    lines = [table.headers, *table.rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(table.headers))]
-    return "\n".join(_align_line(line, widths, gap) for line in lines)
+
+    def __init__(self, finished: Any) -> None:
+        super().__init__()
+        self.finished = finished
 
 
-def _align_line(cells: Sequence[str], widths: Sequence[int], gap: str) -> str:
-    name = cells[0].ljust(widths[0])
-    figures = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
-    return gap.join([name, *figures]).rstrip()
+def write_results(
+    folder: Path, table: TextTable, charts: Sequence[ChartSpec], page: str, image_sheet: bytes | None = None
+) -> list[Path]:
+    """Write table.csv, about.md, and figure.svg and figure.png if there are charts; return the paths.
+
+    `image_sheet` is a figure.png of images.
+    """
+    files: dict[str, str | bytes] = {"table.csv": _format_csv(table)}
+    if image_sheet is not None:
+        files["figure.png"] = image_sheet
+    if charts:
+        files["figure.svg"] = render_svg(charts)
+        files["figure.png"] = render_png(charts)
+    files["about.md"] = page
+    for name, content in files.items():
+        if isinstance(content, bytes):
+            write_bytes(folder / name, content)
+        else:
+            write_text(folder / name, content)
+    return [folder / name for name in files]
+
+
+def require_writable_folder(folder: Path, made_by: str) -> None:
+    """Refuse a results folder that cannot be written, or that holds other files with these names.
+
+    Parameters
+    ----------
+    folder : Path
+    made_by : str
+        Last words of the page of an earlier run.
+
+    Raises
+    ------
+    InputError
+        The message names the file.
+    """
+    check_writable(folder / RESULT_FILES[0])
+    existing_files = [folder / name for name in RESULT_FILES if (folder / name).exists()]
+    page = folder / "about.md"
+    is_earlier_run = page.is_file() and page.read_text(encoding="utf-8", errors="replace").rstrip().endswith(made_by)
+    if existing_files and not is_earlier_run:
+        raise InputError(
+            f"cannot write {existing_files[0]}: what is there was not made by an earlier run and would be lost; "
+            "choose another folder"
+        )
+
+
+def format_markdown_table(table: TextTable) -> str:
+    """Format the table as Markdown, with figures aligned right."""
+    texts = [
+        max((len(cell) for cell in column), default=0) > _MAX_FIGURE_LENGTH for column in zip(*table.rows, strict=True)
+    ]
+    rule = ["---" if i == 0 or text else "---:" for i, text in enumerate(texts or [False] * len(table.headers))]
+    lines = [table.headers, rule, *table.rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def describe_machine() -> str:
+    """Return processor, cores and system in a line."""
+    cpu_file = Path("/proc/cpuinfo")
+    lines = cpu_file.read_text(encoding="utf-8", errors="replace").splitlines() if cpu_file.exists() else []
+    model_names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = model_names[0] if model_names else platform.processor() or platform.machine()
+    return f"{processor}, {count_available_cores()} cores, {platform.system()}"
+
+
+def _format_csv(table: TextTable) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([table.headers, *table.rows])
+    return file.getvalue()

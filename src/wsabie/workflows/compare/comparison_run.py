@@ -1,7 +1,7 @@
 """A comparison: all models and baselines fitted and evaluated on the same rows, with time and memory."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,36 +14,28 @@ from wsabie.evaluation.metrics import select_informative_lengths
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.io.records import FeatureTable, get_groups
 from wsabie.vocabulary.hierarchy import Hierarchy
-from wsabie.workflows.compare.comparison import HEADLINE, Comparison, ModelEntry, ModelOmission
-from wsabie.workflows.compare.comparison_task import ComparisonTask, SiblingsOf, build_comparison_task
+from wsabie.workflows.compare.comparison import (
+    HEADLINE,
+    Comparison,
+    ComparisonInterrupt,
+    ComparisonTask,
+    ModelEntry,
+    ModelOmission,
+    SiblingsOf,
+    build_comparison_task,
+)
 from wsabie.workflows.compare.entrant_fitting import (
+    choose_tuning_metric,
     evaluate_model,
     fit_entrant,
     measure_model_bytes,
     measure_prediction_ms,
 )
 from wsabie.workflows.compare.entrants import Entrant
-from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_digest
+from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_digest, find_or_compute
 
 KS = (*range(1, 11), 15, 20, 30, 40, 50)
 """List lengths at which precision and recall are measured."""
-
-
-_MANY_LABELS = 50
-
-
-class ComparisonInterrupt(KeyboardInterrupt):
-    """Ctrl-C in a comparison.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        Of the finished models.
-    """
-
-    def __init__(self, comparison: Comparison) -> None:
-        super().__init__()
-        self.comparison = comparison
 
 
 def compare_models(
@@ -131,103 +123,118 @@ def compare_models(
         similar=similar,
     )
     n_labels = len(task.train.label_names)
-    ks = select_informative_lengths(KS, n_labels) if ks is None else ks
-    if tuned_on == "auto":
-        tuned_on = "p@10" if n_labels >= _MANY_LABELS else "MAP"
-    bootstrap_options = {"resamples": resamples, "seed": seed}
+    run = _ComparisonRun(
+        task,
+        choose_tuning_metric(n_labels) if tuned_on == "auto" else tuned_on,
+        select_informative_lengths(KS, n_labels) if ks is None else ks,
+        resamples,
+        seed,
+        progress,
+    )
     if store is not None:
-        store = store.with_identity(_identity(task, allow_overlap, tuned_on=tuned_on, ks=ks, **bootstrap_options))
+        store = store.with_identity(run.identity(allow_overlap))
     results: list[ModelEntry | ModelOmission] = []
     try:
         for entrant in models:
-            results.append(_find_or_fit(entrant, task, tuned_on, ks, store, progress, bootstrap_options))
+            results.append(run.evaluate(entrant, store))
             on_result(results[-1])
     except KeyboardInterrupt as stop:
-        raise ComparisonInterrupt(_join_results(task, results, tuned_on, **bootstrap_options)) from stop
-    return _join_results(task, results, tuned_on, **bootstrap_options)
+        raise ComparisonInterrupt(run.join(results)) from stop
+    return run.join(results)
 
 
-def _join_results(
-    task: ComparisonTask, results: Sequence[ModelEntry | ModelOmission], tuned_on: str, resamples: int, seed: int
-) -> Comparison:
-    """Build the comparison of the finished models, with differences to the best baseline."""
-    entries = [result for result in results if isinstance(result, ModelEntry)]
-    skipped = [result for result in results if isinstance(result, ModelOmission)]
-    metrics = tuple(name for name in HEADLINE if entries and name in entries[0].intervals)
-    comparison = Comparison(task, entries, skipped, metrics, tuned_on, seed, collect_versions())
-    return replace(comparison, entries=[_add_differences(entry, comparison, resamples) for entry in entries])
+@dataclass(frozen=True)
+class _ComparisonRun:
+    """Settings that all models of a comparison share."""
 
+    task: ComparisonTask
+    tuned_on: str
+    ks: Sequence[int]
+    resamples: int
+    seed: int
+    progress: Progress
 
-def _identity(task: ComparisonTask, allow_overlap: bool, **settings: Any) -> dict[str, Any]:
-    """Return the facts that must agree for results to be comparable."""
-    sides = {f"{name} rows": mark for name, mark in task.facts.fingerprint.items()}
-    counts = {"min_rows": task.facts.min_rows, "test pairs": task.facts.test_pairs, "allow_overlap": allow_overlap}
-    return {
-        **sides,
-        **counts,
-        "siblings": compute_value_digest(task.similar),
-        **settings,
-        "versions": collect_versions(),
-    }
+    def identity(self, allow_overlap: bool) -> dict[str, Any]:
+        """Return the facts that must agree for results to be comparable."""
+        facts = self.task.facts
+        return {
+            **{f"{name} rows": mark for name, mark in facts.fingerprint.items()},
+            "min_rows": facts.min_rows,
+            "test pairs": facts.test_pairs,
+            "allow_overlap": allow_overlap,
+            "siblings": compute_value_digest(self.task.similar),
+            "tuned_on": self.tuned_on,
+            "ks": self.ks,
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "versions": collect_versions(),
+        }
 
-
-def _find_or_fit(
-    entrant: Entrant,
-    task: ComparisonTask,
-    tuned_on: str,
-    ks: Sequence[int],
-    store: ResultStore | None,
-    progress: Progress,
-    bootstrap_options: dict[str, int],
-) -> ModelEntry | ModelOmission:
-    """Return the result of one model: from the store, or fitted, evaluated and stored."""
-    if store is not None:
-        options = [entrant.build(**option).get_params() for option in entrant.options]
-        parameters = [
-            {name: value for name, value in option.items() if not hasattr(value, "get_params")} for option in options
-        ]
-        store = store.with_identity({**store.identity, "parameters": parameters})
-    result = None if store is None else store.find(entrant.name)
-    if result is None:
-        result = _fit_and_evaluate(entrant, task, tuned_on, ks, progress)
+    def evaluate(self, entrant: Entrant, store: ResultStore | None) -> ModelEntry | ModelOmission:
+        """Return the result of one model: from the store, or fitted, evaluated and stored."""
         if store is not None:
-            store.add(entrant.name, result)
-    if "reason" in result.facts:
-        return ModelOmission(entrant.name, entrant.title, result.facts["reason"])
-    evaluation = result.evaluations["test"]
-    groups = get_groups(task.test, evaluation.rows)
-    values = {name: evaluation.per_row[name] for name in _list_measured_metrics(evaluation)}
-    return ModelEntry(
-        name=entrant.name,
-        title=entrant.title,
-        baseline=entrant.baseline,
-        **{**result.facts, "tried": [(option, value) for option, value in result.facts["tried"]]},
-        evaluation=evaluation,
-        intervals=bootstrap_all(values, groups=groups, **bootstrap_options),
-        model=result.model,
-    )
+            parameters = [_list_parameters(entrant.build(**option)) for option in entrant.options]
+            store = store.with_identity({**store.identity, "parameters": parameters})
+        result = find_or_compute(store, entrant.name, lambda: self._fit_and_evaluate(entrant))
+        if "reason" in result.facts:
+            return ModelOmission(entrant.name, entrant.title, result.facts["reason"])
+        evaluation = result.evaluations["test"]
+        values = {name: evaluation.per_row[name] for name in _list_measured_metrics(evaluation)}
+        return ModelEntry(
+            name=entrant.name,
+            title=entrant.title,
+            baseline=entrant.baseline,
+            **{**result.facts, "option_figures": [(option, value) for option, value in result.facts["option_figures"]]},
+            evaluation=evaluation,
+            intervals=bootstrap_all(values, **self._bootstrap_options(evaluation)),
+            model=result.model,
+        )
+
+    def _bootstrap_options(self, evaluation: Evaluation) -> dict[str, Any]:
+        groups = get_groups(self.task.test, evaluation.rows)
+        return {"groups": groups, "resamples": self.resamples, "seed": self.seed}
+
+    def _fit_and_evaluate(self, entrant: Entrant) -> ModelResult:
+        task = self.task
+        try:
+            fitted = fit_entrant(entrant, task, self.tuned_on, self.progress)
+        except (UnsuitableModelError, DivergenceError) as error:
+            return ModelResult({"reason": str(error)})
+        stage = f"judging {entrant.title}"
+        evaluation = evaluate_model(fitted.model, task.test, self.ks, stage, self.progress, similar=task.similar)
+        facts = {
+            "parameters": _list_parameters(fitted.model),
+            "option": fitted.option,
+            "option_figures": fitted.option_figures,
+            "fit_seconds": fitted.fit_seconds,
+            "tuning_seconds": fitted.tuning_seconds,
+            "compile_seconds": fitted.compile_seconds,
+            "predict_ms": measure_prediction_ms(fitted.model, task.test.X),
+            "n_bytes": measure_model_bytes(fitted.model),
+        }
+        return ModelResult(facts, {"test": evaluation}, fitted.model)
+
+    def join(self, results: Sequence[ModelEntry | ModelOmission]) -> Comparison:
+        """Build the comparison of the finished models, with differences to the best baseline."""
+        entries = [result for result in results if isinstance(result, ModelEntry)]
+        skipped = [result for result in results if isinstance(result, ModelOmission)]
+        metrics = tuple(name for name in HEADLINE if entries and name in entries[0].intervals)
+        comparison = Comparison(self.task, entries, skipped, metrics, self.tuned_on, self.seed, collect_versions())
+        return replace(comparison, entries=[self._add_differences(entry, comparison) for entry in entries])
+
+    def _add_differences(self, entry: ModelEntry, comparison: Comparison) -> ModelEntry:
+        differences = {}
+        for metric in () if entry.baseline else comparison.metrics:
+            if (best := comparison.best(metric, baselines=True)) is not None:
+                pair = (figures.evaluation.per_row[metric] for figures in (entry, best))
+                difference = paired_bootstrap(*pair, **self._bootstrap_options(entry.evaluation))
+                differences[metric] = (best.name, difference)
+        return replace(entry, differences=differences)
 
 
-def _fit_and_evaluate(
-    entrant: Entrant, task: ComparisonTask, tuned_on: str, ks: Sequence[int], progress: Progress
-) -> ModelResult:
-    try:
-        fitted = fit_entrant(entrant, task, tuned_on, progress)
-    except (UnsuitableModelError, DivergenceError) as error:
-        return ModelResult({"reason": str(error)})
-    model = fitted.model
-    evaluation = evaluate_model(model, task.test, ks, f"judging {entrant.title}", progress, similar=task.similar)
-    facts = {
-        "parameters": {name: value for name, value in model.get_params().items() if not hasattr(value, "get_params")},
-        "chosen": fitted.option,
-        "tried": fitted.option_figures,
-        "fit_seconds": fitted.fit_seconds,
-        "tuning_seconds": fitted.tuning_seconds,
-        "compile_seconds": fitted.compile_seconds,
-        "predict_ms": measure_prediction_ms(model, task.test.X),
-        "n_bytes": measure_model_bytes(model),
-    }
-    return ModelResult(facts, {"test": evaluation}, model)
+def _list_parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters of a model but the models among them."""
+    return {name: value for name, value in model.get_params().items() if not hasattr(value, "get_params")}
 
 
 def _list_measured_metrics(evaluation: Evaluation) -> list[str]:
@@ -235,21 +242,3 @@ def _list_measured_metrics(evaluation: Evaluation) -> list[str]:
     names = [*HEADLINE, *(f"{kind}@{k}" for kind in ("p", "psib") for k in evaluation.ks)]
     row_metrics = [name for name in dict.fromkeys(names) if name in evaluation.per_row]
     return [name for name in row_metrics if not np.isnan(evaluation.per_row[name]).all()]
-
-
-def _add_differences(entry: ModelEntry, comparison: Comparison, resamples: int) -> ModelEntry:
-    if entry.baseline:
-        return entry
-    differences = {}
-    for metric in comparison.metrics:
-        best = comparison.best(metric, baselines=True)
-        if best is not None:
-            difference = paired_bootstrap(
-                entry.evaluation.per_row[metric],
-                best.evaluation.per_row[metric],
-                groups=get_groups(comparison.task.test, entry.evaluation.rows),
-                resamples=resamples,
-                seed=comparison.seed,
-            )
-            differences[metric] = (best.name, difference)
-    return replace(entry, against=differences)

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Int64, Matrix
+from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.progress import SILENT, Progress, Stage
 from wsabie.evaluation.score_evaluation import BlockFigures, Evaluation, EvaluationAccumulator
 from wsabie.io.records import FeatureTable
 from wsabie.models.base.feature_matrix import iterate_row_ranges
-from wsabie.workflows.compare.comparison_task import ComparisonTask
+from wsabie.workflows.compare.comparison import ComparisonTask
 from wsabie.workflows.compare.entrants import Entrant, Options
 
 TIMED_ROWS = 1000
@@ -26,6 +26,7 @@ MAX_TUNING_ROWS = 5000
 """Most validation rows that choose an option, at even steps through all of them."""
 
 _COMPILE_ROWS = 64
+_MANY_LABELS = 50
 
 
 class ModelFit(NamedTuple):
@@ -70,7 +71,7 @@ def fit_entrant(entrant: Entrant, task: ComparisonTask, tuned_on: str, progress:
         raise InputError(f"{entrant.title} has no options; give at least one (which may be empty)")
     compile_seconds = _compile(entrant, task, progress)
     if task.valid is None or len(entrant.options) == 1:
-        model, seconds = _fit_option(entrant, entrant.options[0], task, progress)
+        model, seconds = _fit(entrant, entrant.options[0], task.train, task.valid, progress)
         return ModelFit(model, entrant.options[0], [], seconds, 0.0, compile_seconds)
     if not entrant.quick:  # it shows a bar for each fit
         return _fit_best(entrant, task, task.valid, tuned_on, progress)._replace(compile_seconds=compile_seconds)
@@ -80,6 +81,11 @@ def fit_entrant(entrant: Entrant, task: ComparisonTask, tuned_on: str, progress:
     return fit._replace(compile_seconds=compile_seconds)
 
 
+def choose_tuning_metric(n_labels: int) -> str:
+    """Return the metric that chooses parameters: p@10, or MAP if there are few labels."""
+    return "p@10" if n_labels >= _MANY_LABELS else "MAP"
+
+
 def evaluate_model(
     model: Any,
     rows: FeatureTable,
@@ -87,30 +93,21 @@ def evaluate_model(
     stage: str,
     progress: Progress = SILENT,
     *,
-    exclude: Matrix | None = None,
-    similar: Any = None,
-    hops: Any = None,
-    heights: Any = None,
-    there: tuple[Executor, Path] | None = None,
+    workers: tuple[Executor, Path] | None = None,
+    **options: Any,
 ) -> Evaluation:
-    """Evaluate a model on rows, block by block, in bounded memory; from `exclude` on as `evaluate_scores`.
+    """Evaluate a model on rows, block by block, in bounded memory; `options` are those of `evaluate_scores`.
 
-    `there` is an executor whose workers open the model in a folder and evaluate the blocks.
+    `workers` is an executor whose workers open the model in a folder and evaluate the blocks.
     """
-    accumulator = EvaluationAccumulator(rows.Y, rows.Y.shape[1], ks, exclude, similar, hops, heights)
-    ranges = iterate_row_ranges(len(rows), rows.Y.shape[1])
-    executor, folder = there or (SerialExecutor(), None)
-    evaluation = _BlockEvaluation(
-        accumulator,
-        model if folder is None else None,
-        folder,
-        model.labels if isinstance(model, LabelSubsetModel) else None,
-    )
+    accumulator = EvaluationAccumulator(rows.Y, rows.Y.shape[1], ks, **options)
+    executor, folder = workers or (SerialExecutor(), None)
+    labels = model.labels if folder is not None and isinstance(model, LabelSubsetModel) else None
+    evaluation = _BlockEvaluation(model if folder is None else None, folder, accumulator, labels)
+    blocks = ((lo, rows.X[lo:hi]) for lo, hi in iterate_row_ranges(len(rows), rows.Y.shape[1]))
     with progress.stage(stage, len(rows), "rows") as bar:
-        for block in executor.map_with(
-            _BlockEvaluation.evaluate, evaluation, ((lo, rows.X[lo:hi]) for lo, hi in ranges)
-        ):
-            accumulator.take(block)
+        for block in executor.map_with(_BlockEvaluation.evaluate, evaluation, blocks):
+            accumulator.add(block)
             bar.advance(block.hi - block.lo)
     return accumulator.result()
 
@@ -126,35 +123,36 @@ class LabelSubsetModel(NamedTuple):
 
 
 @dataclass
-class _BlockEvaluation:
-    """Evaluation of blocks of rows; travels to workers, which open the model themselves."""
+class WorkerModel:
+    """A model for workers: without `local_model` each of them opens that of the folder, to work on one thread."""
 
-    accumulator: EvaluationAccumulator
     local_model: Any
     folder: Path | None
-    labels: Int64 | None
 
     @cached_property
     def model(self) -> Any:
-        if self.folder is None:
+        from wsabie.models.annotators import Annotator
+        from wsabie.models.loader import load
+
+        if self.local_model is not None or self.folder is None:
             return self.local_model
-        model = load_in_worker(self.folder)
-        return model if self.labels is None else LabelSubsetModel(model, self.labels)
+        model = load(self.folder)
+        model = model.model if isinstance(model, Annotator) else model
+        model.threads = 1
+        return model
+
+
+@dataclass
+class _BlockEvaluation(WorkerModel):
+    """Evaluation of blocks of rows."""
+
+    accumulator: EvaluationAccumulator
+    labels: Int64 | None
 
     def evaluate(self, block: tuple[int, Any]) -> BlockFigures:
         lo, X = block
-        return self.accumulator.measured(lo, self.model.scores(X))
-
-
-def load_in_worker(folder: Path) -> Any:
-    """Load the model of a folder, to work on one thread."""
-    from wsabie.models.annotators.annotator import Annotator
-    from wsabie.models.loader import load
-
-    model = load(folder)
-    model = model.model if isinstance(model, Annotator) else model
-    model.threads = 1
-    return model
+        scores = self.model.scores(X)
+        return self.accumulator.measure(lo, scores if self.labels is None else scores[:, self.labels])
 
 
 def measure_model_bytes(model: Any) -> int:
@@ -164,14 +162,14 @@ def measure_model_bytes(model: Any) -> int:
     return int(sum(np.asarray(array).nbytes for array in model.to_parts().tensors.values()))
 
 
-def measure_prediction_ms(model: Any, X: Any, k: int = 10, repeats: int = 3) -> float:
-    """Return median milliseconds per row for the k best labels, over up to `TIMED_ROWS` rows."""
+def measure_prediction_ms(model: Any, X: Any, repeats: int = 3) -> float:
+    """Return median milliseconds per row for the 10 best labels, over up to `TIMED_ROWS` rows."""
     timed_rows = X[:TIMED_ROWS]
-    model.rank(timed_rows[:1], k)
+    model.rank(timed_rows[:1], 10)
     seconds = []
     for _ in range(repeats):
         start_time = time.perf_counter()
-        model.rank(timed_rows, k)
+        model.rank(timed_rows, 10)
         seconds.append(time.perf_counter() - start_time)
     return float(1e3 * np.median(seconds) / timed_rows.shape[0])
 
@@ -196,7 +194,7 @@ def _fit_best(
     model, best_option, fit_seconds, highest = None, entrant.options[0], 0.0, -np.inf
     for number, option in enumerate(entrant.options, 1):
         setting_progress = _SettingProgress(progress, number, len(entrant.options))
-        candidate, seconds = _fit_option(entrant, option, task, setting_progress)
+        candidate, seconds = _fit(entrant, option, task.train, valid, setting_progress)
         value = _measure_option(candidate, valid, tuned_on)
         option_figures.append((option, value))
         if model is None or value > highest:
@@ -213,37 +211,28 @@ def _measure_option(model: Any, valid: FeatureTable, metric: str) -> float:
     return float(means[metric])
 
 
-def _fit_option(entrant: Entrant, option: Options, task: ComparisonTask, progress: Progress) -> tuple[Any, float]:
-    model, train = entrant.build(**option), task.train
-    start_time = time.perf_counter()
-    model.fit(
-        train.X,
-        train.Y,
-        label_names=train.label_names,
-        progress=progress,
-        **_make_validation_arguments(entrant, task.valid),
-    )
+def _fit(
+    entrant: Entrant, option: Options, train: FeatureTable, valid: FeatureTable | None, progress: Progress
+) -> tuple[Any, float]:
+    """Return the fitted model and the seconds of the fit."""
+    validation = {"validation": (valid.X, valid.Y)} if entrant.trained and valid is not None else {}
+    model, start_time = entrant.build(**option), time.perf_counter()
+    model.fit(train.X, train.Y, label_names=train.label_names, progress=progress, **validation)
     return model, time.perf_counter() - start_time
 
 
 def _compile(entrant: Entrant, task: ComparisonTask, progress: Progress) -> float:
-    """Run everything once on a few rows to finish compilation, and return the seconds."""
-    if not entrant.compiles:
+    """Run everything once on a few rows with labels to finish compilation, and return the seconds."""
+    if not entrant.trained:
         return 0.0
     start_time = time.perf_counter()
-    small = task.train.take(_select_labelled_rows(task.train))
-    valid = None if task.valid is None else task.valid.take(_select_labelled_rows(task.valid))
     with progress.stage("compiling (once)", None, ""):
-        model = entrant.build(**{**entrant.options[0], "epochs": 1})
-        model.fit(small.X, small.Y, label_names=small.label_names, **_make_validation_arguments(entrant, valid))
-        model.rank(small.X[:1])
+        train = _select_labelled_rows(task.train)
+        valid = None if task.valid is None else _select_labelled_rows(task.valid)
+        model, _ = _fit(entrant, {**entrant.options[0], "epochs": 1}, train, valid, SILENT)
+        model.rank(train.X[:1])
     return time.perf_counter() - start_time
 
 
-def _make_validation_arguments(entrant: Entrant, valid: FeatureTable | None) -> dict[str, Any]:
-    return {"validation": (valid.X, valid.Y)} if entrant.validated and valid is not None else {}
-
-
-def _select_labelled_rows(rows: FeatureTable) -> list[int]:
-    """Return a few rows with labels."""
-    return [int(i) for i in np.flatnonzero((rows.Y > 0).getnnz(axis=1))[:_COMPILE_ROWS]]
+def _select_labelled_rows(rows: FeatureTable) -> FeatureTable:
+    return rows.take(np.flatnonzero((rows.Y > 0).getnnz(axis=1))[:_COMPILE_ROWS])

@@ -24,12 +24,11 @@ class Entrant:
     options : tuple of dict
         Candidate parameters; with several, the best on the validation rows is used.
     baseline : bool
-    validated : bool
-        `fit` takes `validation=(X, Y)` and stops by it.
+    trained : bool
+        `fit` takes `validation=(X, Y)` and stops by it. A short `fit` with `epochs=1` comes first, so that compilation
+        does not count as training.
     quick : bool
         `fit` is fast and shows no progress of its own.
-    compiles : bool
-        A short `fit` with `epochs=1` comes first, so that compilation does not count as training.
     """
 
     name: str
@@ -37,9 +36,8 @@ class Entrant:
     build: Callable[..., Any]
     options: tuple[Options, ...] = ({},)
     baseline: bool = True
-    validated: bool = False
+    trained: bool = False
     quick: bool = False
-    compiles: bool = False
 
 
 NEIGHBOURS = (5, 10, 20, 50, 100)
@@ -49,45 +47,39 @@ NEIGHBOURS = (5, 10, 20, 50, 100)
 def _make_entrant(name: str, parameters: Options, run: Options) -> Entrant:
     """Return the entrant of a single system."""
     system = SYSTEMS[name]
+    parameter, values = OPTIONS.get(name, ("", ()))
     return Entrant(
         name,
         system.title,
         lambda **options: build_estimator(name, {**parameters, **options}, **run),
-        OPTIONS.get(name, ({},)),
+        tuple({parameter: value} for value in values) or ({},),
         baseline=name != "wsabie",
-        validated=system.trained,
+        trained=system.trained,
         quick=name in ("nearest", "approximate-nearest", "popularity"),
-        compiles=system.trained,
     )
 
 
 def _make_ensemble_entrant(n_members: int, parameters: Options, run: Options) -> Entrant:
-    from wsabie.models.ensembles.ensemble import Ensemble
+    from wsabie.models.ensemble import Ensemble
     from wsabie.models.wsabie.estimator import Wsabie
 
     def build(**options: Any) -> Ensemble:
         base = Wsabie(**{**parameters, **options})
         return Ensemble(base, n=n_members, seed=run["seed"], threads=run["threads"])
 
-    return Entrant(
-        f"ensemble-{n_members}", f"{n_members} WARP embeddings", build, baseline=False, validated=True, compiles=True
-    )
+    return Entrant(f"ensemble-{n_members}", f"{n_members} WARP embeddings", build, baseline=False, trained=True)
 
 
-def _make_options(name: str, values: Sequence[float]) -> tuple[Options, ...]:
-    return tuple({name: value} for value in values)
-
-
-OPTIONS: dict[str, tuple[Options, ...]] = {
-    "nearest": _make_options("k", NEIGHBOURS),
-    "approximate-nearest": _make_options("k", NEIGHBOURS),
-    "one-vs-rest": _make_options("C", (1.0, 3.0)),
-    "one-vs-rest-pa": _make_options("C", (0.0003, 0.001, 0.003, 0.01)),
-    "one-vs-rest-hinge": _make_options("C", (0.003, 0.01, 0.03, 0.1)),
-    "svm": _make_options("C", (0.01, 0.03, 0.1)),
-    "softmax": _make_options("C", (1.0, 10.0, 100.0)),
+OPTIONS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "nearest": ("k", NEIGHBOURS),
+    "approximate-nearest": ("k", NEIGHBOURS),
+    "one-vs-rest": ("C", (1.0, 3.0)),
+    "one-vs-rest-pa": ("C", (0.0003, 0.001, 0.003, 0.01)),
+    "one-vs-rest-hinge": ("C", (0.003, 0.01, 0.03, 0.1)),
+    "svm": ("C", (0.01, 0.03, 0.1)),
+    "softmax": ("C", (1.0, 10.0, 100.0)),
 }
-"""Candidate options of systems; the others have their defaults."""
+"""Parameter of a system that validation rows choose, and its values; the others have their defaults."""
 
 ENSEMBLES = {f"ensemble-{n}": n for n in (2, 3, 10)}
 """Number of members by name (Bengio et al. 2012)."""
@@ -144,19 +136,13 @@ def build_entrants(
             hint = f"did you mean {matches[0]!r}?" if matches else f"choose from {', '.join(NAMES)}"
             raise InputError(f"there is no model called {name!r} to compare; {hint}")
     run = {"seed": seed, "threads": threads, "max_minutes": max_minutes, "max_negatives": max_negatives}
-    wsabie_parameters = parameters or {}
-    return [
-        _make_ensemble_entrant(ENSEMBLES[name], wsabie_parameters, run)
-        if name in ENSEMBLES
-        else _make_entrant(name, _select_parameters(name, wsabie_parameters), run)
-        for name in dict.fromkeys(names)
-    ]
-
-
-def _select_parameters(name: str, parameters: Options) -> Options:
-    """Return the parameters for `Wsabie` that a system uses too: all, the epochs, or none."""
-    if name == "wsabie":
-        return parameters
-    return {
-        parameter: value for parameter, value in parameters.items() if parameter == "epochs" and SYSTEMS[name].trained
-    }
+    parameters = parameters or {}
+    epochs = {name: value for name, value in parameters.items() if name == "epochs"}
+    entrants = []
+    for name in dict.fromkeys(names):
+        if name in ENSEMBLES:
+            entrants.append(_make_ensemble_entrant(ENSEMBLES[name], parameters, run))
+        else:
+            fallback = epochs if SYSTEMS[name].trained else {}
+            entrants.append(_make_entrant(name, parameters if name == "wsabie" else fallback, run))
+    return entrants

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,19 @@ from wsabie.storage.schema_validation import Count, check_schema
 KIND = "result"
 FILES = r"[0-9a-f]{16}(\.model)?"
 """Names of folders in a store."""
+_LABEL_ARRAYS = ("support", "recall", "reciprocal_rank")
 
 
 @dataclass(frozen=True)
 class EvaluationFacts:
     """An evaluation without its arrays, which are tensors of the same names."""
 
-    ks: list[Count]
+    ks: tuple[Count, ...]
     n_labels: Count
     n_skipped: Count
-    tied_at_cut: list[Count]
     tied_positives: Count
-    coverage: list[float]
+    tied_at_cut: list[tuple[Count, Count]]
+    coverage: list[tuple[Count, float]]
     ceilings: dict[str, float]
     k: Count
 
@@ -137,7 +138,7 @@ class ResultStore:
                 return None
         try:
             evaluations = {
-                key: _restore_evaluation(facts, state.under(str(number), KIND, {}).tensors)
+                key: _restore_evaluation(facts, state.extract(str(number), KIND, {}).tensors)
                 for number, (key, facts) in enumerate(config.evaluations.items())
             }
         except (KeyError, ValueError) as error:
@@ -153,8 +154,18 @@ class ResultStore:
         if different:
             raise InputError(
                 f"{self.folder} holds results with other {', '.join(different)}, which cannot be compared; give the "
-                "same data and settings, begin anew (--anew), or name another folder (--work)"
+                "same data and settings, begin anew (--restart), or name another folder (--work)"
             )
+
+
+def find_or_compute(store: ResultStore | None, name: str, compute: Callable[[], ModelResult]) -> ModelResult:
+    """Return the result of this name: from the store, or computed and stored."""
+    result = None if store is None else store.find(name)
+    if result is None:
+        result = compute()
+        if store is not None:
+            store.add(name, result)
+    return result
 
 
 def compute_value_digest(value: Any) -> str:
@@ -199,44 +210,23 @@ def _round_trip(value: Any) -> Any:
 
 
 def _split_evaluation(evaluation: Evaluation) -> tuple[EvaluationFacts, dict[str, Any]]:
-    tied_at_cut, coverage = (
-        [evaluation.tied_at_cut[k] for k in evaluation.ks],
-        [evaluation.coverage[k] for k in evaluation.ks],
-    )
     facts = EvaluationFacts(
-        list(evaluation.ks),
+        evaluation.ks,
         evaluation.n_labels,
         evaluation.n_skipped,
-        tied_at_cut,
         evaluation.tied_positives,
-        coverage,
+        [*evaluation.tied_at_cut.items()],
+        [*evaluation.coverage.items()],
         evaluation.ceilings,
         evaluation.labels.k,
     )
-    labels = {name: getattr(evaluation.labels, name) for name in ("support", "recall", "reciprocal_rank")}
-    return facts, {
-        "rows": evaluation.rows,
-        **labels,
-        **{f"row {name}": values for name, values in evaluation.per_row.items()},
-    }
+    arrays = {name: getattr(evaluation.labels, name) for name in _LABEL_ARRAYS}
+    per_row = {f"row {name}": values for name, values in evaluation.per_row.items()}
+    return facts, {"rows": evaluation.rows, **arrays, **per_row}
 
 
 def _restore_evaluation(facts: EvaluationFacts, arrays: Mapping[str, Any]) -> Evaluation:
-    labels = LabelFigures(facts.k, *(np.array(arrays[name]) for name in ("support", "recall", "reciprocal_rank")))
     per_row = {name.removeprefix("row "): np.array(array) for name, array in arrays.items() if name.startswith("row ")}
-    return Evaluation(
-        ks=tuple(facts.ks),
-        n_labels=facts.n_labels,
-        rows=np.array(arrays["rows"]),
-        n_skipped=facts.n_skipped,
-        per_row=per_row,
-        tied_at_cut=_index_by_k(facts.ks, facts.tied_at_cut),
-        tied_positives=facts.tied_positives,
-        coverage=_index_by_k(facts.ks, facts.coverage),
-        ceilings=facts.ceilings,
-        labels=labels,
-    )
-
-
-def _index_by_k(ks: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
-    return dict(zip(ks, values, strict=True))
+    values = {**vars(facts), "tied_at_cut": dict(facts.tied_at_cut), "coverage": dict(facts.coverage)}
+    labels = LabelFigures(values.pop("k"), *(np.array(arrays[name]) for name in _LABEL_ARRAYS))
+    return Evaluation(rows=np.array(arrays["rows"]), per_row=per_row, labels=labels, **values)

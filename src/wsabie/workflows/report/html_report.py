@@ -1,22 +1,23 @@
 """A self-contained HTML file about one comparison, readable on a phone, in light and dark, offline."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from wsabie.core.errors import InputError
 from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.storage.atomic_files import write_text
-from wsabie.workflows.charts.html_markup import join_markup
-from wsabie.workflows.charts.html_page import PageSection, render_page
-from wsabie.workflows.report import about_section, image_section, label_section, model_section, training_section
-from wsabie.workflows.report.image_examples import render_thumbnail
+from wsabie.workflows.report import headline, report_charts
+from wsabie.workflows.report.examples import render_thumbnail
+from wsabie.workflows.report.html_pages import render_page
+from wsabie.workflows.report.number_format import singularise
 from wsabie.workflows.report.report_input import EncodedImage, HeatMap, ReportExample, ReportInput
 
 PICTURE_BYTES = 2_000_000
 """Bytes of all images in a report, which keeps the file below 3 MB."""
 
 _MAX_IMAGE_BYTES = 48_000
+_MAX_TRUE_LABELS = 120
+"""True labels that a card lists; the remaining ones are counted."""
 
 
 def write_report(path: str | Path, report: ReportInput) -> int:
@@ -47,19 +48,26 @@ def write_report(path: str | Path, report: ReportInput) -> int:
 def render_report(report: ReportInput) -> str:
     """Return the report as HTML."""
     report = _fit_images(replace(report, main=_find_main(report)))
-    optional_sections = [
-        image_section.render_examples_section(report),
-        label_section.render_neighbours_section(report),
-        image_section.render_heat_map_section(report),
-        model_section.render_models_section(report),
-        label_section.render_frequency_section(report),
-        training_section.render_training_section(report),
-        about_section.render_data_section(report),
-        about_section.render_provenance_section(report),
-    ]
-    sections: Sequence[PageSection] = [section for section in optional_sections if section is not None]
-    footer = join_markup("Made by wsabie. This file is complete in itself: it loads nothing and sends nothing.")
-    return render_page(report.title, about_section.render_header(report), sections, footer)
+    comparison = report.comparison
+    entries = report_charts.order_entries(comparison, report.main)
+    n_labels = comparison.task.facts.labels
+    return render_page(
+        "report.html",
+        report=report,
+        comparison=comparison,
+        counts=comparison.task.facts,
+        entries=entries,
+        item=singularise(report.modality),
+        k=headline.choose_list_length(comparison),
+        headline=headline.format_headline(comparison, report.main, report.modality),
+        stats=headline.collect_stats(report),
+        parameters=sorted({**entries[0].parameters, **report.parameters}.items()),
+        precision_chart=report_charts.draw_precision_chart(comparison, entries),
+        difference_chart=report_charts.draw_difference_chart(report),
+        frequency=report_charts.collect_frequency_figures(report),
+        training=report_charts.collect_training_figures(report.history, n_labels) if report.history else None,
+        max_true_labels=_MAX_TRUE_LABELS,
+    )
 
 
 def _find_main(report: ReportInput) -> str:

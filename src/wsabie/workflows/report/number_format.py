@@ -107,7 +107,7 @@ def format_bands(lows: Sequence[int], highs: Sequence[int]) -> list[str]:
     return names
 
 
-def singularise(things: str) -> str:
+def singularise(modality: str) -> str:
     """Return the singular of the plain plurals that reports use.
 
     Examples
@@ -115,4 +115,4 @@ def singularise(things: str) -> str:
     >>> singularise("pictures")
     'picture'
     """
-    return things.removesuffix("s")
+    return modality.removesuffix("s")

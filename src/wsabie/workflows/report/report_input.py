@@ -100,7 +100,7 @@ class ReportInput:
     comparison : Comparison
     main : str
         Name of the entry that the report is about; by default the first that is no baseline, or the first.
-    things : str
+    modality : str
         Name of the rows, in the plural, such as "pictures".
     data : DataFacts
     history : sequence of EpochStats
@@ -127,7 +127,7 @@ class ReportInput:
     title: str
     comparison: Comparison
     main: str = ""
-    things: str = "rows"
+    modality: str = "rows"
     data: DataFacts = field(default_factory=DataFacts)
     history: Sequence[EpochStats] = ()
     examples: Sequence[ReportExample] = ()

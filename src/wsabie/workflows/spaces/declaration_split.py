@@ -4,18 +4,24 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from operator import contains
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.id_list import refuse_unlistable_id, write_ids
 from wsabie.io.parsers.text_files import format_path
-from wsabie.io.space_declaration import ENDING, KNOWN, SpaceDeclaration, read_toml_tables
+from wsabie.io.space_declaration import ENDING, FITTED_CANDIDATES, SpaceDeclaration, read_toml_tables
 from wsabie.models.entity_space.relations import Relation
 from wsabie.storage.atomic_files import create_draft_folder, explain_read_errors, explain_write_errors, write_text
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.spaces.three_way_split import SplitPlan, plan_three_way_split, split_three_ways
+from wsabie.workflows.spaces.declared_data import IdPairs
+from wsabie.workflows.spaces.relation_holdout import (
+    SplitPlan,
+    collect_known_ids,
+    plan_three_way_split,
+    select_pairs,
+    split_three_ways,
+)
 
 SIDES = ("train", "valid", "test")
 WRITTEN_BY = "# Written by `wsabie split`"
@@ -32,14 +38,14 @@ class DeclarationSplitSummary(NamedTuple):
     ----------
     files : list of Path
         One TOML file for each side that has pairs.
-    things : dict of str to dict of str to int
+    entities : dict of str to dict of str to int
         Items per side of every kind with data.
     pairs : dict of str to dict of str to int
         Pairs per side of every relation.
     """
 
     files: list[Path]
-    things: dict[str, dict[str, int]]
+    entities: dict[str, dict[str, int]]
     pairs: dict[str, dict[str, int]]
 
 
@@ -74,7 +80,7 @@ def split_declaration(
 
     Whole groups of items stay on one side, and pairs follow their items. Items of validation and test are paired with
     items that training knows: where both ends are of one kind with data and the pairs are a list, the targets are the
-    items of training (`among = "known"`).
+    items of training (`candidates = "fitted"`).
 
     Parameters
     ----------
@@ -92,14 +98,12 @@ def split_declaration(
     """
     plan = plan_three_way_split(declared, valid, test, seed, rejects)
     split = split_three_ways(declared, plan)
-    training_ids = _collect_training_ids(split.learnt, plan)
-    sides = {
-        "train": split.learnt,
-        "valid": [_drop_unknown_ids(relation, training_ids, plan, "valid") for relation in split.valid],
-        "test": [_drop_unknown_ids(relation, training_ids, plan, "test") for relation in split.test],
-    }
-    sides = {side: [relation for relation in relations if relation.n_pairs] for side, relations in sides.items()}
-    sides = {side: relations for side, relations in sides.items() if relations}
+    training_ids = _collect_training_ids(split.training, plan)
+    test_relations = [_drop_unknown_ids(relation, training_ids, plan) for relation in split.test]
+    sides: dict[str, list[Relation]] = {}
+    for side, relations in zip(SIDES, (split.training, split.valid, test_relations), strict=True):
+        if with_pairs := [relation for relation in relations if relation.n_pairs]:
+            sides[side] = with_pairs
     with explain_write_errors(folder), create_draft_folder(folder / "parts") as drafts:
         for side, relations in sides.items():
             _write_side(drafts, side, declared, relations, plan)
@@ -109,41 +113,34 @@ def split_declaration(
         for file in _list_split_files(folder):
             if file.name not in file_names:
                 file.unlink()
-    things = {name: {side: len(getattr(split_side, side)) for side in SIDES} for name, split_side in plan.sides.items()}
+    entities = {
+        name: {side: len(getattr(split_side, side)) for side in SIDES} for name, split_side in plan.sides.items()
+    }
     counts = {side: {relation.name: relation.n_pairs for relation in relations} for side, relations in sides.items()}
     pairs = {
         relation.name: {side: counts.get(side, {}).get(relation.name, 0) for side in SIDES}
         for relation in declared.relations
     }
-    return DeclarationSplitSummary([folder / f"{side}{ENDING}" for side in sides], things, pairs)
+    return DeclarationSplitSummary([folder / f"{side}{ENDING}" for side in sides], entities, pairs)
 
 
 def _collect_training_ids(learnt: Iterable[Relation], plan: SplitPlan) -> dict[str, set[str]]:
     """Return the ids of every kind that training knows."""
-    ids = {name: {rows.ids[i] for i in plan.sides[name].train} for name, rows in plan.data.rows.items()}
-    for relation in learnt:
-        for end, kind in enumerate((relation.query_kind, relation.target_kind)):
-            if kind not in plan.data.rows:
-                ids.setdefault(kind, set()).update(pair[end] for pair in _list_pairs(relation))
-    return ids
+    ids = collect_known_ids((relation.query_kind, relation.target_kind, _list_pairs(relation)) for relation in learnt)
+    return ids | {name: {rows.ids[i] for i in plan.sides[name].train} for name, rows in plan.data.rows.items()}
 
 
-def _drop_unknown_ids(relation: Relation, training_ids: Mapping[str, set[str]], plan: SplitPlan, side: str) -> Relation:
-    """Drop pairs of ids that training does not know; items with data may stand on the relation's own side."""
+def _drop_unknown_ids(relation: Relation, training_ids: Mapping[str, set[str]], plan: SplitPlan) -> Relation:
+    """Drop pairs of ids that only validation knows; queries and targets with data may be those of the test."""
     if not isinstance(relation.pairs, list):
         return relation
-    ids_of_ends = []
-    for end, kind in enumerate((relation.query_kind, relation.target_kind)):
-        is_target_of_same_kind = end == 1 and kind == relation.query_kind
-        if kind in plan.data.rows and not is_target_of_same_kind:
-            rows = plan.data.rows[kind]
-            ids_of_ends.append({rows.ids[i] for i in getattr(plan.sides[kind], side)})
-        else:
-            ids_of_ends.append(training_ids.get(kind, set()))
-    return replace(relation, pairs=[pair for pair in _list_pairs(relation) if all(map(contains, ids_of_ends, pair))])
+    query, target = relation.query_kind, relation.target_kind
+    free_ends = {end: training_ids.get(kind, set()) for end, kind in enumerate((query, target))
+                 if kind not in plan.sides or (end and kind == query)}  # fmt: skip
+    return replace(relation, pairs=select_pairs(relation.pairs, free_ends))
 
 
-def _list_pairs(relation: Relation) -> list[tuple[str, str]]:
+def _list_pairs(relation: Relation) -> IdPairs:
     """Return the pairs by name; an empty list where shared names make the pairs."""
     return relation.pairs if isinstance(relation.pairs, list) else []
 
@@ -170,7 +167,7 @@ def _write_side(
             table["pairs"] = files.choose(name, "tsv")
             _write_pairs(folder / table["pairs"], _list_pairs(relation))
             if side != "train" and relation.query_kind == relation.target_kind and relation.query_kind in plan.sides:
-                table["among"] = KNOWN
+                table["candidates"] = FITTED_CANDIDATES
     header = f"{WRITTEN_BY} {_format_value(format_path(declared.path))}: the {side} side, seed {plan.seed}.\n"
     write_text(folder / f"{side}{ENDING}", header + _format_tables(tables))
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 
 from wsabie.core.errors import UnsuitableModelError
@@ -15,33 +14,29 @@ from wsabie.core.machine import collect_versions
 from wsabie.core.progress import Progress
 from wsabie.core.validation import require
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
-from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.io.records import FeatureTable, get_groups
 from wsabie.io.space_declaration import SpaceDeclaration
-from wsabie.models.entity_space.relation_data import build_holdout_pairs
 from wsabie.models.entity_space.relations import Relation
 from wsabie.models.entity_space.space import Space
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.collection_splits import map_split
-from wsabie.workflows.compare.comparison import ModelOmission
+from wsabie.workflows.compare.comparison import ComparisonInterrupt, ModelOmission
 from wsabie.workflows.compare.entrants import Entrant
-from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_digest
-from wsabie.workflows.spaces.entity_features import EntityFeatureExtractor, open_declared_data
-from wsabie.workflows.spaces.relation_holdout import DeclaredData
+from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_digest, find_or_compute
+from wsabie.workflows.spaces.declared_data import DeclaredData, EntityFeatureExtractor, open_declared_data
+from wsabie.workflows.spaces.relation_holdout import ThreeWayRelations, plan_three_way_split, split_three_ways
 from wsabie.workflows.spaces.relation_methods import (
+    KS,
+    RelationTestSet,
     evaluate_classifier,
     evaluate_cosine,
     evaluate_frequency,
-    evaluate_spaces,
+    evaluate_space_of_relations,
     find_end_features,
 )
 from wsabie.workflows.spaces.relation_results import RelationFigures, RelationMethod, SpaceComparison
-from wsabie.workflows.spaces.relation_test_set import RelationTestSet
-from wsabie.workflows.spaces.space_training import TrainingMarks, compute_relation_marks, select_evaluation_relations
-from wsabie.workflows.spaces.three_way_split import ThreeWayRelations, plan_three_way_split, split_three_ways
+from wsabie.workflows.spaces.space_training import TrainingMarks
 
-KS = (*range(1, 11), 20, 50)
-_MANY_NAMES = 50
 POPULARITY = "popularity"
 OnResult = Callable[[str, RelationMethod | ModelOmission], object]
 
@@ -68,20 +63,6 @@ class ComparisonOptions:
     seed: int = 0
     resamples: int = 1000
     allow_overlap: bool = False
-
-
-class RelationComparisonInterrupt(KeyboardInterrupt):
-    """Ctrl-C in a comparison.
-
-    Parameters
-    ----------
-    relations : list of RelationFigures
-        Relations with a finished method.
-    """
-
-    def __init__(self, relations: list[RelationFigures]) -> None:
-        super().__init__()
-        self.relations = relations
 
 
 def compare_declaration(
@@ -115,7 +96,7 @@ def compare_declaration(
     on_result : callable
         Called with the relation and every finished method.
     executor, progress, rejects
-        As in `wsabie.workflows.train.model_training.train_model`.
+        As in `wsabie.workflows.model_training.train_model`.
 
     Raises
     ------
@@ -124,7 +105,7 @@ def compare_declaration(
     """
     shares = (hold_out / 2, hold_out / 2) if tested is None else (hold_out, 0.0)
     plan = plan_three_way_split(declared, *shares, options.seed, rejects)
-    extractor = EntityFeatureExtractor(options.seed, executor, progress, rejects, taught_by=plan.sides)
+    extractor = EntityFeatureExtractor(options.seed, executor, progress, rejects, fitting_sides=plan.sides)
     data = extractor.extract(declared, plan.data, plan.sources)
     sides = {name: map_split(side, plan.data.rows[name], data.rows[name]) for name, side in plan.sides.items()}
     split = split_three_ways(declared, plan, data, sides)
@@ -132,15 +113,16 @@ def compare_declaration(
     if tested is not None:
         relations, query_rows = _open_test_data(tested, declared, options, extractor, data, rejects)
         split = replace(split, test=relations)
-    sizes = {
-        name: {"train": len(split_side.train), "valid": len(split_side.valid)} for name, split_side in sides.items()
+    entities = {
+        name: {"train": len(side.train), "valid": len(side.valid), "test": len(query_rows.get(name, ()))}
+        for name, side in sides.items()
     }
     facts = {
         "source": str(declared.path),
         "test": None if tested is None else str(tested.path),
         "hold_out": hold_out,
         "parameters": space.get_params(),
-        "things": {name: {**counts, "test": len(query_rows.get(name, ()))} for name, counts in sizes.items()},
+        "entities": entities,
         "skipped": len(rejects),
     }
     if store is not None:
@@ -157,24 +139,15 @@ def _identity(
     hold_out: float,
 ) -> dict[str, Any]:
     """Return the facts that must agree for results to be comparable."""
-    entrant_options = [(entrant.name, entrant.options) for entrant in options.entrants]
-    run = {
+    return {
+        "data or split": compute_value_digest([split, {name: rows.ids for name, rows in query_rows.items()}]),
         "seed": options.seed,
         "allow_overlap": options.allow_overlap,
         "hold_out": hold_out,
-        "models": compute_value_digest(entrant_options),
+        "models": compute_value_digest([(entrant.name, entrant.options) for entrant in options.entrants]),
+        "parameters": space.get_params(),
+        "versions": collect_versions(),
     }
-    data = {
-        "data or split": compute_value_digest(
-            [_list_sides(split), {name: rows.ids for name, rows in query_rows.items()}]
-        )
-    }
-    return {**data, **run, "parameters": space.get_params(), "versions": collect_versions()}
-
-
-def _list_sides(split: ThreeWayRelations) -> dict[str, list[Relation]]:
-    """Return the relations by side; the keys enter the digests of stored results."""
-    return {"learnt": split.learnt, "valid": split.valid, "test": split.test, "known": split.training_and_validation}
 
 
 def _open_test_data(
@@ -187,18 +160,13 @@ def _open_test_data(
 ) -> tuple[list[Relation], dict[str, FeatureTable]]:
     """Return the relations of separate test data, and the items that are their queries."""
     names = [relation.name for relation in declared.relations]
-    marks = TrainingMarks(
-        names,
-        extractor.fingerprints,
-        compute_relation_marks(declared.relations, data_of_training),
-        options.allow_overlap,
-    )
+    marks = TrainingMarks(names, extractor.fingerprints, data_of_training.pair_marks, options.allow_overlap)
     relations = marks.select_learned(tested)
     outlines, sources = open_declared_data(tested, relations, rejects)
     for name, source in sources.items():
         marks.refuse_training_items(tested.kinds[name], source)
     data = extractor.extract_more(outlines, sources, data_of_training.rows)
-    return select_evaluation_relations(tested, relations, data, marks), data.rows
+    return marks.build_relations(tested, relations, data), data.rows
 
 
 def compare_relations(
@@ -230,156 +198,119 @@ def compare_relations(
     InputError
         No relation has a test pair of items that training knows.
     """
-    test_set = RelationTestSet.from_relations(sides)
+    run = _MethodRun(RelationTestSet.from_relations(sides), space, options, tested or {}, store, progress)
+    holdouts = run.test_set.holdouts
     require(
-        bool(test_set.holdouts),
+        bool(holdouts),
         "no held-out pair is of things that training knows, so that nothing can be judged; hold out more, or give more "
         "pairs",
     )
-    results: dict[str, list[RelationMethod | ModelOmission]] = {name: [] for name in test_set.holdouts}
+    results: dict[str, list[RelationMethod | ModelOmission]] = {name: [] for name in holdouts}
     try:
-        for name, method in _compare_methods(test_set, space, options, store, progress):
+        for name, method in run.evaluate_methods():
             results[name].append(method)
             on_result(name, method)
     except KeyboardInterrupt as stop:
-        finished = {
-            name: methods
-            for name, methods in results.items()
-            if any(isinstance(method, RelationMethod) for method in methods)
-        }
-        raise RelationComparisonInterrupt(_summarise_relations(test_set, finished, options, tested or {})) from stop
-    return _summarise_relations(test_set, results, options, tested or {})
+        raise ComparisonInterrupt(run.summarise(results)) from stop
+    return run.summarise(results)
 
 
-def _summarise_relations(
-    test_set: RelationTestSet,
-    results: Mapping[str, list[RelationMethod | ModelOmission]],
-    options: ComparisonOptions,
-    tested: Mapping[str, FeatureTable],
-) -> list[RelationFigures]:
-    return [_estimate_intervals(test_set, name, methods, options, tested) for name, methods in results.items()]
+@dataclass(frozen=True)
+class _MethodRun:
+    """All methods on one test set."""
 
+    test_set: RelationTestSet
+    space: Space
+    options: ComparisonOptions
+    tested: Mapping[str, FeatureTable]
+    store: ResultStore | None
+    progress: Progress
 
-def _compare_methods(
-    test_set: RelationTestSet, space: Space, options: ComparisonOptions, store: ResultStore | None, progress: Progress
-) -> Iterator[tuple[str, RelationMethod | ModelOmission]]:
-    """Yield every finished method of every relation; the space of all relations comes first."""
-    yield from _compare_spaces(test_set, space, store, progress)
-    for name in test_set.holdouts:
-        for method in _compare_other_methods(test_set, name, options, store, progress):
-            yield name, method
+    def evaluate_methods(self) -> Iterator[tuple[str, RelationMethod | ModelOmission]]:
+        """Yield every finished method of every relation; the space of all relations comes first."""
+        yield from self._evaluate_spaces()
+        for name in self.test_set.holdouts:
+            for method in self._evaluate_other_methods(name):
+                yield name, method
 
+    def _evaluate_spaces(self) -> Iterator[tuple[str, RelationMethod]]:
+        """Yield the space of all relations, and one space per relation where there are several."""
+        names = list(self.test_set.training)
+        groups = [("all", "all relations", names)]
+        if len(names) > 1:
+            groups += [("alone", "each alone", [name]) for name in self.test_set.test]
+        for kind, title, group in groups:
+            result = find_or_compute(self.store, json.dumps([kind, *group]), partial(self._evaluate_group, group))
+            for name, evaluation in result.evaluations.items():
+                yield name, RelationMethod(kind, title, evaluation, result.facts["seconds"])
 
-def _compare_other_methods(
-    test_set: RelationTestSet, name: str, options: ComparisonOptions, store: ResultStore | None, progress: Progress
-) -> Iterator[RelationMethod | ModelOmission]:
-    """Yield the methods without a space that the ends of the relation allow."""
-    relation, holdout = test_set.test[name], test_set.holdouts[name]
-    if options.popularity:
-        yield RelationMethod(POPULARITY, "most frequent", evaluate_frequency(test_set.counts(relation), holdout, KS))
-    if _shares_features(relation):
-        train = find_end_features(test_set.training[name].query)
-        ends = find_end_features(relation.query)[holdout.chosen], find_end_features(relation.target)
-        yield RelationMethod(
-            "cosine", "cosine of features", evaluate_cosine(train, *ends, holdout.Y, KS, exclude=holdout.exclude)
-        )
-    elif find_end_features(relation.query) is not None and find_end_features(relation.target) is None:
-        for entrant in options.entrants:
-            yield _compare_entrant(entrant, test_set, name, store, progress)
+    def _evaluate_group(self, names: list[str]) -> ModelResult:
+        sides = self.test_set.training, self.test_set.valid, self.test_set.test
+        figures, seconds = evaluate_space_of_relations(names, sides, self._fit_space, KS, self.test_set.excluded)
+        return ModelResult({"seconds": seconds}, figures)
 
-
-def _compare_spaces(
-    test_set: RelationTestSet, space: Space, store: ResultStore | None, progress: Progress
-) -> Iterator[tuple[str, RelationMethod]]:
-    """Yield the space of all relations, and one space per relation where there are several."""
-
-    def fit_space(relations: list[Relation], validation: list[Relation]) -> tuple[Space, float]:
-        fitted = clone(space).fit(relations, validation=validation, progress=progress)
+    def _fit_space(self, relations: list[Relation], validation: list[Relation]) -> tuple[Space, float]:
+        fitted = clone(self.space).fit(relations, validation=validation, progress=self.progress)
         return fitted, sum(stats.seconds + stats.validation_seconds for stats in fitted.history_)
 
-    def evaluate_group(names: list[str]) -> ModelResult:
-        (space_figures,) = evaluate_spaces(
-            [names], (test_set.training, test_set.valid, test_set.test), fit_space, KS, test_set.excluded
-        )
-        return ModelResult({"seconds": space_figures.facts}, space_figures.figures)
+    def _evaluate_other_methods(self, name: str) -> Iterator[RelationMethod | ModelOmission]:
+        """Yield the methods without a space that the ends of the relation allow."""
+        relation, holdout = self.test_set.test[name], self.test_set.holdouts[name]
+        if self.options.popularity:
+            evaluation = evaluate_frequency(self.test_set.counts(relation), holdout)
+            yield RelationMethod(POPULARITY, "most frequent", evaluation)
+        queries, targets = (find_end_features(end) for end in (relation.query, relation.target))
+        if _shares_features(relation):
+            train = find_end_features(self.test_set.training[name].query)
+            ends = queries[holdout.query_ids], targets
+            evaluation = evaluate_cosine(train, *ends, holdout.Y, KS, exclude=holdout.exclude)
+            yield RelationMethod("cosine", "cosine of features", evaluation)
+        elif queries is not None and targets is None:
+            for entrant in self.options.entrants:
+                yield self._evaluate_entrant(entrant, name)
 
-    relation_names = list(test_set.training)
-    groups = [("all", "all relations", relation_names)]
-    if len(relation_names) > 1:
-        groups += [("alone", "each alone", [name]) for name in test_set.test]
-    for kind, title, names in groups:
-        result = _find_or_compute(store, json.dumps([kind, *names]), partial(evaluate_group, names))
-        for name, evaluation in result.evaluations.items():
-            yield name, RelationMethod(kind, title, evaluation, result.facts["seconds"])
+    def _evaluate_entrant(self, entrant: Entrant, name: str) -> RelationMethod | ModelOmission:
+        def evaluate() -> ModelResult:
+            try:
+                evaluation, seconds = evaluate_classifier(entrant, self.test_set, name, self.progress)
+            except UnsuitableModelError as error:
+                return ModelResult({"reason": str(error)})
+            return ModelResult({"seconds": seconds}, {name: evaluation})
 
+        result = find_or_compute(self.store, json.dumps(["classifier", entrant.name, name]), evaluate)
+        if "reason" in result.facts:
+            return ModelOmission(entrant.name, entrant.title, result.facts["reason"])
+        return RelationMethod(entrant.name, entrant.title, result.evaluations[name], result.facts["seconds"])
 
-def _find_or_compute(store: ResultStore | None, name: str, compute: Callable[[], ModelResult]) -> ModelResult:
-    """Return the result of this name: from the store, or computed and stored."""
-    result = None if store is None else store.find(name)
-    if result is None:
-        result = compute()
-        if store is not None:
-            store.add(name, result)
-    return result
+    def summarise(self, results: Mapping[str, list[RelationMethod | ModelOmission]]) -> list[RelationFigures]:
+        """Return the figures of the relations with a finished method."""
+        figures = []
+        for name, finished in results.items():
+            methods = [result for result in finished if isinstance(result, RelationMethod)]
+            skipped = [result for result in finished if isinstance(result, ModelOmission)]
+            if methods:
+                relation = self.test_set.test[name]
+                kinds = relation.query_kind, relation.target_kind
+                figures.append(self._estimate_intervals(RelationFigures(name, *kinds, methods, skipped)))
+        return figures
+
+    def _estimate_intervals(self, figures: RelationFigures) -> RelationFigures:
+        """Add the intervals of every method, and its differences to the first."""
+        rows, first = self.tested.get(figures.query), figures.methods[0]
+        groups = None if rows is None else get_groups(rows, self.test_set.holdouts[figures.name].query_ids)
+        options: dict[str, Any] = {"groups": groups, "resamples": self.options.resamples, "seed": self.options.seed}
+        methods = []
+        for method in figures.methods:
+            per_row = {metric: method.evaluation.per_row[metric] for metric in figures.metrics}
+            pairs = (
+                {} if method is first else {m: (values, first.evaluation.per_row[m]) for m, values in per_row.items()}
+            )
+            differences = {metric: paired_bootstrap(*pair, **options) for metric, pair in pairs.items()}
+            methods.append(replace(method, intervals=bootstrap_all(per_row, **options), differences=differences))
+        return replace(figures, methods=methods)
 
 
 def _shares_features(relation: Relation) -> bool:
     """Return True if both ends have the same features."""
     ends = [end for end in (relation.query, relation.target) if find_end_features(end) is not None]
     return len(ends) == 2 and ends[0].mapped_by == ends[1].mapped_by  # type: ignore[union-attr]
-
-
-def _compare_entrant(
-    entrant: Entrant, test_set: RelationTestSet, name: str, store: ResultStore | None, progress: Progress
-) -> RelationMethod | ModelOmission:
-    def evaluate_entrant() -> ModelResult:
-        try:
-            evaluation, seconds = _evaluate_entrant(entrant, test_set, name, progress)
-        except UnsuitableModelError as error:
-            return ModelResult({"reason": str(error)})
-        return ModelResult({"seconds": seconds}, {name: evaluation})
-
-    result = _find_or_compute(store, json.dumps(["classifier", entrant.name, name]), evaluate_entrant)
-    if "reason" in result.facts:
-        return ModelOmission(entrant.name, entrant.title, result.facts["reason"])
-    return RelationMethod(entrant.name, entrant.title, result.evaluations[name], result.facts["seconds"])
-
-
-def _evaluate_entrant(
-    entrant: Entrant, test_set: RelationTestSet, name: str, progress: Progress
-) -> tuple[Evaluation, float]:
-    Y, test, valid = test_set.pairs[name], test_set.holdouts[name], None
-    train = test_set.rows(test_set.training[name], Y, np.arange(Y.shape[0]))
-    if name in test_set.valid:
-        validation_pairs = build_holdout_pairs(test_set.valid[name], test_set.entities)
-        valid = test_set.rows(test_set.valid[name], validation_pairs.Y, validation_pairs.chosen)
-    tested = test_set.rows(test_set.test[name], test.Y, test.chosen)
-    tuned_on = "p@10" if len(train.label_names) >= _MANY_NAMES else "MAP"
-    return evaluate_classifier(entrant, train, valid, tested, KS, tuned_on, progress)
-
-
-def _estimate_intervals(
-    test_set: RelationTestSet,
-    name: str,
-    results: list[RelationMethod | ModelOmission],
-    options: ComparisonOptions,
-    tested: Mapping[str, FeatureTable],
-) -> RelationFigures:
-    """Return the intervals of every method, and its differences to the first."""
-    relation, methods = test_set.test[name], [result for result in results if isinstance(result, RelationMethod)]
-    rows, first = tested.get(relation.query_kind), methods[0].evaluation
-    groups = None if rows is None else get_groups(rows, test_set.holdouts[name].chosen)
-    skipped = [result for result in results if isinstance(result, ModelOmission)]
-    figures = RelationFigures(name, relation.query_kind, relation.target_kind, methods, skipped)
-    bootstrap_options: dict[str, Any] = {"groups": groups, "resamples": options.resamples, "seed": options.seed}
-    methods_with_intervals = []
-    for method in methods:
-        per_row = {metric: method.evaluation.per_row[metric] for metric in figures.metrics}
-        differences = {
-            m: paired_bootstrap(values, first.per_row[m], **bootstrap_options) for m, values in per_row.items()
-        }
-        differences = {} if method is methods[0] else differences
-        methods_with_intervals.append(
-            replace(method, intervals=bootstrap_all(per_row, **bootstrap_options), differences=differences)
-        )
-    return replace(figures, methods=methods_with_intervals)

@@ -1,47 +1,128 @@
 """Methods that find the targets of a relation: spaces, cosine of features, frequencies, classifiers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Matrix
+from wsabie.core.arrays import Float32, Int64, Matrix
 from wsabie.core.progress import Progress
 from wsabie.core.validation import check_features
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
 from wsabie.io.records import FeatureTable
 from wsabie.models.base.feature_matrix import convert_to_matrix, iterate_row_ranges
 from wsabie.models.base.row_scaling import RowScaling
+from wsabie.models.entity_space.fitted_entities import FittedEntities
+from wsabie.models.entity_space.relation_data import (
+    build_fitted_pair_matrix,
+    build_holdout_pairs,
+    prepare_relation_data,
+)
 from wsabie.models.entity_space.relation_evaluation import HoldoutPairs
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
-from wsabie.workflows.compare.comparison_task import build_comparison_task
-from wsabie.workflows.compare.entrant_fitting import fit_entrant
+from wsabie.workflows.compare.comparison import build_comparison_task
+from wsabie.workflows.compare.entrant_fitting import choose_tuning_metric, fit_entrant
 from wsabie.workflows.compare.entrants import Entrant
+from wsabie.workflows.spaces.relation_holdout import ThreeWayRelations
 
+KS = (*range(1, 11), 20, 50)
 Relations = Mapping[str, Relation]
 
 
-class SpaceFigures(NamedTuple):
-    """Figures of some relations in a space that was trained on them; `facts` holds facts of its training."""
+@dataclass(frozen=True)
+class RelationTestSet:
+    """Entities that training knows, with the queries, candidates and pairs of the test for every method.
 
-    names: Sequence[str]
-    facts: Any
-    figures: dict[str, Evaluation]
+    Attributes
+    ----------
+    training, valid, test : dict of str to Relation
+        All names of training are listed beforehand, so that every space knows all of them.
+    excluded : list of Relation
+        Between names: pairs of training and validation, which are no candidates in the test.
+    entities : dict of str to FittedEntities
+    pairs : dict of str to csr_matrix (fitted queries, fitted targets)
+        Of training.
+    holdouts : dict of str to HoldoutPairs
+    """
+
+    training: Relations
+    valid: Relations
+    test: Relations
+    excluded: list[Relation]
+    entities: dict[str, FittedEntities]
+    pairs: dict[str, Matrix]
+    holdouts: dict[str, HoldoutPairs]
+
+    @classmethod
+    def from_relations(cls, sides: ThreeWayRelations) -> "RelationTestSet":
+        data = prepare_relation_data(sides.training)
+        entities = data.entities
+        names = {
+            name: EntityKind(name, None, list(kind.vocabulary))
+            for name, kind in entities.items()
+            if not kind.n_features
+        }
+        training = [
+            replace(
+                relation,
+                query=names.get(relation.query_kind, relation.query),
+                target=names.get(relation.target_kind, relation.target),
+            )
+            for relation in sides.training
+        ]
+        excluded = [
+            relation
+            for relation in sides.training_and_validation
+            if {relation.query_kind, relation.target_kind} <= set(names)
+        ]
+        excluded_pairs = {relation.name: build_fitted_pair_matrix(relation, entities) for relation in excluded}
+        feature_kinds = {name: kind for name, kind in data.kinds.items() if kind.X is not None}
+        test, holdouts = dict[str, Relation](), dict[str, HoldoutPairs]()
+        for relation in sides.test:
+            if isinstance(relation.target, str):
+                relation = replace(relation, target=feature_kinds.get(relation.target, relation.target))
+            holdout = build_holdout_pairs(relation, entities, trained=excluded_pairs.get(relation.name))
+            if len(holdout.query_ids):
+                test[relation.name], holdouts[relation.name] = relation, holdout
+        valid = [relation for relation in sides.valid if build_holdout_pairs(relation, entities).Y.nnz]
+        pairs = {relation.name: Y for relation, Y in data.pairs.items()}
+        return cls(_index_by_name(training), _index_by_name(valid), test, excluded, entities, pairs, holdouts)
+
+    def counts(self, relation: Relation) -> Any:
+        """Return the training pairs of every candidate; 0 for items that training does not know."""
+        counts = np.asarray(self.pairs[relation.name].sum(axis=0)).ravel()
+        entities = self.entities[relation.target_kind].vocabulary
+        if isinstance(relation.target, str) or relation.target.X is None:
+            return counts
+        return [counts[entities.ids([name])[0]] if name in entities else 0 for name in relation.target.names()]
+
+    def rows(self, relation: Relation, Y: Matrix, query_rows: Int64) -> FeatureTable:
+        """Return chosen queries of a relation as rows, with the names as labels."""
+        kind = relation.query
+        if not isinstance(kind, EntityKind):
+            raise TypeError("queries of a classifier have features")
+        ids, names = list(kind.names()), list(self.entities[relation.target_kind].vocabulary)
+        return FeatureTable(kind.X[query_rows], Y, names, [ids[i] for i in query_rows])
 
 
-def evaluate_spaces(
-    groups: Sequence[Sequence[str]],
+def _index_by_name(relations: Sequence[Relation]) -> dict[str, Relation]:
+    return {relation.name: relation for relation in relations}
+
+
+def evaluate_space_of_relations(
+    names: Sequence[str],
     sides: tuple[Relations, Relations, Relations],
     train: Callable[[list[Relation], list[Relation]], tuple[Space, Any]],
     ks: Sequence[int],
     excluded: Sequence[Relation] = (),
-) -> Iterator[SpaceFigures]:
-    """Train and evaluate a space for each group of relations.
+) -> tuple[dict[str, Evaluation], Any]:
+    """Train a space on some relations, and evaluate each of them; return the figures and the facts of training.
 
     Parameters
     ----------
-    groups : sequence of sequence of str
+    names : sequence of str
     sides : (training, validation, test), by name
         Validation and test hold the relations that have pairs.
     train : callable
@@ -50,14 +131,10 @@ def evaluate_spaces(
     excluded : sequence of Relation
         As `trained` of `Space.evaluate`.
     """
-    training, validation, test = sides
-    for names in groups:
-        space, facts = train(
-            [training[name] for name in names], [validation[name] for name in names if name in validation]
-        )
-        trained = [relation for relation in excluded if relation.name in names]
-        figures = space.evaluate([test[name] for name in names if name in test], ks=ks, trained=trained)
-        yield SpaceFigures(names, facts, figures)
+    training, validation, test = ([side[name] for name in names if name in side] for side in sides)
+    space, facts = train(training, validation)
+    trained = [relation for relation in excluded if relation.name in names]
+    return space.evaluate(test, ks=ks, trained=trained), facts
 
 
 def evaluate_cosine(
@@ -70,12 +147,14 @@ def evaluate_cosine(
     train, queries, candidates : sparse matrix or array, (n, n_features)
     Y : csr_matrix (n_queries, n_candidates)
     ks : sequence of int
-    **judged
+    **options
         `exclude`, `similar` and `hops` as in `evaluate_scores`.
     """
-    scaling = RowScaling.learned(check_features(train), train.shape[1], "tfidf")
+    from sklearn.preprocessing import normalize
+
+    scaling = RowScaling.fit(check_features(train), train.shape[1], "tfidf")
     query_units, candidate_units = (
-        _normalise(convert_to_matrix(scaling(check_features(X)), train.shape[1])) for X in (queries, candidates)
+        normalize(convert_to_matrix(scaling(check_features(X)), train.shape[1])) for X in (queries, candidates)
     )
 
     def scores(lo: int, hi: int) -> Any:
@@ -85,26 +164,14 @@ def evaluate_cosine(
     return _evaluate(scores, Y, ks, **options)
 
 
-def _normalise(X: Matrix) -> Matrix:
-    from sklearn.preprocessing import normalize
-
-    return normalize(X)
-
-
-def evaluate_frequency(counts: Any, holdout: HoldoutPairs, ks: Sequence[int]) -> Evaluation:
+def evaluate_frequency(counts: Any, holdout: HoldoutPairs) -> Evaluation:
     """Evaluate the order of candidates by training frequency, (n_candidates,), the same for every query."""
     order = np.asarray(counts, np.float32)
-    return _evaluate(lambda lo, hi: np.tile(order, (hi - lo, 1)), holdout.Y, ks, exclude=holdout.exclude)
+    return _evaluate(lambda lo, hi: np.tile(order, (hi - lo, 1)), holdout.Y, KS, exclude=holdout.exclude)
 
 
 def evaluate_classifier(
-    entrant: Entrant,
-    train: FeatureTable,
-    valid: FeatureTable | None,
-    test: FeatureTable,
-    ks: Sequence[int],
-    tuned_on: str,
-    progress: Progress,
+    entrant: Entrant, test_set: RelationTestSet, name: str, progress: Progress
 ) -> tuple[Evaluation, float]:
     """Evaluate a model of rows and labels where queries have features and candidates are names.
 
@@ -115,10 +182,16 @@ def evaluate_classifier(
     UnsuitableModelError
         The model is too large.
     """
+    Y, holdout, valid = test_set.pairs[name], test_set.holdouts[name], None
+    train = test_set.rows(test_set.training[name], Y, np.arange(Y.shape[0]))
+    if name in test_set.valid:
+        pairs = build_holdout_pairs(test_set.valid[name], test_set.entities)
+        valid = test_set.rows(test_set.valid[name], pairs.Y, pairs.query_ids)
+    test = test_set.rows(test_set.test[name], holdout.Y, holdout.query_ids)
     task = build_comparison_task(train, valid, test)
-    fitted = fit_entrant(entrant, task, tuned_on, progress)
-    columns = {name: y for y, name in enumerate(train.label_names)}
-    fitted_columns = [columns[name] for name in task.train.label_names]
+    fitted = fit_entrant(entrant, task, choose_tuning_metric(len(train.label_names)), progress)
+    columns = {label: y for y, label in enumerate(train.label_names)}
+    fitted_columns = [columns[label] for label in task.train.label_names]
     lowest = np.finfo(np.float32).min
 
     def scores(lo: int, hi: int) -> Float32:
@@ -126,7 +199,7 @@ def evaluate_classifier(
         scores_of_all[:, fitted_columns] = fitted.model.scores(test.X[lo:hi])
         return scores_of_all
 
-    return _evaluate(scores, test.Y, ks), fitted.fit_seconds
+    return _evaluate(scores, test.Y, KS), fitted.fit_seconds
 
 
 def find_end_features(end: EntityKind | str) -> Any:

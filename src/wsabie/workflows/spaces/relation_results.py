@@ -8,10 +8,14 @@ from wsabie.core.json_conversion import to_json_value
 from wsabie.evaluation.bootstrap import Interval, PairedDifference
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.workflows.charts.chart_files import COLOURS, ChartSpec
-from wsabie.workflows.charts.chart_types import ChartSeries
-from wsabie.workflows.charts.svg_elements import ChartAxis
-from wsabie.workflows.compare.comparison import ModelOmission, TextTable
-from wsabie.workflows.compare.results_folder import describe_machine, format_markdown_table
+from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries
+from wsabie.workflows.compare.comparison import (
+    ModelOmission,
+    TextTable,
+    describe_machine,
+    format_markdown_table,
+    list_bounds,
+)
 
 MADE_BY = "Made by `wsabie compare`."
 """Last line of the page, by which a later run recognises it."""
@@ -43,6 +47,17 @@ class RelationMethod:
     fit_seconds: float | None = None
     intervals: dict[str, Interval] = field(default_factory=dict)
     differences: dict[str, PairedDifference] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "fit_seconds": self.fit_seconds,
+            "metrics": self.evaluation.means,
+            "intervals": list_bounds(self.intervals),
+            "differences": {metric: gap._asdict() for metric, gap in self.differences.items()},
+        }
 
 
 @dataclass(frozen=True)
@@ -82,11 +97,10 @@ class RelationFigures:
             figures = [f"{method.intervals[metric].mean:.3f}" for metric in self.metrics]
             gap = method.differences.get("MAP")
             gap_text = "" if gap is None else f"{gap.mean:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})"
-            rows.append(
-                [method.title, *figures, gap_text, "" if method.fit_seconds is None else f"{method.fit_seconds:.1f}"]
-            )
-        rows += [[skipped.title, "skipped", *[""] * (len(self.metrics) + 1)] for skipped in self.skipped]
-        return TextTable(["method", *self.metrics, "MAP minus first row", "train s"], rows)
+            seconds = "" if method.fit_seconds is None else f"{method.fit_seconds:.1f}"
+            rows.append([method.title, *figures, gap_text, seconds])
+        headers = ["method", *self.metrics, "MAP minus first row", "train s"]
+        return TextTable(headers, rows).add_omissions(self.skipped)
 
     def chart(self) -> ChartSpec:
         """Build the chart of p@k of every method against k."""
@@ -105,19 +119,7 @@ class RelationFigures:
             "target": self.target,
             "queries": evaluation.n_rows,
             "candidates": evaluation.n_labels,
-            "methods": [
-                {
-                    "name": method.name,
-                    "title": method.title,
-                    "fit_seconds": method.fit_seconds,
-                    "metrics": method.evaluation.means,
-                    "intervals": {
-                        metric: [interval.low, interval.high] for metric, interval in method.intervals.items()
-                    },
-                    "against_first": {metric: gap._asdict() for metric, gap in method.differences.items()},
-                }
-                for method in self.methods
-            ],
+            "methods": [method.as_dict() for method in self.methods],
             "skipped": [skipped._asdict() for skipped in self.skipped],
         }
 
@@ -146,12 +148,11 @@ class SpaceComparison:
         for relation in self.relations:
             for method in relation.methods:
                 for metric, interval in method.intervals.items():
-                    gap = method.differences.get(metric)
-                    numbers = [*interval, *([] if gap is None else gap[:3])]
-                    cells = [f"{number:.6f}" for number in numbers]
+                    gap = method.differences.get(metric, ())
+                    cells = [f"{number:.6f}" for number in (*interval, *gap[:3])]
                     rows.append([relation.name, method.name, metric, *cells, *[""] * (6 - len(cells))])
-        headers = ["relation", "method", "metric", "value", "low", "high", "minus_first", "minus_low", "minus_high"]
-        return TextTable(headers, rows)
+        figures = ["value", "low", "high", "difference", "difference_low", "difference_high"]
+        return TextTable(["relation", "method", "metric", *figures], rows)
 
     def charts(self) -> list[ChartSpec]:
         """Build the p@k charts of all relations."""
@@ -161,19 +162,19 @@ class SpaceComparison:
         """Build a Markdown page of data, settings and tables."""
         side_counts = ", ".join(
             f"{name} {sides['train']:,} / {sides['valid']:,} / {sides['test']:,}"
-            for name, sides in self.facts["things"].items()
+            for name, sides in self.facts["entities"].items()
         )
         packages = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        use = (
+            ", which chooses the epoch."
+            if self.facts["test"]
+            else "; one half chooses the epoch, the other is the test."
+        )
+        sizes = f" Things for training / validation / test: {side_counts}." if side_counts else ""
         parts = [
             "# Comparison of methods, relation by relation",
             f"`{command}`",
-            f"A share of {self.facts['hold_out']:g} is held out"
-            + (
-                ", which chooses the epoch."
-                if self.facts["test"]
-                else "; one half chooses the epoch, the other is the test."
-            )
-            + (f" Things for training / validation / test: {side_counts}." if side_counts else ""),
+            f"A share of {self.facts['hold_out']:g} is held out{use}{sizes}",
             f"Run on {date.today().isoformat()} with {packages}; {describe_machine()}, seed {self.seed}.",
             "![figure](figure.svg)",
         ]

@@ -1,13 +1,11 @@
 """From a declaration to a space: extract features, hold items out, train, save, evaluate."""
 
 import logging
-import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import Progress
 from wsabie.core.validation import require
@@ -16,31 +14,29 @@ from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.records import FeatureTable, Source
 from wsabie.io.space_declaration import (
-    KNOWN,
     KindDeclaration,
     RelationDeclaration,
     SpaceDeclaration,
-    declaration_digest,
+    compute_declaration_digest,
 )
-from wsabie.models.annotators.space_annotator import SpaceAnnotator
+from wsabie.models.annotators import SpaceAnnotator
 from wsabie.models.entity_space.relations import EntityKind, Relation, drop_unknown_pairs
 from wsabie.models.entity_space.space import Space
 from wsabie.storage.rejects import Rejects
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.vocabulary.hierarchy import Hierarchy
-from wsabie.workflows.spaces.entity_features import EntityFeatureExtractor
-from wsabie.workflows.spaces.relation_holdout import (
+from wsabie.workflows.model_training import SavedModel
+from wsabie.workflows.spaces.declared_data import (
     DeclaredData,
-    RelationHoldout,
-    build_entity_kind,
-    build_relation,
+    EntityFeatureExtractor,
     collect_declared_data,
-    split_relations,
+    select_relations,
 )
-from wsabie.workflows.train.work_folder import find_work_folder, hold_work_folder
+from wsabie.workflows.spaces.relation_holdout import RelationHoldout, build_entity_kind, build_relation, split_relations
+from wsabie.workflows.work_folder import find_work_folder, hold_work_folder
 
 log = logging.getLogger("wsabie")
-KEPT = r"kinds|checkpoint"
+WORK_FILES = r"kinds|checkpoint"
 """Names of the work files beside the space, until it is saved."""
 
 
@@ -78,14 +74,6 @@ class SpaceRecipe:
         return find_work_folder(self.model)
 
 
-@dataclass(frozen=True)
-class TrainedSpace:
-    """A saved space: its facts and the figures of its epochs."""
-
-    facts: dict[str, Any]
-    history: list[EpochStats]
-
-
 def train_space(
     recipe: SpaceRecipe,
     *,
@@ -93,7 +81,7 @@ def train_space(
     progress: Progress,
     rejects: Rejects,
     on_epoch: Callable[[EpochStats], None] | None = None,
-) -> TrainedSpace:
+) -> SavedModel:
     """Train on the data that a file declares, and save the space with its feature extractors.
 
     Raises
@@ -105,12 +93,12 @@ def train_space(
     relations = select_relations(declared, recipe.only)
     with hold_work_folder(recipe.work, resume=recipe.resume):
         extractor = EntityFeatureExtractor(seed, executor, progress, rejects, recipe.work)
-        data = collect_declared_data(declared, relations, extractor.rows, rejects)
+        data = collect_declared_data(declared, relations, extractor.extract_kind, rejects)
         holdout = split_relations(declared, relations, data, recipe.hold_out, seed).with_numbered_pairs()
-        facts = collect_space_facts(recipe, relations, data, holdout, extractor)
+        facts = collect_space_facts(recipe, data, holdout, extractor.fingerprints)
         data = replace(data, couples={})  # pairs by name may take more memory than the space
         recipe.space.fit(
-            holdout.learnt,
+            holdout.training,
             validation=holdout.held_out,
             stop_on=recipe.stop_on,
             checkpoint=recipe.work / "checkpoint",
@@ -119,66 +107,38 @@ def train_space(
             on_epoch=on_epoch,
         )
         facts = {**facts, "skipped": len(rejects)}
-        save_space(recipe.space, recipe.model, data, holdout, extractor, facts)
-    return TrainedSpace(facts, recipe.space.history_)
+        save_space(recipe, data, holdout, extractor, facts)
+    return SavedModel(facts, recipe.space.history_)
 
 
 def collect_space_facts(
-    recipe: SpaceRecipe,
-    relations: list[RelationDeclaration],
-    data: DeclaredData,
-    holdout: RelationHoldout,
-    extractor: EntityFeatureExtractor,
+    recipe: SpaceRecipe, data: DeclaredData, holdout: RelationHoldout, fingerprints: Mapping[str, str | None]
 ) -> dict[str, Any]:
     """Return the facts of its training that a space is saved with."""
     return {
         "source": format_path(recipe.declared.path),
-        "declaration": declaration_digest(recipe.declared, relations),
-        "pairs": {relation.name: relation.n_pairs for relation in holdout.learnt},
+        "declaration": compute_declaration_digest(recipe.declared, select_relations(recipe.declared, recipe.only)),
+        "pairs": {relation.name: relation.n_pairs for relation in holdout.training},
         "held_out_pairs": {relation.name: relation.n_pairs for relation in holdout.held_out},
-        "fingerprints": extractor.fingerprints,
-        "pair_marks": compute_relation_marks(relations, data),
+        "fingerprints": fingerprints,
+        "pair_marks": data.pair_marks,
     }
 
 
 def save_space(
-    space: Space,
-    model: Path,
+    recipe: SpaceRecipe,
     data: DeclaredData,
     holdout: RelationHoldout,
     extractor: EntityFeatureExtractor,
     facts: dict[str, Any],
 ) -> None:
-    """Add the held-out items to the space, since they belong to the collection too, and save it."""
-    for kind in holdout.aside:
-        space.add(kind)
+    """Add the held-out items to the fitted space, since they belong to the collection too, and save it."""
+    for kind in holdout.held_out_kinds:
+        recipe.space.add(kind)
     columns = {
         name: {"feature_names": rows.feature_names, "dictionary": rows.dictionary} for name, rows in data.rows.items()
     }
-    SpaceAnnotator(space, extractor.extractors, columns, facts).save(model)
-
-
-def select_relations(declared: SpaceDeclaration, only: tuple[str, ...]) -> list[RelationDeclaration]:
-    """Return the relations with these names, for training; all if no names are given.
-
-    Raises
-    ------
-    InputError
-        There is no such relation, or it is declared for evaluation only.
-    """
-    relations = {declared_relation.name: declared_relation for declared_relation in declared.relations}
-    unknown = [name for name in only if name not in relations]
-    if unknown:
-        raise InputError(f"{declared.path} declares no relation {unknown[0]!r}; it declares {', '.join(relations)}")
-    selected = [relations[name] for name in only] if only else declared.relations
-    evaluation_relation = next((relation.name for relation in selected if relation.among is not None), None)
-    if evaluation_relation is not None:
-        raise InputError(
-            f'{declared.path} [relations.{evaluation_relation}] says among = "{KNOWN}", which is for `wsabie '
-            "evaluate`; give the "
-            "declaration of training"
-        )
-    return selected
+    SpaceAnnotator(recipe.space, extractor.extractors, columns, facts).save(recipe.model)
 
 
 def evaluate_space(
@@ -208,7 +168,7 @@ def evaluate_space(
 
     relations = marks.select_learned(declared)
     data = collect_declared_data(declared, relations, rows_of, rejects)
-    evaluation_relations = select_evaluation_relations(declared, relations, data, marks)
+    evaluation_relations = marks.build_relations(declared, relations, data)
     for relation in evaluation_relations:
         _warn_of_unknown_pairs(relation, annotator.space)
     return annotator.space.evaluate(evaluation_relations, ks, hierarchy=hierarchy)
@@ -262,57 +222,41 @@ class TrainingMarks:
             f"{kind.data} is what the space was trained on; give other data, or add --allow-overlap",
         )
 
+    def build_relations(
+        self, declared: SpaceDeclaration, relations: list[RelationDeclaration], data: DeclaredData
+    ) -> list[Relation]:
+        """Build the relations of a declaration for evaluation.
 
-def select_evaluation_relations(
-    declared: SpaceDeclaration, relations: list[RelationDeclaration], data: DeclaredData, marks: TrainingMarks
-) -> list[Relation]:
-    """Build the relations of a declaration for evaluation.
-
-    Raises
-    ------
-    InputError
-        Pairs of training.
-    """
-    for relation in relations:
-        is_training_pairs = relation.pairs is not None and compute_pair_mark(
-            data.couples[relation.name]
-        ) == marks.pair_marks.get(relation.name)
-        require(
-            marks.allow_overlap or not is_training_pairs,
-            f"the pairs of {relation.name!r} are those that the space was trained on; give others, or add "
-            "--allow-overlap",
-        )
-    kinds = {name: build_entity_kind(declared.kinds[name], rows) for name, rows in data.rows.items()}
-    return [
-        build_relation(
-            relation,
-            data.couples[relation.name],
-            kinds.get(relation.query, relation.query),
-            relation.target if relation.among is not None else kinds.get(relation.target, relation.target),
-        )
-        for relation in relations
-    ]
+        Raises
+        ------
+        InputError
+            Pairs of training.
+        """
+        marks = data.pair_marks
+        for relation in relations:
+            is_other = relation.pairs is None or marks[relation.name] != self.pair_marks.get(relation.name)
+            require(
+                self.allow_overlap or is_other,
+                f"the pairs of {relation.name!r} are those that the space was trained on; give others, or add "
+                "--allow-overlap",
+            )
+        kinds = {name: build_entity_kind(declared.kinds[name], rows) for name, rows in data.rows.items()}
+        built = []
+        for relation in relations:
+            query = kinds.get(relation.query, relation.query)
+            target = relation.target if relation.candidates is not None else kinds.get(relation.target, relation.target)
+            built.append(build_relation(relation, data.couples[relation.name], query, target))
+        return built
 
 
 def _warn_of_unknown_pairs(relation: Relation, space: Space) -> None:
     """Warn of pairs that are left out because the space does not know an item in them."""
-    names_of_ends = [
-        end.names() if isinstance(end, EntityKind) and end.X is not None else space.known(name).things
+    queries, targets = (
+        end.names() if isinstance(end, EntityKind) and end.X is not None else space.find_entities(name).vocabulary
         for end, name in ((relation.query, relation.query_kind), (relation.target, relation.target_kind))
-    ]
-    left_out = drop_unknown_pairs(relation, names_of_ends[0], names_of_ends[1])[1]
-    if left_out:
-        log.warning("%s: %s pairs are left out, the space does not know their things", relation.name, f"{left_out:,}")
-
-
-def compute_relation_marks(relations: list[RelationDeclaration], data: DeclaredData) -> dict[str, int]:
-    """Return the marks of the pairs of relations."""
-    return {relation.name: compute_pair_mark(data.couples[relation.name]) for relation in relations}
-
-
-def compute_pair_mark(couples: Iterable[tuple[str, str]]) -> int:
-    """Return a checksum by which the same pairs are recognised in any order."""
-    return sum(zlib.crc32(f"{query}\t{target}".encode()) for query, target in couples)
+    )
+    if n_dropped := drop_unknown_pairs(relation, queries, targets)[1]:
+        log.warning("%s: %s pairs are left out, the space does not know their things", relation.name, f"{n_dropped:,}")
 
 
 def apply_parameters(space: Space, declared: SpaceDeclaration, overrides: Mapping[str, Any]) -> Space:

@@ -1,6 +1,7 @@
 """Tuning of an entity space: trials on held-out pairs; the best setting is trained again and saved."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from wsabie.core.errors import InputError
@@ -8,47 +9,32 @@ from wsabie.core.executors import Executor
 from wsabie.core.json_conversion import to_json_value
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.fingerprints import compute_fingerprint_or_none
-from wsabie.io.space_declaration import SpaceDeclaration
-from wsabie.models.base import auto_defaults
-from wsabie.models.base.auto_defaults import TrainingShape
+from wsabie.io.space_declaration import SpaceDeclaration, compute_declaration_digest
+from wsabie.models.base.hyperparameters import MAX_NORM, TrainingShape, default_epochs, default_learning_rate
 from wsabie.models.entity_space.relation_data import prepare_relation_data
 from wsabie.models.entity_space.space import Space
 from wsabie.storage.rejects import Rejects
 from wsabie.training.epoch_stats import EpochStats
-from wsabie.workflows.spaces.entity_features import EntityFeatureExtractor, open_declared_data
-from wsabie.workflows.spaces.relation_holdout import DeclaredData, RelationHoldout, split_relations
-from wsabie.workflows.spaces.space_training import (
-    SpaceRecipe,
-    collect_space_facts,
-    compute_pair_mark,
-    save_space,
+from wsabie.workflows.spaces.declared_data import (
+    DeclaredData,
+    EntityFeatureExtractor,
+    open_declared_data,
     select_relations,
 )
-from wsabie.workflows.tune.model_tuning import collect_tuning_facts, run_trial_search
+from wsabie.workflows.spaces.relation_holdout import RelationHoldout, split_relations
+from wsabie.workflows.spaces.space_training import SpaceRecipe, collect_space_facts, save_space
+from wsabie.workflows.tune.model_tuning import TrialTraining, collect_tuning_facts, run_trial_search
 from wsabie.workflows.tune.search_spaces import (
-    ChoiceParameter,
     ParameterSpace,
-    RangeParameter,
     TunableModel,
     build_model_search_space,
+    select_dimensions,
 )
-from wsabie.workflows.tune.trial_journal import open_journal
-from wsabie.workflows.tune.trial_proposals import require_optuna
-from wsabie.workflows.tune.trials import TrialTraining
+from wsabie.workflows.tune.trial_study import open_study
 from wsabie.workflows.tune.tuning_results import TuningPlan, TuningResult
 
 NAME = "space"
-_CANDIDATES: dict[str, ChoiceParameter | RangeParameter] = {
-    "learning_rate": RangeParameter(0.2, 4.0, log=True, relative=True),
-    "epochs": RangeParameter(0.5, 2.0, log=True, relative=True),
-    "dim": ChoiceParameter((50, 100, 150, 200)),
-    "max_norm": RangeParameter(1.0, 3.0),
-    "margin": RangeParameter(0.3, 1.5),
-    "rank_weight": ChoiceParameter(("precision", "top1", "mean_rank")),
-    "max_trials": ChoiceParameter((100, 300, "auto")),
-    "similarity": ChoiceParameter(("dot", "cosine", "euclidean")),
-}
-_NEGATIVES = ChoiceParameter((0, 64, 256, 1024))
+_CANDIDATES = "learning_rate epochs dim max_norm margin rank_weight max_sampled similarity"
 
 
 def build_space_search_space(declared: SpaceDeclaration, changes: Mapping[str, Any]) -> ParameterSpace:
@@ -66,9 +52,9 @@ def build_space_search_space(declared: SpaceDeclaration, changes: Mapping[str, A
         An unknown parameter, or values that it cannot take.
     """
     has_target_data = any(declared.kinds[relation.target].data is not None for relation in declared.relations)
-    candidates = {**_CANDIDATES, "negatives": _NEGATIVES} if has_target_data else _CANDIDATES
+    candidates = select_dimensions(f"{_CANDIDATES} negatives" if has_target_data else _CANDIDATES)
     model = TunableModel(
-        NAME, Space, candidates, _resolve_auto, frozenset({"dim", "epochs", "max_trials", "patience", "negatives"})
+        NAME, Space, candidates, _resolve_auto, frozenset({"dim", "epochs", "max_sampled", "patience", "negatives"})
     )
     fixed = {name: value for name, value in declared.parameters.items() if name not in model.untuned}
     return build_model_search_space(model, {**fixed, **changes})
@@ -76,9 +62,9 @@ def build_space_search_space(declared: SpaceDeclaration, changes: Mapping[str, A
 
 def _resolve_auto(shape: TrainingShape, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "learning_rate": auto_defaults.default_learning_rate(shape),
-        "epochs": auto_defaults.default_epochs(shape),
-        "max_norm": auto_defaults.MAX_NORM,
+        "learning_rate": default_learning_rate(shape),
+        "epochs": default_epochs(shape),
+        "max_norm": MAX_NORM,
     }
 
 
@@ -103,32 +89,31 @@ def tune_space(
         Optuna is missing, data cannot be used, no held-out pair is left, the folder holds the trials of another search,
         or no trial finished.
     """
-    require_optuna()
     declared, seed, folder = recipe.declared, recipe.space.seed, recipe.model.parent
     relations = select_relations(declared, recipe.only)
     outlines, sources = open_declared_data(declared, relations, rejects)
     fingerprints = {name: compute_fingerprint_or_none(source) for name, source in sources.items()}
-    with open_journal(folder / "trials.jsonl", _identity(plan, recipe, outlines, fingerprints)) as log:
+    with open_study(folder / "trials.jsonl", _identity(plan, recipe, outlines, fingerprints)) as study:
         extractor = EntityFeatureExtractor(seed, executor, progress, rejects, recipe.work)
         data = extractor.extract(declared, outlines, sources)
         holdout = split_relations(declared, relations, data, recipe.hold_out, seed)
         if not holdout.held_out:
             raise InputError("no held-out pair is of things that training knows; hold out more, or give more pairs")
-        n_pairs = prepare_relation_data(holdout.learnt).n_pairs
+        n_pairs = prepare_relation_data(holdout.training).n_pairs
         shape = TrainingShape(n_pairs, n_pairs, 2**31 - 1)
         fit = _make_fit(plan, recipe, holdout)
         best = run_trial_search(
-            log, TrialTraining(fit, _best_validation_figure, seed), shape, plan, folder, executor, progress
+            study, TrialTraining(fit, _best_validation_figure, seed), shape, plan, folder, executor, progress
         )
-        space = fit(best.parameters, None, progress)
+        recipe = replace(recipe, space=fit(best.parameters, None, progress))
         facts = {
-            **collect_space_facts(recipe, relations, data, holdout, extractor),
+            **collect_space_facts(recipe, data, holdout, extractor.fingerprints),
             "skipped": len(rejects),
-            "tuning": collect_tuning_facts(best, log.trials, plan),
+            "tuning": collect_tuning_facts(best, study.trials, plan),
         }
-        save_space(space, recipe.model, data, holdout, extractor, facts)
+        save_space(recipe, data, holdout, extractor, facts)
     fingerprint_text = ", ".join(f"{name} {mark}" for name, mark in fingerprints.items())
-    return TuningResult(plan, shape, log.trials, best, {**facts, "fingerprint": fingerprint_text}, None, None)
+    return TuningResult(plan, shape, study.trials, best, {**facts, "fingerprint": fingerprint_text}, None, None)
 
 
 def _make_fit(plan: TuningPlan, recipe: SpaceRecipe, holdout: RelationHoldout) -> Callable[..., Space]:
@@ -139,7 +124,7 @@ def _make_fit(plan: TuningPlan, recipe: SpaceRecipe, holdout: RelationHoldout) -
     ) -> Space:
         space: Space = plan.search.kind.build(**parameters, **run)
         return space.fit(
-            holdout.learnt, validation=holdout.held_out, stop_on=recipe.stop_on, progress=progress, on_epoch=on_epoch
+            holdout.training, validation=holdout.held_out, stop_on=recipe.stop_on, progress=progress, on_epoch=on_epoch
         )
 
     return fit
@@ -153,20 +138,14 @@ def _identity(
     plan: TuningPlan, recipe: SpaceRecipe, data: DeclaredData, fingerprints: Mapping[str, str | None]
 ) -> dict[str, Any]:
     """Return the facts that must agree for trials to be comparable."""
-    declared = recipe.declared
-    kinds = {name: [kind.description, kind.map, kind.scaling] for name, kind in declared.kinds.items()}
     facts: dict[str, Any] = to_json_value(
         {
-            "data": [fingerprints, {name: compute_pair_mark(couples) for name, couples in data.couples.items()}],
+            "data": [fingerprints, data.pair_marks],
             "metric": plan.metric,
             **plan.search.as_dict(),
             "seed": recipe.space.seed,
             "hold_out": recipe.hold_out,
-            "kinds": kinds,
-            "relations": [
-                [relation.name, relation.query, relation.target, relation.names, relation.weight]
-                for relation in declared.relations
-            ],
+            "kinds or relations": compute_declaration_digest(recipe.declared, recipe.declared.relations),
             "halving": plan.halving,
         }
     )

@@ -1,15 +1,17 @@
 """Tuning of a model: trials on validation rows; the best setting is refitted and tested."""
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import DivergenceError, InputError
 from wsabie.core.executors import Executor
-from wsabie.core.progress import Progress
+from wsabie.core.progress import Progress, Stage
 from wsabie.core.validation import require
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation
@@ -17,14 +19,50 @@ from wsabie.evaluation.splits import check_overlap
 from wsabie.io.alignment import AlignedTable, align_table
 from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.records import FeatureTable, Source, get_groups
-from wsabie.models.base.auto_defaults import TrainingShape
+from wsabie.models.base.hyperparameters import TrainingShape
+from wsabie.models.one_vs_rest import ModelTooLargeError
 from wsabie.storage.rejects import Rejects
+from wsabie.training.epoch_stats import EpochStats
 from wsabie.workflows.compare.entrant_fitting import evaluate_model
-from wsabie.workflows.train.model_training import TrainingData, TrainingRecipe, extract_more_rows, prepare_training_data
-from wsabie.workflows.tune.trial_journal import Trial, TrialJournal, find_best_trial, open_journal, write_trials_csv
-from wsabie.workflows.tune.trial_proposals import require_optuna
-from wsabie.workflows.tune.trials import TrialTraining, fit_setting, measure_figure, run_trials
+from wsabie.workflows.model_training import (
+    TrainingData,
+    TrainingRecipe,
+    extract_more_rows,
+    prepare_training_data,
+    select_supported_fit_params,
+)
+from wsabie.workflows.tune.search_spaces import ParameterSpace
+from wsabie.workflows.tune.trial_study import (
+    LiveTrial,
+    StoredTrial,
+    Trial,
+    TrialStudy,
+    find_best_trial,
+    open_study,
+    write_trials_csv,
+)
 from wsabie.workflows.tune.tuning_results import METRICS, TestFigures, TuningPlan, TuningResult
+
+
+class TrialStoppedError(Exception):
+    """Raised from `on_epoch` to end a fit: the trial fell behind, or time is up."""
+
+
+class TrialTraining(NamedTuple):
+    """Functions that train and evaluate a trial.
+
+    Attributes
+    ----------
+    fit : callable
+        (parameters, on_epoch or None) -> the fitted model.
+    figure : callable
+        The figure of a model that reported none in training.
+    seed : int
+    """
+
+    fit: Callable[[dict[str, Any], Callable[[EpochStats], None] | None], Any]
+    figure: Callable[[Any], float]
+    seed: int
 
 
 def tune_model(
@@ -52,7 +90,7 @@ def tune_model(
     recipe : TrainingRecipe
         `recipe.model` is the model's folder; trials.jsonl and trials.csv are written beside it.
     executor, progress, rejects
-        As in `wsabie.workflows.train.model_training.train_model`; trials that are proposed together run on standing
+        As in `wsabie.workflows.model_training.train_model`; trials that are proposed together run on standing
         workers.
 
     Raises
@@ -65,35 +103,39 @@ def tune_model(
     Memory holds one model at a time; a finished trial leaves its figures only. The same data, seed and number of trials
     (without a limit in minutes) give the same trials, in one run or in several.
     """
-    require_optuna()
     kind = plan.search.kind
     require(
         not (plan.all_rows and kind.validated),
         f"{kind.name} needs the validation rows to choose by; leave --all-rows out",
     )
     folder = recipe.model.parent
-    with open_journal(folder / "trials.jsonl", _identity(source, valid, plan, recipe)) as log:
+    with open_study(folder / "trials.jsonl", _identity(source, valid, plan, recipe)) as study:
         sides = prepare_training_data(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
         if sides.validation is None:
             raise InputError("no validation row has a label that training rows have; give --valid, or more rows")
-        _refuse_constant(plan.metric, len(sides.training.label_names))
+        rows = sides.training
+        n_labels = len(rows.label_names)
+        require(
+            int(plan.metric.partition("@")[2] or 0) < n_labels,
+            f"with {n_labels} labels {plan.metric} is the same for every model; choose another metric",
+        )
         test_table = None if test is None else _align_test_rows(test, sides, plan, executor, progress, rejects)
-        shape = measure_tuning_shape(sides.training)
+        shape = TrainingShape(len(rows), int((rows.Y.data > 0).sum()), n_labels)
         run = {"seed": recipe.seed, "threads": 1 if executor.standing else recipe.threads}  # a worker is one core
         training = TrialTraining(
-            lambda parameters, on_epoch_: fit_setting(plan.search, parameters, sides, plan.metric, run, on_epoch_),
-            lambda model: measure_figure(model, sides, plan.metric),
+            lambda parameters, on_epoch_: _fit_setting(plan.search, parameters, sides, plan.metric, run, on_epoch_),
+            lambda model: _measure_figure(model, sides, plan.metric),
             recipe.seed,
         )
-        best = run_trial_search(log, training, shape, plan, folder, executor, progress)
-        model, training_data, tested = _refit_best(log.trials[0], best, sides, test_table, plan, recipe, progress)
-        facts = {**training_data.facts, "tuning": collect_tuning_facts(best, log.trials, plan)}
+        best = run_trial_search(study, training, shape, plan, folder, executor, progress)
+        model, training_data, tested = _refit_best(study.trials[0], best, sides, test_table, plan, recipe, progress)
+        facts = {**training_data.facts, "tuning": collect_tuning_facts(best, study.trials, plan)}
         replace(training_data, facts=facts).annotator(model).save(recipe.model)
-        return TuningResult(plan, shape, log.trials, best, facts, tested, test_table)
+        return TuningResult(plan, shape, study.trials, best, facts, tested, test_table)
 
 
 def run_trial_search(
-    log: TrialJournal,
+    study: TrialStudy,
     training: TrialTraining,
     shape: TrainingShape,
     plan: TuningPlan,
@@ -109,19 +151,186 @@ def run_trial_search(
         No trial finished.
     """
     try:
-        run_trials(log, training, shape, plan, executor, progress)
+        _run_trials(study, training, shape, plan, executor, progress)
     finally:
-        write_trials_csv(folder / "trials.csv", log.trials, list(plan.search.space))
-    best = find_best_trial(log.trials)
+        write_trials_csv(folder / "trials.csv", study.trials, list(plan.search.space))
+    best = find_best_trial(study.trials)
     if best is None:
-        reasons = [trial.reason for trial in log.trials if trial.reason]
+        reasons = [trial.reason for trial in study.trials if trial.reason]
         raise InputError(f"no trial came to its end: {reasons[0] if reasons else 'none was begun'}")
     return best
 
 
-def measure_tuning_shape(rows: FeatureTable) -> TrainingShape:
-    """Return the sizes that defaults depend on."""
-    return TrainingShape(len(rows), int((rows.Y.data > 0).sum()), len(rows.label_names))
+def collect_tuning_facts(best: Trial, trials: Sequence[Trial], plan: TuningPlan) -> dict[str, Any]:
+    """Return the facts of its tuning that a model is saved with."""
+    facts = {"metric": plan.metric, "trials": len(trials), "trial": best.number, "figure": best.figure}
+    return {**facts, "epoch": best.epoch, "defaults": trials[0].figure, "all_rows": plan.all_rows}
+
+
+def _run_trials(
+    study: TrialStudy,
+    training: TrialTraining,
+    shape: TrainingShape,
+    plan: TuningPlan,
+    executor: Executor,
+    progress: Progress,
+) -> None:
+    """Add trials to the study until a limit is reached; the defaults come first and always finish.
+
+    Trials that are proposed together run on standing workers of the executor, or else one after another in this
+    process.
+    """
+    start_time, spent_seconds = time.monotonic(), study.seconds
+    limit = math.inf if plan.minutes is None else 60 * plan.minutes
+    max_trials = max(1, math.inf if plan.trials is None else plan.trials)
+
+    def seconds_left() -> float:
+        return limit - spent_seconds - (time.monotonic() - start_time)
+
+    bar = _SearchBar(plan, len(study.trials), seconds_left)
+    with progress.stage("tuning", bar.total, bar.unit) as stage:
+        while len(study.trials) < max_trials and (seconds_left() > 0 or not study.trials):
+            first, end = find_proposal_group(len(study.trials), plan.together)
+            numbers = range(len(study.trials), int(min(end, max_trials)))
+            work = _TrialGroup(study.stored_trials[:first], training, shape, plan, seconds_left)
+            if executor.standing:
+                new_trials = executor.map_with(
+                    _run_trial_in_worker, (work._replace(seconds_left=None), seconds_left()), numbers
+                )
+            else:
+                new_trials = (
+                    _run_trial(work, number, lambda figure: bar.advance(stage, figure, study.trials))
+                    for number in numbers
+                )
+            for stored in new_trials:
+                if stored is None:
+                    return
+                trial = study.add(stored)
+                bar.advance(stage, trial.figure, study.trials, steps=1)
+
+
+def find_proposal_group(number: int, size: int) -> tuple[int, int]:
+    """Return first and end of the numbers proposed together with this one; the defaults are alone.
+
+    Examples
+    --------
+    >>> [find_proposal_group(number, 3) for number in (0, 1, 3, 4)]
+    [(0, 1), (1, 4), (1, 4), (4, 7)]
+    """
+    start = 0 if number == 0 else 1 + (number - 1) // size * size
+    return start, start + (size if number else 1)
+
+
+class _TrialGroup(NamedTuple):
+    """Values that trials proposed together share; `earlier_trials` holds the trials before them."""
+
+    earlier_trials: Sequence[StoredTrial]
+    training: TrialTraining
+    shape: TrainingShape
+    plan: TuningPlan
+    seconds_left: Callable[[], float] | None
+
+
+class _SearchBar:
+    """Progress bar of a search: it counts seconds if there is a limit in minutes, otherwise trials."""
+
+    def __init__(self, plan: TuningPlan, n_finished: int, seconds_left: Callable[[], float]) -> None:
+        self.plan, self.seconds_left, self.elapsed = plan, seconds_left, 0
+        self.total: int | None = None
+        if plan.minutes is not None:
+            self.total = max(0, round(seconds_left()))
+        elif plan.trials is not None:
+            self.total = max(0, plan.trials - n_finished)
+        self.unit = "trials" if plan.minutes is None else "s"
+
+    def advance(self, stage: Stage, figure: float | None, trials: Sequence[Trial], steps: int = 0) -> None:
+        """Advance, and show the best figure and that of the running trial."""
+        if self.plan.minutes is not None:
+            elapsed = (self.total or 0) - max(0, round(self.seconds_left()))
+            steps, self.elapsed = elapsed - self.elapsed, elapsed
+        best = find_best_trial(trials)
+        figures = {} if best is None or best.figure is None else {f"best {self.plan.metric}": best.figure}
+        stage.advance(steps, **figures, **({} if figure is None else {"now": figure}))
+
+
+def _run_trial_in_worker(work_and_seconds: tuple[_TrialGroup, float], number: int) -> StoredTrial | None:
+    """Run a trial in a worker, which has its own clock."""
+    work, seconds = work_and_seconds
+    deadline = time.monotonic() + seconds
+    return _run_trial(work._replace(seconds_left=lambda: deadline - time.monotonic()), number, lambda _: None)
+
+
+def _run_trial(work: _TrialGroup, number: int, on_figure: Callable[[float], None]) -> StoredTrial | None:
+    """Run a trial; None if time ran out before its end."""
+    earlier_trials, training, shape, plan, seconds_left = work
+    search, start_time = plan.search, time.perf_counter()
+    start = search.find_start(shape) if number == 0 else None
+    live = LiveTrial(search.space, earlier_trials, training.seed, number, start=start, halving=plan.halving)
+    parameters = search.resolve_place(live.place or {}, shape) if number else search.fixed
+    epochs = _count_planned_epochs(search, parameters, shape)
+    figures: list[float] = []
+    state, reason = "done", ""
+
+    def on_epoch(stats: EpochStats) -> None:
+        nonlocal state
+        figures.append(float(stats.validation or 0.0))
+        on_figure(max(figures))
+        is_behind = live.is_behind(figures, epochs)
+        if len(figures) == epochs or number == 0:
+            return
+        if seconds_left is not None and seconds_left() <= 0:
+            state = "late"
+        elif is_behind:
+            state = "stopped"
+        if state != "done":
+            raise TrialStoppedError
+
+    try:
+        model = training.fit(parameters, on_epoch if search.kind.stepwise else None)
+        if not search.kind.stepwise:
+            figures.append(training.figure(model))
+    except TrialStoppedError:
+        if state == "late":
+            return None
+    except (DivergenceError, ModelTooLargeError, MemoryError) as error:
+        state, reason = "failed", str(error) or "there is not enough memory"
+    seconds = round(time.perf_counter() - start_time, 3)
+    return live.finish(state, figures, parameters=parameters, epochs=epochs, reason=reason, seconds=seconds)
+
+
+def _measure_figure(model: Any, sides: TrainingData, metric: str) -> float:
+    """Return the figure on the validation rows of a model that reported none."""
+    rows = sides.validation
+    if rows is None:
+        raise TypeError("trials are judged on validation rows")
+    k = int(metric.partition("@")[2] or 1)
+    return float(evaluate_model(model, rows, (k,), "").means[metric])
+
+
+def _count_planned_epochs(search: ParameterSpace, parameters: dict[str, Any], shape: TrainingShape) -> int:
+    """Return the number of epochs that a setting trains for; 1 if the model reports none."""
+    if not search.kind.stepwise:
+        return 1
+    values = {**search.kind.defaults(), **parameters}
+    return int(search.kind.auto(shape, values)["epochs"] if values["epochs"] == "auto" else values["epochs"])
+
+
+def _fit_setting(
+    search: ParameterSpace,
+    parameters: dict[str, Any],
+    sides: TrainingData,
+    metric: str,
+    run: Mapping[str, Any],
+    on_epoch: Callable[[EpochStats], None] | None = None,
+    **options: Any,
+) -> Any:
+    """Fit a model with these parameters; `run` = its seed and threads, `options` go to its `fit`."""
+    model = search.kind.build(**parameters, **run)
+    names = sides.training.label_names
+    options |= {"validation": sides.validation_arguments, "metric": metric, "on_epoch": on_epoch}
+    return model.fit(
+        sides.training.X, sides.training.Y, label_names=names, **select_supported_fit_params(model, **options)
+    )
 
 
 def _refit_best(
@@ -140,7 +349,7 @@ def _refit_best(
         epochs = {"epochs": trial.epoch} if plan.all_rows and plan.search.kind.stepwise else {}
         parameters = {**trial.parameters, **epochs}
         run = {"seed": recipe.seed, "threads": recipe.threads}
-        return fit_setting(plan.search, parameters, training_data, plan.metric, run, progress=progress)
+        return _fit_setting(plan.search, parameters, training_data, plan.metric, run, progress=progress)
 
     default_evaluation = None
     if test_table is not None and first.state == "done" and first.number != best.number:
@@ -220,14 +429,3 @@ def _identity(source: Source, valid: Source | None, plan: TuningPlan, recipe: Tr
         "pictures": recipe.description,
         "halving": plan.halving,
     }
-
-
-def collect_tuning_facts(best: Trial, trials: Sequence[Trial], plan: TuningPlan) -> dict[str, Any]:
-    """Return the facts of its tuning that a model is saved with."""
-    facts = {"metric": plan.metric, "trials": len(trials), "trial": best.number, "figure": best.figure}
-    return {**facts, "epoch": best.epoch, "defaults": trials[0].figure, "all_rows": plan.all_rows}
-
-
-def _refuse_constant(metric: str, n_labels: int) -> None:
-    k = int(metric.partition("@")[2] or 0)
-    require(k < n_labels, f"with {n_labels} labels {metric} is the same for every model; choose another metric")

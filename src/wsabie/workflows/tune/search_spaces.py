@@ -10,8 +10,14 @@ from typing import Any
 
 from wsabie.core.errors import InputError
 from wsabie.core.validation import require
-from wsabie.models.base import auto_defaults
-from wsabie.models.base.auto_defaults import TrainingShape
+from wsabie.models.base.hyperparameters import (
+    MAX_NORM,
+    TrainingShape,
+    default_epochs,
+    default_learning_rate,
+    default_linear_epochs,
+    default_linear_rate,
+)
 from wsabie.models.estimator_specs import build_estimator, list_parameters
 from wsabie.vocabulary.label_names import find_closest_names
 
@@ -23,6 +29,20 @@ class ChoiceParameter:
     """A parameter that takes one of some values."""
 
     values: tuple[Any, ...]
+
+    @property
+    def is_ordered(self) -> bool:
+        """True if all values are numbers."""
+        return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
+
+    @property
+    def step(self) -> int | None:
+        """Distance between the values, if they are evenly spaced integers in order."""
+        first, last, n_steps = self.values[0], self.values[-1], len(self.values) - 1
+        if not (n_steps and self.is_ordered and isinstance(first, int) and isinstance(last, int) and first < last):
+            return None
+        step = (last - first) // n_steps
+        return step if self.values == tuple(range(first, last + 1, step or 1)) else None
 
     def holds(self, value: Any) -> bool:
         """Return True for one of the values."""
@@ -120,13 +140,13 @@ class ParameterSpace:
     fixed: Values
     space: SearchSpace
 
-    def parameters(self, values_: Mapping[str, Any], shape: TrainingShape) -> Values:
+    def resolve_place(self, values_: Mapping[str, Any], shape: TrainingShape) -> Values:
         """Return the parameters of an estimator: multiples of a default become numbers.
 
         Examples
         --------
         >>> shape = TrainingShape(n_rows=100, n_pairs=100, n_labels=10)
-        >>> build_search_space({"dim": 50}).parameters({"learning_rate": 2.0, "epochs": 0.5}, shape)
+        >>> build_search_space({"dim": 50}).resolve_place({"learning_rate": 2.0, "epochs": 0.5}, shape)
         {'dim': 50, 'learning_rate': 0.06, 'epochs': 15}
         """
         parameters = {**self.fixed, **values_}
@@ -139,7 +159,7 @@ class ParameterSpace:
                 parameters[name] = integer if name in self.kind.integers else float(f"{number:.4g}")
         return parameters
 
-    def resolved(self, parameters: Mapping[str, Any], shape: TrainingShape) -> Values:
+    def resolve(self, parameters: Mapping[str, Any], shape: TrainingShape) -> Values:
         """Return the values of all parameters of the space, with numbers instead of "auto"."""
         values = {**self.kind.defaults(), **parameters}
         auto = self.kind.auto(shape, values)
@@ -147,9 +167,9 @@ class ParameterSpace:
             name: auto[name] if values[name] in ("auto", None) and name in auto else values[name] for name in self.space
         }
 
-    def start(self, shape: TrainingShape) -> Values | None:
+    def find_start(self, shape: TrainingShape) -> Values | None:
         """Return the place of the defaults in the space; None when they lie outside."""
-        place = self.resolved(self.fixed, shape)
+        place = self.resolve(self.fixed, shape)
         for name, dimension in self.space.items():
             if isinstance(dimension, RangeParameter) and dimension.relative:
                 place[name] = 1.0
@@ -251,21 +271,21 @@ def _refuse_unusable(search: ParameterSpace) -> None:
         ends = dimension.values if isinstance(dimension, ChoiceParameter) else (dimension.low, dimension.high)
         settings += [{name: end} for end in ends]
     for place in settings:
-        search.kind.build(**search.parameters(place, shape)).check_parameters()
+        search.kind.build(**search.resolve_place(place, shape)).check_parameters()
 
 
 def _resolve_embedding_defaults(shape: TrainingShape, parameters: Mapping[str, Any]) -> Values:
     return {
-        "learning_rate": auto_defaults.default_learning_rate(shape, parameters["positives"]),
-        "epochs": auto_defaults.default_epochs(shape),
-        "max_norm": auto_defaults.MAX_NORM,
+        "learning_rate": default_learning_rate(shape, parameters["pair_weighting"]),
+        "epochs": default_epochs(shape),
+        "max_norm": MAX_NORM,
         "init_scale": float(parameters["dim"]) ** -0.5,
     }
 
 
 def _resolve_linear_defaults(shape: TrainingShape, parameters: Mapping[str, Any]) -> Values:
-    rate = auto_defaults.default_linear_rate(shape, parameters["positives"], parameters["loss"])
-    return {"learning_rate": rate, "epochs": auto_defaults.default_linear_epochs(shape)}
+    rate = default_linear_rate(shape, parameters["pair_weighting"], parameters["loss"])
+    return {"learning_rate": rate, "epochs": default_linear_epochs(shape)}
 
 
 def _resolve_full_rank_defaults(shape: TrainingShape, parameters: Mapping[str, Any]) -> Values:
@@ -273,102 +293,71 @@ def _resolve_full_rank_defaults(shape: TrainingShape, parameters: Mapping[str, A
     return {**_resolve_embedding_defaults(shape, parameters), "linear__learning_rate": rate}
 
 
-def _resolve_no_defaults(shape: TrainingShape, parameters: Mapping[str, Any]) -> Values:
-    return {}
-
-
 def _make_kind(name: str, space: SearchSpace, auto: Callable[..., Mapping[str, float]], **options: Any) -> TunableModel:
     def build(**parameters: Any) -> Any:
         run = {key: parameters.pop(key) for key in ("seed", "threads") if key in parameters}
         return build_estimator(name, parameters, **run)
 
-    return TunableModel(name, build, space, auto, frozenset({"dim", "epochs", "max_trials", "patience"}), **options)
+    return TunableModel(name, build, space, auto, frozenset({"dim", "epochs", "max_sampled", "patience"}), **options)
 
 
-_RATE = RangeParameter(0.2, 4.0, log=True, relative=True)
-_EPOCHS = RangeParameter(0.5, 2.0, log=True, relative=True)
-_DIM = ChoiceParameter((50, 100, 150, 200))
-_MARGIN = RangeParameter(0.3, 1.5)
-_SCALING = ChoiceParameter(("auto", "tfidf"))
-_POSITIVES = ChoiceParameter(("mean", "pairs"))
-_RANK_WEIGHTS = ChoiceParameter(("precision", "top1", "mean_rank"))
-_L2 = ChoiceParameter((0.0, 0.001, 0.01, 0.1))
-_PAPER_RATE = RangeParameter(0.002, 0.2, log=True)
-_EMBEDDING_SPACE: SearchSpace = {
-    "learning_rate": _RATE,
-    "epochs": _EPOCHS,
-    "dim": _DIM,
+DIMENSIONS: Mapping[str, ChoiceParameter | RangeParameter] = {
+    "learning_rate": RangeParameter(0.2, 4.0, log=True, relative=True),
+    "linear__learning_rate": RangeParameter(0.2, 4.0, log=True, relative=True),
+    "epochs": RangeParameter(0.5, 2.0, log=True, relative=True),
+    "dim": ChoiceParameter((50, 100, 150, 200)),
     "max_norm": RangeParameter(1.0, 3.0),
-    "margin": _MARGIN,
-    "rank_weight": _RANK_WEIGHTS,
-    "positives": _POSITIVES,
-    "max_trials": ChoiceParameter((100, 300, "auto")),
+    "margin": RangeParameter(0.3, 1.5),
+    "rank_weight": ChoiceParameter(("precision", "top1", "mean_rank")),
+    "pair_weighting": ChoiceParameter(("mean", "pairs")),
+    "max_sampled": ChoiceParameter((100, 300, "auto")),
     "similarity": ChoiceParameter(("dot", "cosine", "euclidean")),
-    "rows": _SCALING,
+    "scaling": ChoiceParameter(("auto", "tfidf")),
     "init_scale": RangeParameter(0.3, 3.0, log=True, relative=True),
     "label_bias": ChoiceParameter((False, True)),
+    "l2": ChoiceParameter((0.0, 0.001, 0.01, 0.1)),
+    "rank_scale": RangeParameter(0.001, 1.0, log=True),
+    "C": RangeParameter(0.1, 10.0, log=True),
+    "negatives": ChoiceParameter((0, 64, 256, 1024)),
 }
-_RANK_PARAMETERS = ("rank_weight", "max_trials")
-"""Parameters that an AUC loss lacks, since it has no ranks."""
-_LINEAR_SPACE: SearchSpace = {
-    "learning_rate": _RATE,
-    "epochs": _EPOCHS,
-    "margin": _MARGIN,
-    "rank_weight": _RANK_WEIGHTS,
-    "positives": _POSITIVES,
-    "l2": _L2,
-    "rows": _SCALING,
-    "label_bias": ChoiceParameter((False, True)),
-}
+"""Values of every parameter that is tuned by default, whatever the kind of model."""
+_PAPER_RATE = RangeParameter(0.002, 0.2, log=True)
 
 
-def _without_ranks(space: SearchSpace) -> SearchSpace:
-    return {name: dimension for name, dimension in space.items() if name not in _RANK_PARAMETERS}
+def select_dimensions(names: str) -> SearchSpace:
+    """Return the values of parameters, given by their names with spaces between them."""
+    return {name: DIMENSIONS[name] for name in names.split()}
 
+
+_AUC_SPACE = "learning_rate epochs dim max_norm margin pair_weighting similarity scaling init_scale label_bias"
+"""An AUC loss has no ranks, so neither `rank_weight` nor `max_sampled`."""
+_WARP_SPACE = (
+    "learning_rate epochs dim max_norm margin rank_weight pair_weighting max_sampled similarity scaling init_scale "
+    "label_bias"
+)
+_PAMIR_SPACE = "learning_rate epochs margin pair_weighting l2 scaling label_bias"
+_LINEAR_SPACE = "learning_rate epochs margin rank_weight pair_weighting l2 scaling label_bias"
+_FULL_RANK_SPACE = "learning_rate linear__learning_rate epochs dim margin rank_weight pair_weighting scaling"
+_VSE_SPACE = select_dimensions("learning_rate epochs dim l2 rank_scale scaling") | {"learning_rate": _PAPER_RATE}
+_OPT_AUC_SPACE = select_dimensions("learning_rate epochs dim l2 scaling") | {"learning_rate": _PAPER_RATE}
 
 KINDS: Mapping[str, TunableModel] = {
-    "wsabie": _make_kind("wsabie", _EMBEDDING_SPACE, _resolve_embedding_defaults),
-    "wsabie-auc": _make_kind("wsabie-auc", _without_ranks(_EMBEDDING_SPACE), _resolve_embedding_defaults),
-    "linear-warp": _make_kind("linear-warp", _LINEAR_SPACE, _resolve_linear_defaults),
-    "pamir": _make_kind("pamir", _without_ranks(_LINEAR_SPACE), _resolve_linear_defaults),
-    "full-rank": _make_kind(
-        "full-rank",
-        {
-            "learning_rate": _RATE,
-            "linear__learning_rate": _RATE,
-            "epochs": _EPOCHS,
-            "dim": _DIM,
-            "margin": _MARGIN,
-            "rank_weight": _RANK_WEIGHTS,
-            "positives": _POSITIVES,
-            "rows": _SCALING,
-        },
-        _resolve_full_rank_defaults,
-        stepwise=False,
-        validated=True,
-    ),
-    "vse-ens": _make_kind(
-        "vse-ens",
-        {
-            "learning_rate": _PAPER_RATE,
-            "epochs": _EPOCHS,
-            "dim": _DIM,
-            "l2": _L2,
-            "rank_scale": RangeParameter(0.001, 1.0, log=True),
-            "rows": _SCALING,
-        },
-        _resolve_embedding_defaults,
-    ),
-    "opt-auc": _make_kind(
-        "opt-auc",
-        {"learning_rate": _PAPER_RATE, "epochs": _EPOCHS, "dim": _DIM, "l2": _L2, "rows": _SCALING},
-        _resolve_embedding_defaults,
-    ),
-    "one-vs-rest": _make_kind(
-        "one-vs-rest",
-        {"C": RangeParameter(0.1, 10.0, log=True), "rows": _SCALING},
-        _resolve_no_defaults,
-        stepwise=False,
-    ),
+    model.name: model
+    for model in (
+        _make_kind("wsabie", select_dimensions(_WARP_SPACE), _resolve_embedding_defaults),
+        _make_kind("wsabie-auc", select_dimensions(_AUC_SPACE), _resolve_embedding_defaults),
+        _make_kind("linear-warp", select_dimensions(_LINEAR_SPACE), _resolve_linear_defaults),
+        _make_kind("pamir", select_dimensions(_PAMIR_SPACE), _resolve_linear_defaults),
+        _make_kind(
+            "full-rank",
+            select_dimensions(_FULL_RANK_SPACE),
+            _resolve_full_rank_defaults,
+            stepwise=False,
+            validated=True,
+        ),
+        _make_kind("vse-ens", _VSE_SPACE, _resolve_embedding_defaults),
+        _make_kind("opt-auc", _OPT_AUC_SPACE, _resolve_embedding_defaults),
+        _make_kind("one-vs-rest", select_dimensions("C scaling"), lambda shape, parameters: {}, stepwise=False),
+    )
 }
 """Every kind of model that can be tuned, by its name."""

@@ -6,9 +6,9 @@ from typing import Any
 from wsabie.core.json_conversion import to_json_value
 from wsabie.evaluation.bootstrap import Interval, PairedDifference
 from wsabie.io.alignment import AlignedTable
-from wsabie.models.base.auto_defaults import TrainingShape
+from wsabie.models.base.hyperparameters import TrainingShape
 from wsabie.workflows.tune.search_spaces import ParameterSpace
-from wsabie.workflows.tune.trial_journal import Trial
+from wsabie.workflows.tune.trial_study import Trial
 
 METRICS = ("MAP", "p@1", "p@10")
 """Metrics that can be tuned for; the test rows report all of them."""
@@ -28,7 +28,7 @@ class TuningPlan:
     minutes : float or None
         For all trials, those of earlier runs included.
     halving : bool
-        Stop trials that fall behind (`RUNGS`), like successive halving (Li et al. 2020, ASHA).
+        Stop trials that fall behind, by successive halving (Li et al. 2020, ASHA).
     all_rows : bool
         Train the saved model on the validation rows too, for as many epochs as were best.
     allow_overlap : bool
@@ -73,8 +73,8 @@ class TuningResult:
     best : Trial
     facts : dict
         Of the data, as saved with the model.
-    tested : TestFigures or None
-    unknown : AlignedTable or None
+    test_figures : TestFigures or None
+    test_table : AlignedTable or None
         The test data in the model's features and labels.
     """
 
@@ -83,8 +83,8 @@ class TuningResult:
     trials: list[Trial]
     best: Trial
     facts: dict[str, Any]
-    tested: TestFigures | None
-    unknown: AlignedTable | None
+    test_figures: TestFigures | None
+    test_table: AlignedTable | None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON (schema 1)."""
@@ -96,7 +96,7 @@ class TuningResult:
             "search": self.plan.search.as_dict(),
             "trials": [{**asdict(trial), "figure": trial.figure, "best_epoch": trial.epoch} for trial in self.trials],
             "data": self.facts,
-            "test": None if self.tested is None else _as_dict(self.tested),
+            "test": None if self.test_figures is None else _as_dict(self.test_figures),
         }
         as_json: dict[str, Any] = to_json_value(values)
         return as_json
@@ -108,10 +108,10 @@ class TuningResult:
         metric, first = self.plan.metric, self.trials[0].figure
         default_figure = "training failed" if first is None else f"{first:.4f}"
         summary = f"validation {metric} {self.best.figure:.4f}, the defaults' {default_figure}"
-        if self.tested is None or not self.tested.defaults:
+        if self.test_figures is None or not self.test_figures.defaults:
             return f"{summary}; the best of many is too good by chance, and only test rows tell whether it holds"
-        tuned, default = self.tested.tuned[metric].mean, self.tested.defaults[metric].mean
-        gap = self.tested.difference[metric]
+        tuned, default = self.test_figures.tuned[metric].mean, self.test_figures.defaults[metric].mean
+        gap = self.test_figures.difference[metric]
         outcome = "tuning was worth it" if gap.low > 0 else "the test rows show no difference"
         outcome = "tuning did harm" if gap.high < 0 else outcome
         return (

@@ -1,0 +1,116 @@
+"""Command of a collection: search."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wsabie.cli.collection import Folder, open_collection_folder
+from wsabie.cli.command import command, options
+from wsabie.cli.options import Knowledge, OutputOptions
+from wsabie.cli.output import escape_line, out, print_note, show_json
+from wsabie.core.errors import InputError
+
+if TYPE_CHECKING:
+    from wsabie.collection.folder.collection import Collection
+    from wsabie.collection.search.text_search import SearchResult
+
+
+@options
+class ItemSearchOptions:
+    """Options of `wsabie collection search`."""
+
+    folder: Folder
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help='Labels in any language; -x: without it; "x y" in quotes: one label.')
+    ]
+    k: Annotated[int, typer.Option("-k", min=1, max=100, help="Items of each group, at most.")] = 10
+    knowledge: Knowledge = None
+    out: Annotated[Path | None, typer.Option(metavar="FILE.png", help="A sheet of the pictures that were found.")] = (
+        None
+    )
+    output: OutputOptions = OutputOptions()
+
+
+@command(
+    'collection search photos "bird -duck"',
+    "collection search photos Vogel --knowledge /usr/share/wordnet --out birds.png",
+)
+def search(options: ItemSearchOptions) -> None:
+    """Find items by words: tagged so, looking so, then related labels, each group with its reason."""
+    sheet, json = options.out, options.output.json
+    if sheet is not None and sheet.suffix.lower() != ".png":
+        raise InputError(f"--out {sheet} is no sheet; choose a name that ends in .png")
+    with open_collection_folder(options.folder, read_only=True) as collection:
+        from wsabie.collection.items.item_pages import read_items_by_number
+        from wsabie.collection.search.query_parsing import load_label_knowledge
+        from wsabie.collection.search.text_search import search_items
+        from wsabie.storage.output_checks import check_output_paths
+
+        check_output_paths(("picture", sheet), inputs=collection.roots().values())
+        result = search_items(collection, options.text, options.k, load_label_knowledge(*options.knowledge or ()))
+        item_ids = [hit.item for group in result.groups for hit in group.hits]
+        paths = {item.id: item.path for item in read_items_by_number(collection, item_ids)}
+        if sheet is not None:
+            _write_sheet(collection, result, sheet)
+        explanation = "" if result.groups or json else _explain_no_match(collection)
+        if json:
+            show_json(_serialize_result(result, paths))
+            return
+        from wsabie.search.query_labels import format_label_list
+
+        for sentence in result.meaning.notes:
+            print_note(sentence)
+        for group in result.groups:
+            out.print(escape_line(f"{format_label_list(group.labels)}: {group.why}"))
+            for hit in group.hits:
+                score = "" if hit.score is None else f" {hit.score:.2f}"
+                typer.echo(f"{escape_line(paths[hit.item])}\t{escape_line(hit.label)}{score}")
+        if explanation:
+            print_note(explanation)
+
+
+def _explain_no_match(collection: "Collection") -> str:
+    """Explain why nothing matches, and how to get a model if there is none."""
+    from wsabie.collection.annotations.decisions import find_model_in_use, make_no_model_error
+    from wsabie.collection.db.database import begin_read
+
+    with begin_read(collection.engine) as connection:
+        if find_model_in_use(connection) is not None:
+            return "nothing is tagged so, and the model in use suggests it for nothing"
+        return f"nothing is tagged so, and {make_no_model_error(connection, collection.folder)}"
+
+
+def _write_sheet(collection: "Collection", result: "SearchResult", target: Path) -> None:
+    from wsabie.collection.items.item_files import make_thumbnail
+    from wsabie.search.query_labels import format_label_list
+    from wsabie.storage.atomic_files import write_bytes
+    from wsabie.workflows.report.report_input import EncodedImage
+    from wsabie.workflows.result_sheet import SheetLine, render_sheet
+
+    pictures, lines = {}, []
+    for group in result.groups:
+        tiles = [
+            (str(hit.item), hit.label if hit.score is None else f"{hit.label} {hit.score:.2f}") for hit in group.hits
+        ]
+        lines.append(SheetLine(format_label_list(group.labels), group.why, tiles))
+        for hit in group.hits:
+            try:
+                pictures[str(hit.item)] = EncodedImage(make_thumbnail(collection, hit.item).read_bytes())
+            except InputError as error:
+                print_note(str(error))
+    write_bytes(target, render_sheet(lines, pictures))
+
+
+def _serialize_result(result: "SearchResult", paths: dict[int, str]) -> dict[str, Any]:
+    meaning = result.meaning
+    return {
+        "schema": 1,
+        "labels": list(meaning.labels.values()),
+        "excluded": list(meaning.excluded.values()),
+        "notes": meaning.notes,
+        "groups": [
+            group._asdict() | {"hits": [{**hit._asdict(), "path": paths[hit.item]} for hit in group.hits]}
+            for group in result.groups
+        ],
+    }

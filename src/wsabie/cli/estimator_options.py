@@ -1,0 +1,178 @@
+"""Parameters of estimators on the command line: flags, `--set NAME=VALUE`, and `--config FILE` in TOML.
+
+The fields of `EstimatorOptions` are parameters of `wsabie.Wsabie`; a test compares them with its signature.
+"""
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import typer
+
+from wsabie.cli.command import list_stated, options
+from wsabie.cli.options import parse_positive
+from wsabie.core.errors import InputError
+
+_MAX_SIZE = 1 << 14  # bytes; long dotted keys take memory by their square
+
+
+def parse_buffer_size(text: str) -> int | str:
+    """Parse the number of rows of a buffer, or "auto"."""
+    if text == "auto":
+        return text
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise typer.BadParameter(f"{text} is no number of rows; give one above 0, or auto.")
+    return int(text)
+
+
+Replay = Annotated[
+    str | None,
+    typer.Option(
+        parser=parse_buffer_size,
+        metavar="N",
+        help="Rows that the model keeps, so that wsabie update forgets nothing; auto: as many as 4 MB hold.",
+    ),
+]
+
+
+@options
+class ShapeOptions:
+    """Parameters of the estimator that users change most; a space has them too."""
+
+    panel: ClassVar = "Parameters of the model"
+
+    dim: Annotated[int | None, typer.Option(min=1, max=4096, help="Dimensions of the space (default: 100).")] = None
+    loss: Annotated[
+        Literal["warp", "auc", "owpc", "k-os"] | None, typer.Option(help="warp, auc, owpc or k-os (default: warp).")
+    ] = None
+    similarity: Annotated[
+        Literal["dot", "euclidean", "cosine"] | None, typer.Option(help="dot, euclidean or cosine (default: dot).")
+    ] = None
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the pairs (default: auto, by size).")] = None
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            parser=parse_positive, metavar="NUMBER", help="Learning rate of the first epoch (default: auto, by size)."
+        ),
+    ] = None
+    max_norm: Annotated[
+        float | None,
+        typer.Option(
+            parser=parse_positive, metavar="NUMBER", help="Limit on the norm of every row (default: auto, 1.5)."
+        ),
+    ] = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the stated parameters."""
+        return list_stated(self)
+
+
+@options
+class EstimatorOptions:
+    """Parameters of the estimator that only models of labels have, and the ways to give all others."""
+
+    panel: ClassVar = "Parameters of the model"
+
+    replay: Replay = None
+    hogwild: Annotated[bool, typer.Option(help="Lock-free threads instead of reproducible ones.")] = False
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter, such as margin=0.5; several times."),
+    ] = None
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with parameters (dim = 50); options here go before it.")
+    ] = None
+
+    def settings(self, kind: str) -> dict[str, Any]:
+        """Return the stated parameters of a kind of model; --set goes before --config."""
+        from wsabie.models.estimator_specs import check_parameter_name
+
+        assignments = parse_assignments(self.set_ or ())
+        for name in assignments:
+            check_parameter_name(kind, name, "--set: ")
+        parameters = {} if self.config is None else read_parameters(self.config, kind)
+        parameters |= {name: None if value == "none" else value for name, value in assignments.items()}
+        parameters |= {} if self.replay is None else {"replay": self.replay}
+        return parameters | ({"deterministic": False} if self.hogwild else {})
+
+
+@options
+class EnsembleOptions:
+    """Options of ensembles."""
+
+    panel: ClassVar = "Parameters of the model"
+
+    ensemble: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Train N models and add up their scores (default: one model)."),
+    ] = None
+    ensemble_by: Annotated[
+        Literal["seed", "rows", "columns"] | None,
+        typer.Option(help="How the N models differ: seed, rows (bags) or columns (kinds of features) (default: seed)."),
+    ] = None
+
+
+def parse_assignments(words: Sequence[str]) -> dict[str, Any]:
+    """Parse NAME=VALUE with values as in TOML; other values are texts.
+
+    Raises
+    ------
+    InputError
+        A word is not NAME=VALUE.
+
+    Examples
+    --------
+    >>> parse_assignments(["dim=[50, 100]", "loss=auc"])
+    {'dim': [50, 100], 'loss': 'auc'}
+    """
+    return dict(map(_parse_assignment, words))
+
+
+def _parse_assignment(words: str) -> tuple[str, Any]:
+    name, equals, value = words.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise InputError(f"--set {words!r} is not NAME=VALUE; write for instance --set dim=100")
+    try:
+        return name.strip(), tomllib.loads(f"value = {value}")["value"]
+    except (ValueError, RecursionError):
+        return name.strip(), value.strip()
+
+
+def read_parameters(path: Path, kind: str = "wsabie") -> dict[str, Any]:
+    """Read the parameters of a kind of model; "none" stands for None, since TOML has no null.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is no TOML, or names an unknown parameter.
+    """
+    from wsabie.models.estimator_specs import check_parameter_name
+
+    parameters = read_toml(path)
+    for name in parameters:
+        check_parameter_name(kind, name, f"{path}: ")
+    return {name: None if value == "none" else value for name, value in parameters.items()}
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a small TOML file.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is large, or is no TOML.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MAX_SIZE + 1)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; give a TOML file of parameters") from error
+    if len(text) > _MAX_SIZE:
+        raise InputError(
+            f"{path} is larger than {_MAX_SIZE >> 10} KiB; give a TOML file of parameters such as dim = 50"
+        )
+    try:
+        return tomllib.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # a number may be too long, brackets may be too deep
+        raise InputError(f"{path} is no TOML file: {error}; write lines such as dim = 50") from error

@@ -1,0 +1,105 @@
+"""Is-a lists on the command line: `--hierarchy`."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsabie.cli.inputs import format_names, is_training_data
+from wsabie.cli.output import format_count, print_note
+from wsabie.core.errors import InputError
+
+if TYPE_CHECKING:
+    from wsabie.vocabulary.hierarchy import Hierarchy
+    from wsabie.vocabulary.label_similarity import SiblingSimilarity
+
+SHOWN_MARKS = {"true": "*", "sibling": "~", "other": ""}
+"""Signs before labels; unlike colours, they can be copied, piped and told apart by everybody."""
+
+
+def match_model_siblings(
+    tree: "Hierarchy | None", hierarchy: Sequence[Path] | None, annotator: Any, label_ids: Any = None
+) -> "SiblingSimilarity | None":
+    """Find siblings among the labels of a model (or among `label_ids`) by is-a lists; None without a list.
+
+    A note says so if training used a list, since figures then mean little.
+    """
+    if tree is None:
+        return None
+    vocabulary = annotator.model.vocabulary_
+    names = list(vocabulary) if label_ids is None else vocabulary.names(label_ids)
+    similar = _find_siblings(tree, hierarchy or (), "the model", names)
+    if _used_in_training(tree, hierarchy or (), annotator.facts):
+        print_note(
+            f"{_format_paths(hierarchy)} was used in training: what it says of siblings is not what the model found out"
+        )
+    return similar
+
+
+def match_data_siblings(
+    tree: "Hierarchy | None", hierarchy: Sequence[Path] | None, data: Any
+) -> "Callable[[Sequence[str]], SiblingSimilarity] | None":
+    """Return a function that finds siblings among labels by is-a lists; None without a list."""
+    return None if tree is None else partial(_find_siblings, tree, hierarchy or (), str(data))
+
+
+def read_hierarchies(hierarchy: Sequence[Path] | None, parent_first: bool) -> "Hierarchy | None":
+    """Read a hierarchy from is-a lists; None without a list."""
+    from wsabie.io.vocabulary.hierarchies import read_hierarchy
+
+    if hierarchy:
+        return read_hierarchy(*hierarchy, parent_first=parent_first)
+    if parent_first:
+        raise InputError("--parent-first says how --hierarchy is written; add --hierarchy FILE, or leave it out")
+    return None
+
+
+def _find_siblings(
+    tree: "Hierarchy", hierarchy: Sequence[Path], owner: str, labels: Sequence[str]
+) -> "SiblingSimilarity":
+    """Find siblings among the labels; refuse lists that know none of them."""
+    similar = tree.similar(labels)
+    if not similar.is_known().any():
+        raise InputError(
+            f"{_format_paths(hierarchy)} names none of the {format_count(len(labels), 'label')} of {owner}, such as "
+            f"{format_names(labels)}; give an is-a list over such labels"
+        )
+    return similar
+
+
+def _format_paths(hierarchy: Sequence[Path] | None) -> str:
+    return " and ".join(map(str, hierarchy or ()))
+
+
+def summarize_siblings(similar: "SiblingSimilarity") -> dict[str, Any]:
+    """Count the siblings of labels, as in Weston et al. 2010, table 1."""
+    import numpy as np
+
+    counts, is_known = similar.siblings(), similar.is_known()
+    return {
+        "median": float(np.median(counts)),
+        "median_of_known": float(np.median(counts[is_known])),
+        "known_labels": int(is_known.sum()),
+        "labels": len(counts),
+    }
+
+
+def print_siblings(facts: dict[str, Any]) -> None:
+    """Print the median number of siblings below a table."""
+    n_known, n_labels = facts["known_labels"], facts["labels"]
+    print_note(
+        f"median number of siblings: {facts['median']:,.0f}; the hierarchy knows {n_known:,} of {n_labels:,} labels"
+        + ("" if n_known == n_labels else f", and of these the median is {facts['median_of_known']:,.0f}")
+    )
+
+
+def _used_in_training(tree: "Hierarchy", paths: Sequence[Path], facts: dict[str, Any]) -> bool:
+    """Return True if training used the lists: by its facts, or by folders of the same pictures."""
+    from wsabie.io.formats.metadata_table import find_metadata
+    from wsabie.io.recognition import open_source
+    from wsabie.io.vocabulary.hierarchies import is_wordnet_folder
+
+    if tree.fingerprint() in facts.get("hierarchies", ()):
+        return True
+    folders = [path for path in paths if path.is_dir() and not is_wordnet_folder(path) and find_metadata(path) is None]
+    return any(is_training_data(open_source(folder), facts) for folder in folders)

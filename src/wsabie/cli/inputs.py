@@ -1,0 +1,361 @@
+"""Inputs of several commands: opening data, listing skipped input, loading models, choosing executors."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from wsabie.cli.output import TerminalProgress, format_count, print_note
+from wsabie.core.errors import InputError
+from wsabie.core.executors import Executor, ProcessExecutor, SerialExecutor
+from wsabie.core.machine import count_available_cores
+from wsabie.core.progress import Progress
+from wsabie.io.regions import RegionCrop
+from wsabie.storage.rejects import Rejects
+
+if TYPE_CHECKING:
+    from wsabie.io.alignment import AlignedTable
+    from wsabie.io.records import ItemSource, ModalityName, Source
+    from wsabie.io.shards.sharded_table import ShardedFeatureTable
+    from wsabie.models.annotators import Annotator, ThresholdFunction
+
+
+def open_data(
+    path: Path,
+    rejects: Rejects,
+    labels_from: str = "auto",
+    n_features: int | None = None,
+    modality: "ModalityName | None" = None,
+    items: str | None = None,
+    default_items: str | None = None,
+    image_label: str | None = None,
+) -> "Source":
+    """Open the source at a path; refuse an empty one.
+
+    `n_features` is the width of rows that do not state theirs, and `modality` the expected modality, if known. In
+    pictures with marked regions, `items` (or else `default_items`) chooses the items, and the whole pictures become
+    items too if `image_label` gives them a label.
+    """
+    from wsabie.io.recognition import open_source
+    from wsabie.io.region_nesting import add_full_images
+    from wsabie.io.space_declaration import ENDING
+
+    if path.suffix.lower() == ENDING:
+        raise InputError(
+            f"{path} says which kinds of things there are and what relates them, for train, evaluate, compare, split "
+            "and tune; give data here"
+        )
+    source = open_source(
+        path,
+        labels_from=labels_from,
+        label_column=_choose_label_column(path, items, default_items),
+        n_features=n_features,
+        modality=modality,
+        rejects=rejects,
+        progress=TerminalProgress(),
+    )
+    if not len(source):
+        raise InputError(
+            f"{path} holds nothing to use{_format_rejects(rejects)}; look at the list that --rejects FILE writes"
+        )
+    return source if image_label is None or not has_regions(source) else add_full_images(source, image_label)
+
+
+def choose_label_source(path: Path, n_features: int | None, modality: "ModalityName | None") -> str:
+    """Choose the source of labels for data to search: items in a folder and single files need no label."""
+
+    from wsabie.io.modalities import detect_modality
+
+    if path.is_dir() or detect_modality(path.name):
+        try:
+            open_data(path, Rejects(), "auto", n_features, modality)
+        except InputError:
+            return "none"
+    return "auto"
+
+
+def has_regions(source: "Source") -> "TypeGuard[ItemSource]":
+    """Return True if items are regions of pictures."""
+
+    from wsabie.io.records import FeatureTable
+
+    return not isinstance(source, FeatureTable) and any(isinstance(item.content, RegionCrop) for item in source)
+
+
+def get_read_options(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of `open_data` that read marked pictures as the training data of a model."""
+    return {"default_items": facts.get("items"), "image_label": facts.get("image_label")}
+
+
+def _choose_label_column(path: Path, items: str | None, default_items: str | None) -> str | None:
+    from wsabie.io.recognition import OF_REGIONS, detect_published_layout
+
+    if (items or default_items) and detect_published_layout(path) in OF_REGIONS:
+        return items or default_items
+    if items:
+        raise InputError(f"--items says what of marked pictures (COCO, Pascal VOC) is an item, and {path} is no "
+                         "collection of these; leave --items out")  # fmt: skip
+    return None
+
+
+def find_width(source: "Source") -> int | None:
+    """Return the number of features of rows; None for other items."""
+
+    from wsabie.io.records import FeatureTable
+
+    return source.X.shape[1] if isinstance(source, FeatureTable) else None
+
+
+def _format_rejects(rejects: Rejects) -> str:
+    return f": {rejects.summary()}" if len(rejects) else ""
+
+
+def make_executor(threads: int | None, ray: str | None = None, *paths: Path | None) -> Executor:
+    """Make an executor: several processes, this process for one thread, or a Ray cluster.
+
+    All nodes of the cluster have to see the paths.
+    """
+    if ray is not None:
+        from wsabie.distributed.ray_cluster import check_paths_on_nodes
+        from wsabie.distributed.ray_executor import RayExecutor
+
+        executor = RayExecutor(ray)
+        check_paths_on_nodes(path for path in paths if path is not None)
+        return executor
+    n_processes = threads or count_available_cores()
+    can_start_processes = os.access(
+        sys.executable, os.X_OK
+    )  # a process that dropped its rights may not start Python again
+    return ProcessExecutor(n_processes) if n_processes > 1 and can_start_processes else SerialExecutor()
+
+
+@contextmanager
+def collect_rejects(file: Path | None, *, strict: bool) -> Iterator[Rejects]:
+    """Collect the inputs that the block skips; report them at its end, and list them in `file` if given."""
+    rejects = Rejects(strict=strict)
+    try:
+        yield rejects
+    except BaseException:
+        if len(rejects):  # an empty list must not replace an older one
+            try:
+                _report_rejects(rejects, file)
+            except InputError as error:
+                print_note(str(error))
+        raise
+    _report_rejects(rejects, file)
+
+
+def _report_rejects(rejects: Rejects, file: Path | None) -> None:
+    """Report the number of skipped inputs, and write their list to `file` if given."""
+    if file is not None:
+        rejects.write(file)
+    if len(rejects):
+        print_note(rejects.summary() + (f" (listed in {file})" if file else "; --rejects FILE lists them"))
+
+
+KINDS: "dict[ModalityName, str]" = {"pictures": "images", "sounds": "audio", "documents": "text"}
+"""Kinds of `wsabie features` by modality."""
+
+
+def format_features_hint(source: "ItemSource", path: Path) -> str:
+    """Return the end of an error message: the command that extracts rows of features."""
+    return f"describe them first: wsabie features {KINDS[source.modality]} {quote(str(path))} --out FILE.parquet"
+
+
+EXTRACTOR_PARAMETERS = {
+    "features": "features",
+    "components": "n_components",
+    "landmarks": "n_landmarks",
+    "sample_rate": "rate",
+    "onnx_output": "output",
+}
+"""Parameters of feature extractors by option, where the names differ."""
+
+
+def _name_flag(parameter: str) -> str:
+    """Return the flag of a parameter of feature extractors."""
+    option = next((option for option, name in EXTRACTOR_PARAMETERS.items() if name == parameter), parameter)
+    return "--" + option.replace("_", "-")
+
+
+def refuse_without_effect(source: "Source | ShardedFeatureTable", path: Path, pictures: dict[str, Any]) -> None:
+    """Refuse options of feature extraction for data that are rows of features already."""
+
+    from wsabie.io.records import FeatureTable
+    from wsabie.io.shards.sharded_table import ShardedFeatureTable
+
+    if isinstance(source, FeatureTable | ShardedFeatureTable) and pictures:
+        flag = _name_flag(next(iter(pictures)))
+        raise InputError(
+            f"{flag} says how pictures, sounds or documents are described, and {path} holds rows of features; leave "
+            f"{flag} out"
+        )
+
+
+def is_training_data(source: "Source", facts: dict[str, Any]) -> bool:
+    """Return True if a model with these facts was trained on this source."""
+    from wsabie.io.fingerprints import compute_fingerprint_or_none
+
+    fingerprints = {facts.get("fingerprint"), facts.get("source_fingerprint")} - {None}
+    return bool(fingerprints) and compute_fingerprint_or_none(source) in fingerprints
+
+
+def align_rows(
+    annotator: "Annotator", model: Path, source: "Source", executor: Executor, progress: Progress, rejects: Rejects
+) -> "AlignedTable":
+    """Convert a source to rows with the features and labels of the model."""
+    refuse_misfit(annotator, model, source)
+    return annotator.rows(source, executor=executor, progress=progress, rejects=rejects)
+
+
+def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None:
+    """Refuse a source that does not fit a model; the sentence names the command that makes it fit."""
+
+    from wsabie.io.alignment import MAPPED
+    from wsabie.io.records import FeatureTable
+
+    if isinstance(source, FeatureTable):
+        is_extracted = bool(annotator.dictionary) and source.dictionary
+        if annotator.terms is not None and is_extracted and is_extracted != annotator.dictionary:
+            raise InputError(
+                "the data was described by another dictionary than the training data; give the "
+                f"{annotator.terms.modality}, or describe them again: wsabie features "
+                f"{KINDS[annotator.terms.modality]} FOLDER --dictionary {model} --out FILE"
+            )
+    elif annotator.terms is None:
+        remedy = "give rows"
+        if annotator.dictionary:
+            remedy = (
+                f"{format_features_hint(source, source.path)} --dictionary FOLDER, "
+                "with the folder of the dictionary that described the training data"
+            )
+            if annotator.dictionary.startswith(MAPPED):
+                remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"
+        raise InputError(f"{model} was trained on rows of features and {source.path} holds {source.modality}; {remedy}")
+    elif source.modality != (modality := annotator.terms.modality):
+        raise InputError(f"{model} is a model of {modality} and {source.path} holds {source.modality}; give {modality}")
+
+
+def load_annotator(path: Path, threads: int | None = None) -> Any:
+    """Load the annotator of a model folder; wrap a bare estimator."""
+    from wsabie.models.annotators import Annotator
+    from wsabie.models.loader import load
+
+    model = load(path)
+    annotator = model if isinstance(model, Annotator) else Annotator(model)
+    annotator.model.threads = threads
+    return annotator
+
+
+def load_thresholds(path: Path, annotator: "Annotator", min_precision: float | None) -> "ThresholdFunction | None":
+    """Load the probabilities from which labels reach `min_precision`; None if all labels are wanted."""
+    from wsabie.collection.registry import thresholds
+
+    return None if min_precision is None else thresholds.read_thresholds(path, annotator, min_precision)
+
+
+def refuse_collection_folder(folder: Path) -> None:
+    """Refuse a collection, or a folder of items, in place of a model."""
+    from wsabie.io.file_matching import find_files
+
+    if (folder / ".wsabie" / "collection.json").is_file():
+        raise InputError(f"{folder} is a collection and no model; run: wsabie collection status {quote(str(folder))}")
+    if not folder.is_dir() or (folder / "config.json").exists():
+        return
+    modality, files = find_files(folder, Rejects(most=0))
+    if files:
+        raise InputError(
+            f"{folder} is a folder of {modality.name} and not yet a collection; "
+            f"run: wsabie collection init {quote(str(folder))}"
+        )
+
+
+def report_unknown_labels(aligned: "AlignedTable", place: object) -> None:
+    """Report labels of the data that the model does not know."""
+    names = aligned.unknown_labels
+    if names:
+        summary = f"{format_count(len(names), 'label')} of {place} ({format_count(aligned.unknown_pairs, 'pair')})"
+        print_note(
+            f"{summary} {'is' if len(names) == 1 else 'are'} unknown to the model, such as {format_names(names)}"
+        )
+    report_unknown_features(aligned, place)
+
+
+def report_unknown_features(aligned: "AlignedTable", place: object) -> None:
+    """Report values of features that the model does not know; refuse data without any known feature."""
+    X = aligned.rows.X
+    if aligned.unknown_features and not (X.nnz if hasattr(X, "nnz") else X.any()):
+        raise InputError(
+            f"{place} has none of the model's {X.shape[1]:,} features; give data made in the same way as the training "
+            "data"
+        )
+    if aligned.unknown_features:
+        values = format_count(aligned.unknown_features, "value")
+        print_note(f"{values} of {place} left out: the model does not know their features (words, ids or columns)")
+
+
+def read_label_names(labels: Path) -> list[str]:
+    """Read the distinct labels of a model folder, or of the lines of a file up to a tab."""
+    from wsabie.io.parsers.text_files import iterate_content_lines
+
+    if labels.is_dir():
+        vocabulary = load_annotator(labels).model.vocabulary_
+        return list(vocabulary.names(vocabulary.active_ids()))
+    lines = (line.decode("utf-8", "replace").partition("\t")[0] for _, line in iterate_content_lines(labels, 1 << 20))
+    names = list(dict.fromkeys(line for line in lines if line.strip()))
+    if not names:
+        raise InputError(f"{labels} names no label; write one a line")
+    return names
+
+
+def read_label_pairs(file: Path) -> list[tuple[str, str]]:
+    """Read pairs of labels from a list, and report malformed lines."""
+    from wsabie.io.formats.pair_list import read_id_pairs
+
+    rejects = Rejects()
+    pairs = list(read_id_pairs(file, rejects=rejects))
+    if rejects.listed:
+        place, reason, detail = rejects.listed[0]
+        print_note(f"{format_count(len(rejects), 'line')} of {file} left out: {place} for {reason} ({detail})")
+    return pairs
+
+
+def format_names(names: Sequence[str]) -> str:
+    """Format the first few names."""
+    return ", ".join(f"'{name}'" for name in names[:3])
+
+
+def open_inputs(
+    inputs: Sequence[Path], rejects: Rejects, annotator: Any, *, has_labels: bool, is_single: bool
+) -> "list[tuple[str, Source]]":
+    """Open all inputs, each with a prefix for its ids; single files of one modality make one source.
+
+    The prefix is the path of the input, or empty for a single input. Labels are read only if `has_labels`.
+    """
+
+    from wsabie.io.records import ItemList
+
+    labels_from = "auto" if has_labels else "none"
+    n_features, modality = annotator.model.n_features_in_, annotator.terms and annotator.terms.modality
+    read_options = get_read_options(annotator.facts)
+    opened_ones = [
+        (path, open_data(path, rejects, labels_from, n_features, modality, **read_options)) for path in inputs
+    ]
+    if is_single:
+        return [("", source) for _, source in opened_ones]
+    singles: list[ItemList] = []
+    sources: list[tuple[str, Source]] = []
+    for path, source in opened_ones:
+        if isinstance(source, ItemList) and source.path.is_file():
+            singles.append(replace(source, items=[item._replace(id=str(path)) for item in source]))
+        else:
+            sources.append((f"{path}/", source))
+    for kind in ("documents", "sounds", "pictures"):
+        group = [source for source in singles if source.modality == kind]
+        if group:
+            sources.insert(0, ("", replace(group[0], items=[item for single in group for item in single])))
+    return sources

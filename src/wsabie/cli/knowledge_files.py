@@ -1,0 +1,102 @@
+"""Word vectors and knowledge of labels, for commands and for the parameters of `wsabie train`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsabie.cli.inputs import format_names, read_label_names
+from wsabie.cli.output import TerminalProgress, format_count, print_note
+from wsabie.core.errors import InputError
+
+if TYPE_CHECKING:
+    from wsabie.vocabulary.concept_matching import LabelConcepts
+    from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
+    from wsabie.vocabulary.word_vectors import WordVectors
+
+
+def load_word_vectors(path: Path, **options: Any) -> "WordVectors":
+    """Read word vectors; the options are those of `read_word_vectors`."""
+    from wsabie.io.vocabulary.word_vectors import read_word_vectors
+
+    return read_word_vectors(path, progress=TerminalProgress(), **options)
+
+
+def load_knowledge(paths: Sequence[Path], pair_options: Sequence[str] = ()) -> "KnowledgeGraph":
+    """Read a knowledge graph from files, and from lists of pairs given as RELATION=FILE."""
+    from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
+
+    relations = {}
+    for option in pair_options:
+        relation, equals, file = option.partition("=")
+        if not equals or not relation or not file or relation in relations:
+            raise InputError(f"--pairs {option!r} is not RELATION=FILE, each relation once, such as has-part=parts.tsv")
+        relations[relation] = Path(file)
+    return read_knowledge_graph(*paths, relations=relations)
+
+
+def match_concepts(graph: "KnowledgeGraph", labels: Sequence[str], table: Path | None) -> "LabelConcepts":
+    """Match labels to concepts, with corrections from a table if given."""
+    from wsabie.io.vocabulary.knowledge_graphs import read_label_table
+    from wsabie.vocabulary.concept_matching import match_labels
+
+    return match_labels(graph, labels, None if table is None else read_label_table(table))
+
+
+def match_label_concepts(graph: "KnowledgeGraph", labels: Path, table: Path | None) -> "LabelConcepts":
+    """Match the labels of a file or model to concepts, and report labels without any."""
+    names = read_label_names(labels)
+    concepts = match_concepts(graph, names, table)
+    if not any(concepts.concepts):
+        raise InputError(
+            f"nothing is known of the {format_count(len(names), 'label')} of {labels}, such as "
+            f"{format_names(names)}; give files "
+            "that know them, or a --table of what they mean"
+        )
+    if missing := concepts.missing:
+        print_note(
+            f"nothing is known of {len(missing):,} of {format_count(len(names), 'label')}, such as "
+            f"{format_names(missing)}"
+        )
+    return concepts
+
+
+def refuse_other_kinds(kind: str, options: dict[str, Any]) -> None:
+    """Refuse word vectors where a kind has no use for them, and a kind that needs them without."""
+    from wsabie.models.estimator_specs import find_spec, list_parameters
+
+    parameters = list_parameters(kind)
+    if find_spec(kind).needs == "vectors" and not options.get("vectors"):
+        raise InputError(f"--kind {kind} needs word vectors; add --vectors FILE")
+    if options.get("vectors") and not {"vectors", "init_labels"} & parameters.keys():
+        raise InputError(
+            f"--vectors says what labels mean, and {kind} does not ask; leave it out, or use --kind devise"
+        )
+    for flag in ("knowledge", "labels"):
+        if options.get(flag) and flag not in parameters:
+            raise InputError(f"--{flag} is for kinds that rank labels by their words, such as devise; leave it out")
+
+
+def make_vector_parameters(
+    kind: str,
+    dim: int | None,
+    vectors: Path | None = None,
+    knowledge: Sequence[Path] | None = None,
+    labels: Path | None = None,
+) -> dict[str, Any]:
+    """Make the parameters of a model that come from word vectors: features or initial label vectors."""
+    from wsabie.models.estimator_specs import find_spec
+
+    if vectors is None:
+        return {}
+    word_vectors = load_word_vectors(vectors)
+    if find_spec(kind).needs != "vectors":
+        if dim not in (None, word_vectors.dim):
+            raise InputError(
+                f"{vectors} has vectors of {word_vectors.dim} dimensions and --dim is {dim}; leave --dim out"
+            )
+        return {"init_labels": word_vectors, "dim": word_vectors.dim}
+    return {
+        "vectors": word_vectors,
+        "knowledge": load_knowledge(knowledge) if knowledge else None,
+        "labels": read_label_names(labels) if labels is not None else (),
+    }

@@ -1,0 +1,430 @@
+"""`wsabie annotate`."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from wsabie.cli.command import NotFor, command, options, refuse_options_for
+from wsabie.cli.hierarchies import SHOWN_MARKS, match_model_siblings
+from wsabie.cli.inputs import (
+    align_rows,
+    load_annotator,
+    load_thresholds,
+    open_data,
+    open_inputs,
+    read_label_names,
+    refuse_misfit,
+    report_unknown_features,
+)
+from wsabie.cli.options import Candidates, HierarchyOptions, LabelLimit, Model, ModelClusterOptions, RejectOptions
+from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, show_json
+from wsabie.cli.target import ONLY_SPACES, run_by_model
+from wsabie.core.errors import InputError
+from wsabie.io.regions import OUTSIDE
+from wsabie.storage.output_checks import check_output_paths
+from wsabie.storage.rejects import Rejects
+
+if TYPE_CHECKING:
+    from wsabie.io.records import FeatureTable, ItemList, ModalityName, Source
+    from wsabie.io.region_nesting import FixedRegionSource
+    from wsabie.models.annotators import SpaceAnnotator, ThresholdFunction
+    from wsabie.storage.rejects import Rejects
+    from wsabie.vocabulary.label_similarity import SiblingSimilarity
+
+
+_LABELS = "what labels are"
+_SINGLE = "what single answers are like, and --out writes those of many rows"
+_NO_LABELS, _SINGLE_LABELS = NotFor(space=_LABELS), NotFor(space=_LABELS, file=_SINGLE)
+
+
+@options
+class ExplanationOptions:
+    """Options of heat maps."""
+
+    panel: ClassVar = "Heat maps"
+
+    explain: Annotated[
+        Path | None, typer.Option(help="Folder for heat maps: where in the picture the best label is seen.")
+    ] = None
+    label: Annotated[str | None, typer.Option(help="Explain this label instead of the best one.")] = None
+
+
+@options
+class AnnotateOptions:
+    """Options of `wsabie annotate`."""
+
+    model: Model
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="INPUTS", help="Pictures, folders, data in any source format; of a space also names."),
+    ] = None
+    k: LabelLimit = 10
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A file for the labels (.jsonl, .tsv, .parquet), for any number of rows."),
+        _NO_LABELS,
+    ] = None
+    text: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="A text in place of INPUTS, where documents are asked for."),
+        NotFor(file=_SINGLE),
+    ] = None
+    region: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="X,Y,W,H",
+            help="Labels for a region of the pictures, in pixels or as 10%,20%,30%,40%; or a polygon X1,Y1,X2,Y2 ...",
+        ),
+        _SINGLE_LABELS,
+    ] = None
+    candidates: Annotated[Candidates, _NO_LABELS] = None
+    min_precision: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Only labels that are right so often on held-out items, such as 0.9, by a model of a collection.",
+        ),
+        _NO_LABELS,
+    ] = None
+    relation: Annotated[
+        str | None,
+        typer.Option(help="Of a space: which relation answers, or two kinds as query:target (default: its first)."),
+        ONLY_SPACES,
+    ] = None
+    exact: Annotated[bool, typer.Option(help="Without the index that `wsabie index` made.")] = False
+    explanation: Annotated[ExplanationOptions, _SINGLE_LABELS] = ExplanationOptions()
+    labels: Annotated[HierarchyOptions, _SINGLE_LABELS] = HierarchyOptions()
+    machine: ModelClusterOptions = ModelClusterOptions()
+    output: RejectOptions = RejectOptions()
+
+
+@command("annotate birds new-photos/ -k 5", "annotate birds rows.parquet --out labels.tsv")
+def annotate(options: AnnotateOptions) -> None:
+    """Give new pictures or rows their best labels; with a space, rank items of another kind."""
+    run_by_model(options, _annotate, _annotate_by_space)
+
+
+def _annotate(options: AnnotateOptions) -> None:
+    """Rank labels for every input, or write them to a file."""
+    if not options.inputs and not options.text:
+        raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
+    if options.out is not None:
+        refuse_options_for("file", options)
+        annotate_to_file(options, options.out)
+        return
+    _check_options(options)
+    annotator = load_annotator(options.model, options.machine.threads)
+    if options.explanation.label is not None:
+        annotator.model.vocabulary_.ids([options.explanation.label])  # refuses an unknown label before any work
+    siblings = match_model_siblings(options.labels.read(), options.labels.hierarchy, annotator)
+    with options.output.collect() as rejects:
+        results, n_unknown = _rank_inputs(options, annotator, siblings, rejects)
+    if not results:
+        _refuse_outside_regions(rejects)
+        raise InputError(
+            "nothing could be annotated; give pictures, sounds, documents or rows in a format that `wsabie train` reads"
+        )
+    if options.output.json:
+        counts = {"skipped": len(rejects), "unknown_features": n_unknown}
+        show_json({"schema": 1, "model": str(options.model), "results": results, **counts})
+        return
+    _show_rankings(results)
+    if siblings is not None:
+        print_note("* a true label, ~ a sibling of one")
+
+
+def _rank_inputs(
+    options: AnnotateOptions, annotator: Any, siblings: "SiblingSimilarity | None", rejects: Rejects
+) -> tuple[list[dict[str, Any]], int]:
+    """Rank labels for every input, with marks of true labels and siblings; count values of unknown features."""
+    from wsabie.io.records import ConcatenatedSource, FeatureTable
+
+    search_options = _make_search_options(options, annotator)
+    thresholds = load_thresholds(options.model, annotator, options.min_precision)
+    inputs, regions, explanation = options.inputs or [], options.region or (), options.explanation
+    executor, progress = options.machine.make_executor(*inputs), TerminalProgress()
+    results: list[dict[str, Any]] = []
+    n_drawn = n_unknown = 0
+    has_labels, is_single = siblings is not None, len(inputs) == 1
+    sources = open_inputs(inputs, rejects, annotator, has_labels=has_labels, is_single=is_single)
+    sources = [(prefix, _select_regions(source, regions)) for prefix, source in sources] if regions else sources
+    for prefix, bare in [*sources, *_make_text_sources(options.text or ())]:
+        source = (
+            bare if isinstance(bare, FeatureTable) or not prefix else ConcatenatedSource([bare], [prefix])
+        )  # rejects name the input too
+        aligned = align_rows(annotator, options.model, source, executor, progress, rejects)
+        rows, n_unknown = aligned.rows, n_unknown + aligned.unknown_features
+        report_unknown_features(aligned, "the data")
+        if len(rows):
+            rankings = _rank_labels(annotator.model, rows.X, options.k, thresholds, search_options)
+            row_results = [
+                {"id": prefix + i if source is bare else i, "labels": [[name, round(s, 6)] for name, s in top]}
+                | ({} if thresholds is None else {"no_tag_fits": not top})
+                for i, top in zip(rows.ids, rankings, strict=True)
+            ]
+            if siblings is not None:
+                _add_marks(row_results, rows, siblings)
+            results += row_results
+        if explanation.explain is not None:
+            n_drawn = _draw_explanations(annotator, source, explanation.explain, explanation.label, n_drawn)
+    return results, n_unknown
+
+
+def _make_search_options(options: AnnotateOptions, annotator: Any) -> dict[str, Any]:
+    """Make the options of the search for labels; refuse unknown candidates before any work."""
+    search_options: dict[str, Any] = {}
+    if options.candidates is not None:
+        search_options["candidates"] = read_label_names(options.candidates)
+        annotator.model.vocabulary_.ids(search_options["candidates"])
+    if options.exact and "index" in annotator.model.facts():  # other kinds of model have no other search
+        search_options["exact"] = True
+    return search_options
+
+
+def _check_options(options: AnnotateOptions) -> None:
+    """Check before any work that options fit each other, and that files can be written."""
+    explain, label, inputs = options.explanation.explain, options.explanation.label, options.inputs or []
+    if label is not None and explain is None:
+        raise InputError("--label chooses what --explain draws; add --explain FOLDER, or leave --label out")
+    if options.region and options.text:
+        raise InputError("--region asks about places in pictures, and --text has none; leave one of the two out")
+    if explain is not None and explain.is_file():
+        raise InputError(f"cannot draw into {explain}: it is a file; give the name of a folder for the heat maps")
+    first = None if explain is None else explain / "0000.png"
+    check_output_paths(("rejects", options.output.rejects), ("picture", first), inputs=(*inputs, options.model))
+    if explain is not None and explain.resolve() in {path.resolve().parent for path in inputs if path.is_file()}:
+        raise InputError(f"heat maps in {explain} would lie among your pictures; name another folder")
+
+
+def _show_rankings(results: Sequence[dict[str, Any]]) -> None:
+    for result in results:
+        signs = [SHOWN_MARKS[mark] for mark in result.get("marks", ["other"] * len(result["labels"]))]
+        signed_labels = zip(signs, result["labels"], strict=True)
+        labels = (
+            "  ".join(f"{sign}{escape_line(name)} {score:.2f}" for sign, (name, score) in signed_labels)
+            or "(no tag fits)"
+        )
+        sys.stdout.write(f"{escape_line(result['id'])}\t{labels}\n")  # as it is: `out` would turn the tab into blanks
+
+
+def _rank_labels(
+    model: Any, X: Any, k: int, thresholds: "ThresholdFunction | None", options: dict[str, Any]
+) -> list[list[tuple[str, float]]]:
+    """Rank labels of rows with scores, best first; with thresholds, rows may get none."""
+
+    from wsabie.models.annotators import rank_above
+
+    if thresholds is None:
+        return model.annotate(X, k, **options)  # type: ignore[no-any-return]
+    names, (labels, scores, _) = list(model.vocabulary_), rank_above(model, X, k, thresholds, **options)
+    rows = zip(labels.tolist(), scores.tolist(), strict=True)
+    return [[(names[label_id], score) for label_id, score in zip(*row, strict=True) if label_id >= 0] for row in rows]
+
+
+def _select_regions(source: "Source", regions: Sequence[str]) -> "FixedRegionSource":
+    from wsabie.io.records import FeatureTable
+    from wsabie.io.region_nesting import FixedRegionSource
+
+    if isinstance(source, FeatureTable) or source.modality != "pictures":
+        content = "rows of features" if isinstance(source, FeatureTable) else source.modality
+        raise InputError(f"--region asks about places in pictures, and this input is {content}; leave --region out")
+    return FixedRegionSource.from_texts(source, regions)
+
+
+def _refuse_outside_regions(rejects: Rejects) -> None:
+    """Raise InputError if the requested regions lie outside of all pictures."""
+    for where, reason, detail in rejects.listed:
+        if reason == OUTSIDE:
+            raise InputError(f"{escape_line(where)} lies outside: {detail}; give a region in it")
+
+
+def _add_marks(results: list[dict[str, Any]], rows: "FeatureTable", siblings: "SiblingSimilarity") -> None:
+    """Mark each annotation as true, sibling or other, as in Weston et al. 2010, table 9."""
+
+    from wsabie.vocabulary.label_similarity import classify_labels
+
+    label_ids = {name: label_id for label_id, name in enumerate(rows.label_names)}
+    Y = rows.Y.tocsr()
+    for row, result in enumerate(results):
+        row_slice = slice(Y.indptr[row], Y.indptr[row + 1])
+        true = Y.indices[row_slice][Y.data[row_slice] > 0]
+        result["marks"] = classify_labels([label_ids[name] for name, _ in result["labels"]], true, siblings)
+
+
+def _make_text_sources(texts: Sequence[str]) -> "list[tuple[str, Source]]":
+    """Make a source of documents from texts, which are their own ids."""
+
+    from wsabie.io.records import Item, ItemList
+
+    items = [Item(text, text.encode(), ()) for text in texts]
+    return [("", ItemList(Path("--text"), items, "documents"))] if items else []
+
+
+def _draw_explanations(annotator: Any, source: "Source", folder: Path, label: str | None, number: int) -> int:
+    """Draw a heat map for each picture, as PNG numbered from `number`; return the next number."""
+    from wsabie.features.images.image_decoder import UnreadableItemError
+    from wsabie.io.records import FeatureTable
+    from wsabie.models.explanations import explain_picture
+
+    if isinstance(source, FeatureTable) or annotator.terms is None:
+        raise InputError("--explain draws on pictures; this input is rows of features")
+    if source.modality != "pictures":
+        raise InputError(f"--explain draws on pictures; {source.path} holds {source.modality}")
+    for picture in source:
+        try:
+            explanation = explain_picture(annotator, picture.content, label)
+        except UnreadableItemError:
+            continue  # the list of rejects has it already
+        file = folder / f"{number:04d}-{Path(picture.id).stem[:60]}-{_file_name(explanation.label)}.png"
+        explanation.save(file)
+        print_note(f"{file}: {explanation.label} {explanation.score:.2f}")
+        number += 1
+    return number
+
+
+def _file_name(label: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in label)[:40]
+
+
+def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") -> None:
+    """Rank items of a relation's second kind for new data or known items of its first kind."""
+
+    from wsabie.core.validation import require
+
+    model, k, inputs, texts = options.model, options.k, options.inputs or (), options.text or ()
+    query, target = _resolve_relation(annotator, options.relation)
+    query_kind, extractor, progress = (
+        annotator.space.find_entities(query),
+        annotator.terms.get(query),
+        TerminalProgress(),
+    )
+    check_output_paths(("rejects", options.output.rejects), inputs=(*inputs, model))
+    results: list[dict[str, Any]] = []
+
+    def add(ids: Sequence[str], items: Any) -> None:
+        rankings = annotator.space.annotate(query, target, items, k)
+        results.extend(
+            {"id": item_id, target: [[name, round(score, 6)] for name, score in ranking]}
+            for item_id, ranking in zip(ids, rankings, strict=True)
+        )
+
+    with options.output.collect() as rejects:
+        for path in inputs:
+            if query_kind.n_features and path.exists():
+                source = open_data(
+                    path, rejects, "none", query_kind.n_features, None if extractor is None else extractor.modality
+                )
+                aligned = annotator.rows(
+                    query, source, executor=options.machine.make_executor(), progress=progress, rejects=rejects
+                )
+                report_unknown_features(aligned, path)
+                add(aligned.rows.ids, aligned.rows.X)
+            else:
+                add([str(path)], query_kind.ids([str(path)]))
+        for text in texts:
+            add([text], annotator.text(query, text))
+    require(bool(inputs or texts), f"nothing was given; name things of the kind {query!r}, or data of them")
+    require(bool(results), f"nothing of what was given could be used; give things of the kind {query!r}")
+    if options.output.json:
+        show_json({"schema": 1, "model": str(model), "query": query, "target": target, "results": results})
+        return
+    for result in results:
+        ranking = "  ".join(f"{escape_line(name)} {score:.2f}" for name, score in result[target])
+        sys.stdout.write(f"{escape_line(result['id'])}\t{ranking}\n")  # as it is: `out` would turn the tab into blanks
+
+
+def _resolve_relation(annotator: "SpaceAnnotator", relation: str | None) -> tuple[str, str]:
+    """Return the kinds of a relation: the first relation, one by name, or two kinds as "query:target"."""
+    relations = {name: (query, target) for name, query, target in annotator.space.relations_}
+    if relation is None:
+        return next(iter(relations.values()))
+    if relation in relations:
+        return relations[relation]
+    query, colon, target = relation.partition(":")
+    if not colon:
+        raise InputError(
+            f"there is no relation {relation!r}; choose of {', '.join(relations)}, or two kinds as query:target"
+        )
+    annotator.space.find_entities(query)
+    annotator.space.find_entities(target)
+    return query, target
+
+
+def annotate_to_file(options: AnnotateOptions, file: Path) -> None:
+    """Write the best labels of all inputs to a file."""
+    from wsabie.io.recognition import detect_source_kind
+    from wsabie.workflows import batch_annotation
+
+    batch_annotation.detect_output_format(file)  # refuses an unknown ending before any work
+    model, inputs = options.model, options.inputs or []
+    check_output_paths(("annotations", file), ("rejects", options.output.rejects), inputs=(*inputs, model))
+    annotator = load_annotator(model, options.machine.threads)
+    modality = annotator.terms and annotator.terms.modality
+    for path in inputs:
+        detect_source_kind(
+            path, plain_text=True, modality=modality
+        )  # refuses an unknown format before work on the others
+    candidate_names = None if options.candidates is None else read_label_names(options.candidates)
+    annotator.model.vocabulary_.ids(candidate_names or ())  # refuses an unknown label as well
+    thresholds = load_thresholds(model, annotator, options.min_precision)
+    with options.output.collect() as rejects:
+        result = batch_annotation.annotate_to_file(
+            file,
+            annotator,
+            _iterate_blocks(annotator, model, inputs, modality, rejects),
+            options.k,
+            candidates=candidate_names,
+            exact=options.exact,
+            least=thresholds,
+            executor=options.machine.make_executor(model, *inputs),
+            folder=model,
+            progress=TerminalProgress(),
+            rejects=rejects,
+        )
+        skipped = len(rejects)
+    if options.output.json:
+        counts = {"rows": result.rows, "skipped": skipped, "unknown_features": result.unknown_features}
+        untagged = {} if thresholds is None else {"no_tag_fits": result.untagged}
+        show_json({"schema": 1, "model": str(model), "out": str(file), **counts, **untagged})
+        return
+    untagged_note = "" if thresholds is None else f", {result.untagged:,} of which no tag fits"
+    out.print(f"{file}: the best labels of {format_count(result.rows, 'row')}{untagged_note}")
+    if result.unknown_features:
+        print_note(f"{format_count(result.unknown_features, 'value')} left out: the model does not know their features")
+
+
+def _iterate_blocks(
+    annotator: Any, model: Path, inputs: Sequence[Path], modality: "ModalityName | None", rejects: "Rejects"
+) -> "Iterator[FeatureTable | ItemList]":
+    """Iterate over blocks of all inputs; ids of several inputs begin with their path."""
+    from wsabie.io.records import FeatureTable
+    from wsabie.io.stream_recognition import open_unlabelled_rows
+    from wsabie.workflows.batch_annotation import iterate_item_blocks
+
+    item_inputs = []
+    for path in inputs:
+        blocks = open_unlabelled_rows(path, rejects, annotator.model.n_features_in_, modality)
+        if blocks is None:
+            item_inputs.append(path)
+            continue
+        for rows in blocks:
+            refuse_misfit(annotator, model, rows)
+            yield _prefix_ids("" if len(inputs) == 1 else f"{path}/", rows)
+    for prefix, source in open_inputs(item_inputs, rejects, annotator, has_labels=False, is_single=len(inputs) == 1):
+        refuse_misfit(annotator, model, source)
+        for block in [source] if isinstance(source, FeatureTable) else iterate_item_blocks(source):
+            yield _prefix_ids(prefix, block)
+
+
+def _prefix_ids(prefix: str, block: "FeatureTable | ItemList") -> "FeatureTable | ItemList":
+    """Put a prefix before the ids of a block."""
+    from wsabie.io.records import FeatureTable
+
+    if isinstance(block, FeatureTable):
+        return replace(block, ids=[prefix + row_id for row_id in block.ids])
+    return replace(block, items=[item._replace(id=prefix + item.id) for item in block])

@@ -1,0 +1,143 @@
+"""`wsabie info`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wsabie.cli.command import NotFor, command, options, refuse_options_for
+from wsabie.cli.data.shards import collect_shard_facts
+from wsabie.cli.epoch_tables import format_epoch_count, show_epochs
+from wsabie.cli.inputs import load_annotator, refuse_collection_folder
+from wsabie.cli.options import OutputOptions
+from wsabie.cli.output import TerminalProgress, show_json, show_table
+from wsabie.cli.target import run_by_model
+
+if TYPE_CHECKING:
+    from wsabie.models.annotators import SpaceAnnotator
+
+_VERIFIED = "what is done with shards, and a model is verified when it is opened"
+
+
+@options
+class InfoOptions:
+    """Options of `wsabie info`."""
+
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, or a folder of shards.")]
+    epochs: Annotated[
+        bool,
+        typer.Option(help="Also the figures of every epoch."),
+        NotFor(shards="the training of a model, and shards are data"),
+    ] = False
+    verify: Annotated[
+        bool,
+        typer.Option(help="Of shards: read all and compare their checksums."),
+        NotFor(labels=_VERIFIED, space=_VERIFIED),
+    ] = False
+    output: OutputOptions = OutputOptions()
+
+
+@command("info birds", "info birds --epochs --json")
+def info(options: InfoOptions) -> None:
+    """Show the facts of a model: sizes, parameters, training data and figures; or of a folder of shards."""
+    from wsabie.io.shards.shard_folder import is_shard_folder
+
+    if is_shard_folder(options.model):
+        refuse_options_for("shards", options)
+        _show_shards(options)
+        return
+    refuse_options_for("labels", options)
+    refuse_collection_folder(options.model)
+    run_by_model(options, _show_model, _show_space)
+
+
+def _show_model(options: InfoOptions) -> None:
+    """Print the facts of a model."""
+    from wsabie.storage.model_folder import measure_folder_bytes
+
+    model, annotator = options.model, load_annotator(options.model)
+    estimator = annotator.model
+    history = getattr(estimator, "history_", [])
+    modality = annotator.terms and annotator.terms.modality
+    facts: dict[str, Any] = {
+        **estimator.facts(),
+        **{name: modality == name for name in ("pictures", "sounds", "documents")},
+        "bytes": measure_folder_bytes(model),
+        **annotator.extraction_facts(),
+        **annotator.facts,
+    }
+    if options.output.json:
+        details: dict[str, Any] = {
+            "parameters": estimator.to_parts().config["parameters"],
+            "settings": getattr(estimator, "settings_", {}),
+        }
+        if getattr(estimator, "stream_", ()):
+            details["stream"] = [report.as_dict() for report in estimator.stream_]
+        _show_json(options, {"kind": estimator.kind, **facts, **details}, history)
+        return
+    facts.pop("members", None)  # a list, for --json
+    facts |= {name: _shorten(facts[name]) for name in ("updates", "last_batch") if name in facts}
+    if {"models", "blend"} & facts.keys():
+        facts["epochs"] = format_epoch_count(history, facts)
+    facts |= {f"index_{name}": value for name, value in (facts.pop("index", None) or {}).items()}
+    _show_facts(model, facts)
+    if options.epochs:
+        show_epochs(history)
+
+
+def _show_space(options: InfoOptions, annotator: "SpaceAnnotator") -> None:
+    """Print the facts of a space."""
+    from wsabie.storage.model_folder import measure_folder_bytes
+
+    space = annotator.space
+    extractors = {f"describe_{name}": extractor.name for name, extractor in annotator.terms.items()}
+    n_bytes = measure_folder_bytes(options.model)
+    facts: dict[str, Any] = {**space.facts(), "bytes": n_bytes, **extractors, **annotator.facts}
+    if options.output.json:
+        details = {"parameters": space.to_parts().config["parameters"], "settings": space.settings_}
+        _show_json(options, facts | details, space.history_)
+        return
+    _show_facts(options.model, {name: facts[name] for name in facts if name not in ("fingerprints", "pair_marks")})
+    if options.epochs:
+        show_epochs(space.history_)
+
+
+def _show_shards(options: InfoOptions) -> None:
+    """Print the contents of shards."""
+    from wsabie.io.shards.shard_folder import open_shard_folder
+
+    shards = open_shard_folder(options.model)
+    if options.verify:
+        shards.verify(TerminalProgress())
+    facts = collect_shard_facts(shards) | ({"verified": True} if options.verify else {})
+    if options.output.json:
+        show_json({"schema": 1, "shards": str(options.model), **facts, "files": shards.files})
+        return
+    _show_facts(options.model, facts)
+
+
+def _show_json(options: InfoOptions, facts: dict[str, Any], history: Any) -> None:
+    epochs = {"history": [stats.as_dict() for stats in history]} if options.epochs else {}
+    show_json({"schema": 1, "model": str(options.model), **facts, **epochs})
+
+
+def _show_facts(folder: Path, facts: dict[str, Any]) -> None:
+    lines = [[name.replace("_", " "), _format_value(value)] for name, value in facts.items()]
+    show_table(str(folder), ["", ""], lines)
+
+
+def _shorten(value: Any) -> Any:
+    """Shorten a list to its length, and a batch report to its main figures."""
+    if isinstance(value, list):
+        return len(value)
+    return {name: value[name] for name in ("rows", "map", "ece", "drift", "advice") if value.get(name)}
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')} {_format_value(inner)}" for name, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,94 @@
+"""`wsabie neighbours`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wsabie.cli.command import command, options
+from wsabie.cli.hierarchies import match_model_siblings
+from wsabie.cli.inputs import load_annotator
+from wsabie.cli.options import HierarchyOptions, LabelLimit, Model, OutputOptions
+from wsabie.cli.output import show_json, show_table
+from wsabie.cli.target import NO_LABELS, ONLY_SPACES, run_by_model
+from wsabie.core.errors import InputError
+
+if TYPE_CHECKING:
+    from wsabie.models.annotators import SpaceAnnotator
+    from wsabie.vocabulary.label_similarity import LabelMatch
+
+
+@options
+class NeighbourOptions:
+    """Options of `wsabie neighbours`."""
+
+    model: Model
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="A label of the model, or a thing of a space.")]
+    k: LabelLimit = 10
+    entity_kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Of a space: the kind of the thing."), ONLY_SPACES
+    ] = None
+    words: Annotated[bool, typer.Option(help="Of documents in a space: words nearest to a word."), ONLY_SPACES] = False
+    labels: Annotated[HierarchyOptions, NO_LABELS] = HierarchyOptions()
+    output: OutputOptions = OutputOptions()
+
+
+@command("neighbours birds penguin", "neighbours my-texts mutex --words -k 5")
+def neighbours(options: NeighbourOptions) -> None:
+    """Find the labels nearest to a label: synonyms, translations, near misses."""
+    run_by_model(options, _show_label_neighbours, _show_space_neighbours)
+
+
+def _show_label_neighbours(options: NeighbourOptions) -> None:
+    """Print the nearest labels; with a hierarchy, mark siblings, as in Weston et al. 2010, table 4."""
+    from wsabie.models.base.label_model import LabelModel
+    from wsabie.vocabulary.label_similarity import classify_labels
+
+    annotator, label = load_annotator(options.model), options.label
+    # not the neighbours of rows, which nearest-neighbour models override
+    neighbours = LabelModel.neighbours(annotator.model, label, options.k)
+    siblings = match_model_siblings(options.labels.read(), options.labels.hierarchy, annotator)
+    marks: list[LabelMatch] = []
+    if siblings is not None:
+        ids = annotator.model.vocabulary_.ids
+        marks = classify_labels(ids([name for name, _ in neighbours]), ids([label]), siblings)
+    if options.output.json:
+        mark_fields = {} if siblings is None else {"marks": marks}
+        show_json({"schema": 1, "label": label, "neighbours": _round_cosines(neighbours), **mark_fields})
+        return
+    lines = [[name, f"{cosine:.3f}"] for name, cosine in neighbours]
+    if siblings is not None:
+        lines = [[*line, "" if mark == "other" else mark] for line, mark in zip(lines, marks, strict=True)]
+    show_table(f"nearest to {label}", ["label", "cosine", *([""] if marks else [])], lines)
+
+
+def _show_space_neighbours(options: NeighbourOptions, annotator: "SpaceAnnotator") -> None:
+    """Print the items nearest to an item of their kind, or the words nearest to a word."""
+    item, kind = options.label, options.entity_kind
+    if options.words:
+        query_kind = kind or next(iter(annotator.terms), next(iter(annotator.space.kinds_)))
+        kind, neighbours = "word", annotator.words_near(query_kind, item, options.k)
+    else:
+        kind = kind or _find_kind(annotator, item)
+        neighbours = annotator.space.similar(kind, item, options.k)
+    if options.output.json:
+        show_json({"schema": 1, "kind": kind, "label": item, "neighbours": _round_cosines(neighbours)})
+        return
+    show_table(f"nearest to {item}", [kind, "cosine"], [[name, f"{cosine:.3f}"] for name, cosine in neighbours])
+
+
+def _find_kind(annotator: "SpaceAnnotator", item: str) -> str:
+    """Find the only kind that has this item."""
+    from wsabie.vocabulary.label_names import format_unknown_label
+
+    kinds = annotator.space.kinds_
+    holders = [name for name, fitted_kind in kinds.items() if item in fitted_kind.vocabulary]
+    if len(holders) > 1:
+        raise InputError(f"{item!r} is a thing of the kinds {', '.join(holders)}; choose one by --entity-kind")
+    if not holders:
+        names = [name for fitted_kind in kinds.values() for name in fitted_kind.vocabulary]
+        raise InputError(format_unknown_label(item, names, "thing"))
+    return holders[0]
+
+
+def _round_cosines(neighbours: list[tuple[str, float]]) -> list[list[str | float]]:
+    return [[name, round(cosine, 6)] for name, cosine in neighbours]

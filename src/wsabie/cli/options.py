@@ -1,0 +1,285 @@
+"""Options and arguments that several commands share, and their conversions."""
+
+from contextlib import AbstractContextManager
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import typer
+
+from wsabie.cli.command import NotFor, list_stated, options
+from wsabie.cli.hierarchies import read_hierarchies
+from wsabie.cli.inputs import EXTRACTOR_PARAMETERS, collect_rejects, make_executor
+from wsabie.features.extractor_names import list_extractor_names
+from wsabie.models.estimator_specs import SYSTEMS
+
+if TYPE_CHECKING:
+    from wsabie.core.executors import Executor
+    from wsabie.storage.rejects import Rejects as RejectList
+    from wsabie.vocabulary.hierarchy import Hierarchy
+
+
+def parse_positive(text: str) -> float:
+    """Parse a positive number."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < inf:
+        raise typer.BadParameter(f"{text} is no number above 0.")
+    return number
+
+
+By = Literal["auto", "group", "row", "label", "time"]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="Pictures, sounds or documents in a folder, shards, Parquet, JSON lines or a TSV with a column text, "
+        "svmlight/XC, Mulan ARFF, fastText text, pairs in a TSV, or a published collection; FILE.toml declares kinds "
+        "of things and relations between them.",
+    ),
+]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `wsabie train --model` wrote it.")]
+Kind = Annotated[str, typer.Option(help=f"Kind of model: {', '.join(SYSTEMS)}.")]
+Json = Annotated[bool, typer.Option(help="One JSON document on standard output.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="Threads (default: all cores).")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random.")]
+OptionalSeed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random (default: 0).")]
+Strict = Annotated[bool, typer.Option(help="Stop at the first bad input instead of listing it.")]
+Rejects = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
+RayAddress = Annotated[
+    str | None,
+    typer.Option("--ray", metavar="ADDRESS", help="Share the work on a Ray cluster: HOST:PORT of its head, or local."),
+]
+LabelLimit = Annotated[int, typer.Option("-k", min=1, help="How many labels.")]
+RecallTarget = Annotated[float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is to be found.")]
+AllowOverlap = Annotated[bool, typer.Option(help="Judge training rows too, instead of refusing.")]
+Hierarchies = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="<path>",
+        help="Is-a list (child TAB parent, WordNet's files, a collection with categories) that says which labels are "
+        "siblings; several complete each other.",
+    ),
+]
+ParentFirst = Annotated[bool, typer.Option(help="Pairs in --hierarchy name the parent first.")]
+MinRows = Annotated[int, typer.Option(min=1, help="Leave out labels with fewer training rows than this.")]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help=f"Features of pictures, side by side if several: {list_extractor_names('pictures')} (default: terms); "
+        f"of sounds: {list_extractor_names('sounds')} (default: both); "
+        f"of documents: {list_extractor_names('documents')}.",
+    ),
+]
+Items = Annotated[
+    Literal["regions", "boxes", "pictures"] | None,
+    typer.Option(
+        help="Of COCO and Pascal VOC: regions, boxes (regions without their outlines), or pictures with the labels of "
+        "all their regions (default: regions)."
+    ),
+]
+Landmarks = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Rows that components compare all others with (default: all up to 4,096, else 4 per component)."
+    ),
+]
+RelationName = Literal[
+    "is-a", "instance-of", "part-of", "member-of", "substance-of",
+    "has-kind", "has-instance", "has-part", "has-member", "has-substance",
+]  # fmt: skip
+Table = Annotated[
+    Path | None,
+    typer.Option(help="Concepts of labels, by hand: label TAB id a line, as `wsabie labels match` writes them."),
+]
+Candidates = Annotated[
+    Path | None,
+    typer.Option(help="Only these labels: a file, one a line (such as those that no training row had), or a model."),
+]
+Knowledge = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="<path>",
+        help="WordNet's folder, Open Images' hierarchy, translations or an is-a list; several complete each other.",
+    ),
+]
+RelationPairs = Annotated[
+    list[str] | None,
+    typer.Option(metavar="RELATION=FILE", help="A list of id TAB id that states a relation: has-part=parts.tsv."),
+]
+WordVectors = Annotated[
+    Path | None, typer.Option(help="Word vectors (word2vec, GloVe, fastText .vec), for what labels mean.")
+]
+LabelKnowledge = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="<path>",
+        help="WordNet's files or others that say which terms a label has; several complete each other.",
+    ),
+]
+
+
+@options
+class OutputOptions:
+    """Options of commands that report in JSON."""
+
+    panel: ClassVar = "Output"
+
+    json: Json = False
+
+
+@options
+class ListedRejectOptions(OutputOptions):
+    """Options of commands that always go on after bad input, and can list it."""
+
+    rejects: Rejects = None
+
+    def collect(self) -> "AbstractContextManager[RejectList]":
+        """Collect what the block skips, and report it at its end."""
+        return collect_rejects(self.rejects, strict=getattr(self, "strict", False))
+
+
+@options
+class RejectOptions(ListedRejectOptions):
+    """Options of commands that skip bad input, or stop at it."""
+
+    strict: Strict = False
+
+
+@options
+class ThreadOptions:
+    """Options of commands that use several cores."""
+
+    panel: ClassVar = "Machine"
+
+    threads: Threads = None
+
+    def make_executor(self, *paths: Path | None) -> "Executor":
+        """Make the executor of the work; all nodes of a cluster have to see the paths."""
+        return make_executor(self.threads, getattr(self, "ray", None), *paths)
+
+
+@options
+class SeededThreadOptions(ThreadOptions):
+    """Options of commands that use several cores and draw at random by a seed that is 0 if none is given."""
+
+    seed: Seed = 0
+
+
+@options
+class RunOptions(ThreadOptions):
+    """Options of commands that use several cores and draw at random."""
+
+    seed: OptionalSeed = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the stated parameters of estimators: threads and seed."""
+        return {name: value for name, value in list_stated(self).items() if name in ("threads", "seed")}
+
+
+@options
+class ClusterOptions(ThreadOptions):
+    """Options of commands that work on several cores or machines."""
+
+    ray: RayAddress = None
+
+
+@options
+class ModelClusterOptions(ThreadOptions):
+    """Options of commands that ask a model on several cores or machines; a space works in this process."""
+
+    ray: Annotated[RayAddress, NotFor(space="where models work, and a space works here")] = None
+
+
+@options
+class ClusterRunOptions(RunOptions, ClusterOptions):
+    """Options of commands that work on several machines and draw at random."""
+
+
+@options
+class HierarchyOptions:
+    """Options of commands that know siblings of labels."""
+
+    panel: ClassVar = "Labels"
+
+    hierarchy: Hierarchies = None
+    parent_first: ParentFirst = False
+
+    def read(self) -> "Hierarchy | None":
+        """Read the hierarchy; None without a list."""
+        return read_hierarchies(self.hierarchy, self.parent_first)
+
+
+@options
+class FeatureOptions:
+    """Options of the features of pictures, sounds and documents."""
+
+    panel: ClassVar = "Features of pictures, sounds and documents"
+
+    features: Features = None
+    components: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Bring features to N dense kernel components (default: as they are)."),
+    ] = None
+    landmarks: Landmarks = None
+    n_words: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Words of a dictionary (default: 10,000 of pictures, 2,000 of sounds, 1,000,000 of documents; fewer "
+            "for few).",
+        ),
+    ] = None
+    size: Annotated[
+        int | None, typer.Option(min=16, max=4096, help="Longer side of pictures, in pixels (default: 256).")
+    ] = None
+    sample_rate: Annotated[
+        int | None,
+        typer.Option(
+            min=1_000, max=192_000, help="Samples a second of sounds (default: the collection's, at most 22,050)."
+        ),
+    ] = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the stated parameters of feature extractors."""
+        return {EXTRACTOR_PARAMETERS.get(name, name): value for name, value in list_stated(self).items()}
+
+
+@options
+class ExtractionOptions(FeatureOptions):
+    """Options of features, with those of augmentation and of ONNX models."""
+
+    augment: Annotated[
+        int | None, typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each picture (default: 0).")
+    ] = None
+    crop: Annotated[
+        float | None,
+        typer.Option(
+            parser=parse_positive,
+            metavar="SHARE",
+            help="Centred share of a picture's sides that counts; the rest is margin for --augment (default: 1).",
+        ),
+    ] = None
+    normalise: Annotated[
+        Literal["imagenet", "clip", "symmetric", "unit", "bytes"] | None,
+        typer.Option(help="Values that an ONNX model was trained with (default: imagenet)."),
+    ] = None
+    onnx_output: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Output of an ONNX model (default: its first).")
+    ] = None
+
+
+@options
+class ItemOptions:
+    """Options about marked regions of pictures."""
+
+    panel: ClassVar = "Features of pictures, sounds and documents"
+
+    items: Items = None
+    image_label: Annotated[
+        str | None,
+        typer.Option(metavar="LABEL", help="Of COCO and Pascal VOC: full pictures are items too, with this label."),
+    ] = None

@@ -1,0 +1,242 @@
+"""Terminal output: progress bars with rate and time left, tables, notes and errors."""
+
+import json
+import logging
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, Task
+from rich.table import Table
+from rich.text import Text
+
+_NAME_WIDTH, _BAR_WIDTH = 18, 8
+
+
+class ProgressLine(Progress):
+    """Progress display that drops the bar first in a narrow terminal, then figures, then the name's end.
+
+    Fields of a task: "all" (the total) and "unit" stand behind the number of finished items; "pace" and "figures".
+    """
+
+    def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
+        """Build a table with the cells that fit."""
+        table = Table.grid(padding=(0, 1))
+        for task in tasks:
+            table.add_row(*self._fit_cells(task))
+        return table
+
+    def _fit_cells(self, task: Task) -> list[RenderableType]:
+        name, figures = task.description, str(task.fields["figures"])
+        progress = f"{task.completed:,.0f}{task.fields['all']} {task.fields['unit']}" if task.fields["unit"] else ""
+        fields = [text for text in (progress, task.fields["pace"](task)) if text]
+        width_left = self.console.width - sum(cell_len(text) + 1 for text in fields)
+        bar_width, figures_width = _BAR_WIDTH + 1, cell_len(figures) + 1 if figures else 0
+        if cell_len(name) + bar_width + figures_width > width_left:
+            bar_width = 0
+        if cell_len(name) + figures_width > width_left:
+            figures_width = 0
+        width = max(min(max(_NAME_WIDTH, cell_len(name)), width_left - bar_width - figures_width), 1)
+        label = name if cell_len(name) <= width else f"{set_cell_size(name, width - 1)}…"
+        texts = [set_cell_size(label, width), *fields, *([figures] if figures_width else [])]
+        cells: list[RenderableType] = [Text(text, no_wrap=True) for text in texts]
+        return [cells[0], *([BarColumn(bar_width=_BAR_WIDTH).render(task)] if bar_width else []), *cells[1:]]
+
+
+# Names that the user chose are shown verbatim: nothing in them is markup.
+_PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
+out = Console(**_PLAIN)
+err = Console(stderr=True, **_PLAIN)
+
+
+_CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, line and paragraph separators, changes of writing direction, lone surrogates."""
+
+_UNITS = {"mb_per_s": "MB/s"}
+"""Units of the figures of a stage that are shown without their name."""
+
+
+class _Bar:
+    def __init__(self, bars: Any, task: Any) -> None:
+        self.bars, self.task = bars, task
+
+    def advance(self, n: int = 1, **figures: float) -> None:
+        text = " ".join(_format_figure(name, value) for name, value in figures.items())
+        self.bars.update(self.task, advance=n, **({"figures": text} if figures else {}))
+
+    def end(self) -> None:
+        """Fill the bar of a stage that ended early, such as training that no longer improves."""
+        (task,) = self.bars.tasks
+        if task.total is not None and task.completed < task.total:
+            figures = f"{task.fields['figures']} ended early".strip()
+            self.bars.update(self.task, total=task.completed, all="", figures=figures)
+
+
+def _format_figure(name: str, value: float) -> str:
+    if name in _UNITS:
+        return f"{value:.3g} {_UNITS[name]}" if value >= 0.1 else ""
+    return f"{name} {value:.3g}"
+
+
+class TerminalProgress:
+    """Progress lines on standard error: bar, finished of total, rate, time left and figures."""
+
+    @contextmanager
+    def stage(self, name: str, total: int | None, unit: str) -> Iterator[_Bar]:
+        from wsabie.cli.output import ProgressLine
+
+        bars = ProgressLine(console=err)
+        with bars:
+            total_text = f"/{total:,}" if total is not None else ""
+            fields: dict[str, Any] = {"all": total_text, "unit": unit, "pace": _format_pace, "figures": ""}
+            bar = _Bar(bars, bars.add_task(escape_line(name), total=total, **fields))
+            yield bar
+            bar.end()
+
+
+def _format_pace(task: Any) -> str:
+    elapsed = task.elapsed or 0.0
+    if task.fields["unit"] == "s" and task.total is not None:  # a time limit needs no rate
+        return (
+            f"in {_format_clock(elapsed)}" if task.finished else f"{_format_clock(max(task.total - elapsed, 0.0))} left"
+        )
+    if task.completed == 0 or elapsed < 0.1:
+        return ""
+    per_second = task.completed / elapsed
+    rate = f"{per_second:,.0f}/s " if per_second >= 10 else f"{per_second:.1f}/s "
+    if task.fields["unit"] == "bytes":
+        rate = ""  # a figure shows the rate in megabytes of unpacked text
+    if task.total is None:
+        return f"{rate}{_format_clock(elapsed)}"
+    if task.finished:
+        return f"{rate}in {_format_clock(elapsed)}"
+    return f"{rate}{_format_clock(elapsed * (task.total - task.completed) / task.completed)} left"
+
+
+def _format_clock(seconds: float) -> str:
+    minutes, seconds_left = divmod(round(seconds), 60)
+    return f"{minutes}:{seconds_left:02d}"
+
+
+INTERRUPTED = 130
+"""Exit code of Ctrl-C, the same as typer's."""
+_MAX_WIDTH = 10_000
+NARROW = ("p@1", "p@10", "recall@50", "MAP", "psib@10")
+"""Metrics of a comparison that fit 80 columns; --json has them all."""
+
+
+def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table on standard output; every column but the first is right-aligned.
+
+    The table is as wide as its content: a narrower terminal wraps its lines, and no figure is cut.
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=escape_line(title),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+        show_header=any(columns),
+    )
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(escape_line, row))
+    needed = out.measure(table, options=out.options.update(max_width=_MAX_WIDTH)).maximum
+    Console(width=max(out.width, needed), **_PLAIN).print(table)
+
+
+def escape_line(text: str) -> str:
+    """Escape line ends and terminal codes, which file names and labels may hold.
+
+    Joiners of letters and emoji (U+200C, U+200D) stay.
+
+    Examples
+    --------
+    >>> escape_line("sea\\nside")
+    'sea\\\\nside'
+    """
+    return _CONTROL_CHARACTERS.sub(lambda code: code[0].encode("unicode_escape").decode(), text)
+
+
+def format_count(n: int, word: str, plural: str | None = None) -> str:
+    """Format a number of items: "1 row", "2,000 rows"; `plural` is for words without a plain s."""
+    return f"{n:,} {word if n == 1 else plural or word + 's'}"
+
+
+def show_json(value: Any) -> None:
+    """Print one JSON document on standard output, in ASCII if the encoding is not Unicode."""
+    from wsabie.core.json_conversion import to_json_value
+
+    sys.stdout.write(
+        json.dumps(to_json_value(value), ensure_ascii=not out.encoding.startswith("utf"), allow_nan=False) + "\n"
+    )
+
+
+def print_note(text: str) -> None:
+    """Print a line for the person at the terminal, on standard error."""
+    err.print(escape_line(text))
+
+
+class _Notes(logging.Handler):
+    """Log handler that prints each distinct message once, as a note."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.shown_messages: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sentence = record.getMessage()
+        if sentence not in self.shown_messages:
+            self.shown_messages.add(sentence)
+            print_note(sentence)
+
+
+@contextmanager
+def show_log_as_notes() -> Iterator[None]:
+    """Show the log as notes inside the block, such as the size of a model or items left out."""
+    log, handler = logging.getLogger("wsabie"), _Notes()
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+NOTHING_KEPT = "stopped before anything was finished, so that the same command begins at the beginning"
+
+
+def resume_line() -> str:
+    """Return the command line that resumes this one."""
+    command, *words = (word for word in sys.argv[1:] if word not in ("--resume", "--restart"))
+    return shlex.join(["wsabie", command, "--resume", *words])  # in front of a "--"
+
+
+class InterruptExit(SystemExit):
+    """Exit after Ctrl-C.
+
+    Parameters
+    ----------
+    sentence : str
+        Message about the work that is kept.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(INTERRUPTED)
+        self.sentence = sentence
+
+
+def print_error(sentence: str) -> None:
+    """Print an error as one line on standard error."""
+    err.print(f"wsabie: {escape_line(sentence)}", style="red")

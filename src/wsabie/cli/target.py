@@ -1,0 +1,82 @@
+"""Space or model of labels: the one place that decides which of the two a command is about."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsabie.cli.command import NotFor, list_leaves, refuse_options_for
+from wsabie.core.errors import InputError
+
+if TYPE_CHECKING:
+    from wsabie.io.space_declaration import SpaceDeclaration
+    from wsabie.models.annotators import SpaceAnnotator
+
+IN_TABLES = NotFor(space="what a TOML file says in its tables, or what a space does not have")
+NO_LABELS = NotFor(space="what labels are")
+ONLY_SPACES = NotFor(labels="what a space is asked")
+
+
+def is_declaration(path: Path) -> bool:
+    """Return True if DATA is a declaration of kinds and relations."""
+    from wsabie.io.space_declaration import ENDING
+
+    return path.suffix.lower() == ENDING
+
+
+def run_by_data(options: Any, on_rows: Callable[[Any], None], on_declaration: Callable[[Any], None]) -> None:
+    """Run a command on rows or items, or on a declaration of a space; refuse options of the other."""
+    case, run = ("space", on_declaration) if is_declaration(options.data) else ("labels", on_rows)
+    refuse_options_for(case, options)
+    run(options)
+
+
+def run_by_model(
+    options: Any, on_labels: Callable[[Any], None], on_space: "Callable[[Any, SpaceAnnotator], None]"
+) -> None:
+    """Run a command on a model of labels, or on a space; refuse options of the other."""
+    space = load_space(options.model, getattr(getattr(options, "machine", None), "threads", None))
+    if space is not None:
+        refuse_options_for("space", options)
+        on_space(options, space)
+        return
+    _refuse_space_options(options)
+    on_labels(options)
+
+
+def load_space(path: Path, threads: int | None = None) -> "SpaceAnnotator | None":
+    """Load the space of a model folder; None if it holds another kind of model."""
+    from wsabie.models.annotators import SPACE_KIND, SpaceAnnotator
+    from wsabie.models.entity_space.space import Space
+    from wsabie.storage.model_folder import read_folder_kind
+
+    kind = read_folder_kind(path)
+    if kind not in (SPACE_KIND, Space.kind):
+        return None
+    annotator = SpaceAnnotator.load(path) if kind == SPACE_KIND else SpaceAnnotator(Space.load(path))
+    annotator.space.threads = threads
+    return annotator
+
+
+def _refuse_space_options(options: Any) -> None:
+    """Refuse options of spaces for a model of labels."""
+    from wsabie.storage.model_folder import require_model_folder
+
+    for leaf in list_leaves(type(options)):
+        if ONLY_SPACES in leaf.marks and leaf.is_stated(options):
+            require_model_folder(options.model)
+            raise InputError(
+                f"{options.model} is no space of several kinds of things, which --{leaf.flag} is for; leave it out"
+            )
+
+
+def list_declared_files(*declarations: "SpaceDeclaration | None") -> list[Path | None]:
+    """List the input files of declarations."""
+    return [
+        file
+        for declaration in declarations
+        if declaration is not None
+        for file in (
+            *(kind.data for kind in declaration.kinds.values()),
+            *(relation.pairs for relation in declaration.relations),
+        )
+    ]

@@ -1,1 +1,0 @@
-"""Migrations of the catalogue's tables, for Alembic."""

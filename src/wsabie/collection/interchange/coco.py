@@ -1,0 +1,234 @@
+"""COCO JSON: one category per label, with the parent label as its `supercategory`.
+
+A region becomes an annotation with a box, and with polygons if it has outlines. A tag of a whole picture becomes an
+annotation whose box is the whole picture, marked `"whole": true`: other programs see a box, and an import restores the
+tag of the whole. Such an annotation has no box if the size of the picture is unknown.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple
+
+from wsabie.collection.interchange.tag_record import Frame, Tag, TagLine, group_by_item, parse_text
+from wsabie.core.errors import InputError
+from wsabie.io.formats.coco import find_coco_file, parse_coco_region
+from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.parsers.json_values import iterate_elements
+from wsabie.io.parsers.text_files import format_path
+from wsabie.io.regions import format_region, parse_region
+from wsabie.storage.atomic_files import replace_file
+from wsabie.storage.rejects import Rejects
+
+_DEEPEST = 100  # ancestors of a label
+
+
+class Category(NamedTuple):
+    """Label with its id, its name and the name of its parent."""
+
+    id: int
+    name: str
+    parent: str | None
+
+
+def write_coco(
+    tags: Iterable[Tag],
+    out: Path,
+    categories: Iterable[Category],
+    name_of: Callable[[Tag], str],
+    rejects: Rejects,
+) -> int:
+    """Write tags and return their number.
+
+    Parameters
+    ----------
+    tags : iterable of Tag
+        Grouped by item.
+    out : Path
+    categories : iterable of Category
+        Labels of the tags.
+    name_of : callable
+        Returns the file name of a tag's picture, or raises `RowError` to leave the picture out.
+    rejects : Rejects
+        Collects tags that cannot be written.
+    """
+    category_rows = [_format_category(category) for category in categories]
+    ids = {category["name"]: category["id"] for category in category_rows}
+    written = 0
+    with (
+        replace_file(out) as draft,
+        draft.open("w", encoding="utf-8") as stream,
+        _open_scratch_file(out) as annotation_stream,
+    ):
+        stream.write('{"info": {"description": "tags of a collection"},\n"categories": [')
+        stream.write(
+            ",\n".join(json.dumps(category, ensure_ascii=False) for category in category_rows) + '],\n"images": ['
+        )
+        separator = ""
+        for group in group_by_item(tags):
+            first = group[0]
+            try:
+                image: dict[str, Any] = {"id": first.item, "file_name": name_of(first)}
+            except RowError as error:
+                rejects.add(first.path, error.reason, error.detail)
+                continue
+            if first.frame:
+                image |= {"width": first.frame[0], "height": first.frame[1]}
+            stream.write(separator + json.dumps(image, ensure_ascii=False))
+            separator = ",\n"
+            for tag in group:
+                try:
+                    annotation = _format_annotation(tag) | {"id": written + 1, "category_id": ids[tag.label]}
+                except RowError as error:
+                    rejects.add(f"{tag.path} {tag.label}", error.reason, error.detail)
+                    continue
+                annotation_stream.write((",\n" if written else "") + json.dumps(annotation, ensure_ascii=False))
+                written += 1
+        stream.write('],\n"annotations": [')
+        annotation_stream.seek(0)
+        while part := annotation_stream.read(1 << 20):
+            stream.write(part)
+        stream.write("]}\n")
+    return written
+
+
+def _open_scratch_file(out: Path) -> IO[str]:
+    """Return an unnamed temporary file on the same disk."""
+    return TemporaryFile("w+", encoding="utf-8", dir=out.parent)
+
+
+def _format_category(category: Category) -> dict[str, Any]:
+    parent = {"supercategory": category.parent} if category.parent else {}
+    return {"id": category.id, "name": category.name, **parent}
+
+
+def _format_annotation(tag: Tag) -> dict[str, Any]:
+    frame = tag.frame
+    record: dict[str, Any] = {"id": 0, "image_id": tag.item, "category_id": 0}
+    if tag.state == "suggested" and tag.probability is not None:
+        record["score"] = tag.probability
+    if not tag.region:
+        box = {"bbox": [0, 0, *frame], "area": frame[0] * frame[1], "iscrowd": 0} if frame else {}
+        return record | {"whole": True} | box
+    return record | _format_region(tag.region, frame)
+
+
+def _format_region(text: str, frame: Frame) -> dict[str, Any]:
+    region = parse_region(text)
+    x_scale = y_scale = 1.0
+    if region.frame is not None:
+        if frame is None:
+            raise RowError("region in per cent of a picture whose size is not known")
+        x_scale, y_scale = frame[0] / region.frame[0], frame[1] / region.frame[1]
+    box = region.box.scaled(x_scale, y_scale)
+    outlines = [
+        [round(x * (y_scale if i % 2 else x_scale), 4) for i, x in enumerate(outline)] for outline in region.outlines
+    ]
+    bounds = [round(number, 4) for number in (box.left, box.top, box.width, box.height)]
+    area = sum(map(_compute_area, outlines)) if outlines else bounds[2] * bounds[3]
+    polygons = {"segmentation": outlines} if outlines else {}
+    return {"bbox": bounds, "area": round(area, 4), "iscrowd": 0} | polygons
+
+
+def _compute_area(outline: list[float]) -> float:
+    """Return the area of a polygon by the shoelace formula."""
+    xs, ys = outline[::2], outline[1::2]
+    corner_pairs = zip(xs, ys, [*xs[1:], xs[0]], [*ys[1:], ys[0]], strict=True)
+    return abs(sum(x * v - u * y for x, y, u, v in corner_pairs)) / 2
+
+
+def read_coco_tags(path: Path, rejects: Rejects) -> Iterator[TagLine]:
+    """Yield the tags of a COCO file, annotation by annotation.
+
+    Raises
+    ------
+    InputError
+        The file is no COCO JSON.
+    """
+    if find_coco_file(path) != path:
+        raise InputError(f"{format_path(path)} holds no images, categories and annotations of COCO; give such a file")
+    images: dict[Any, str] = {}
+    categories: dict[Any, tuple[str, str]] = {}
+    for number, (member, element) in enumerate(iterate_elements(path, ("images", "categories")), start=1):
+        try:
+            key, element = _require_key(_require_object(element), "id"), _require_object(element)
+            if member == "images":
+                images[key] = _require_text(element, "file_name")
+            else:
+                categories[key] = (
+                    _require_text(element, "name"),
+                    parse_text(element.get("supercategory"), "supercategory"),
+                )
+        except RowError as error:
+            rejects.add(f"{format_path(path)} {member} {number}", error.reason, error.detail)
+    parents = _find_ancestors(categories.values())
+    for number, (_, element) in enumerate(iterate_elements(path, ("annotations",)), start=1):
+        try:
+            yield _parse_annotation(number, _require_object(element), images, categories, parents)
+        except RowError as error:
+            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
+
+
+def _parse_annotation(
+    number: int,
+    element: dict[str, Any],
+    images: dict[Any, str],
+    categories: dict[Any, tuple[str, str]],
+    parents: dict[str, tuple[str, ...]],
+) -> TagLine:
+    image, category = _require_key(element, "image_id"), _require_key(element, "category_id")
+    if image not in images:
+        raise RowError("annotation of an unknown picture", str(image))
+    if category not in categories:
+        raise RowError("annotation of an unknown category", str(category))
+    label = categories[category][0]
+    region = ""
+    if element.get("whole") is not True and (element.get("bbox") or element.get("segmentation")):
+        shape = parse_coco_region(element)
+        if shape.box.area <= 0:
+            raise RowError("empty region", f"annotation {element.get('id')}")
+        try:
+            region = format_region(shape)
+        except InputError as error:
+            raise RowError("outline with too many corners", f"annotation {element.get('id')}") from error
+    return TagLine(number, images[image], (label,), region=region, parents=parents[label])
+
+
+def _find_ancestors(categories: Collection[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return the ancestors of each category, broadest first; "none" and its own name are not parents."""
+    names = {name for name, _ in categories}
+    parent_of = {
+        name: parent
+        for name, parent in categories
+        if parent and parent != name and (parent in names or parent != "none")
+    }
+    paths = {}
+    for name in names:
+        path: list[str] = []
+        ancestor = parent_of.get(name)
+        while ancestor is not None and ancestor not in path and ancestor != name and len(path) < _DEEPEST:
+            path.append(ancestor)
+            ancestor = parent_of.get(ancestor)
+        paths[name] = tuple(reversed(path))
+    return paths
+
+
+def _require_object(element: Any) -> dict[str, Any]:
+    if not isinstance(element, dict):
+        raise RowError("no JSON object", repr(element)[:100])
+    return element
+
+
+def _require_key(element: dict[str, Any], name: str) -> int | str:
+    value = element.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise RowError(f"annotation, picture or category without {name}", f"{value!r}"[:100])
+    return value
+
+
+def _require_text(element: dict[str, Any], name: str) -> str:
+    text = parse_text(element.get(name), name)
+    if not text.strip():
+        raise RowError(f"picture or category without {name}", repr(element)[:100])
+    return text

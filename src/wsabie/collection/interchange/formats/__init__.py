@@ -1,1 +1,0 @@
-"""Files that hold the tags of a collection; each module writes or reads one format."""

@@ -1,0 +1,288 @@
+"""Evaluation of objects and parts on quadruplets of two pictures and two labels: splits and metrics.
+
+Splits put relations on every side (Mesnil et al. 2014, section 4.3.2). A relation is on a side that has two different
+pictures, one with the label of the object and one with that of the part. Relations get their units first, rare labels
+before others, each as few as it needs (a unit is a picture or a group of pictures). The remaining units fill up the
+sides as in `split`. Where each picture has one label and is no part of a group, every relation whose labels have three
+pictures is on every side. Where labels share pictures or groups, one relation may need a unit on this side and another
+relation the same unit on that: the later one is dropped.
+
+Metrics are those of the three tasks of section 6.2: the rank of the true answer. Image annotation ranks the K labels of
+a picture, part-object labelling the K^2 pairs of labels of two pictures, triplet the K labels of one picture given the
+label of the other. Each row has one true answer, so that MAP is the mean of 1 / rank and p@k at most 1 / k. Ranks count
+from 1 (the paper's p@k counts from 0, its MAP from 1).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.core.arrays import Float64, Int32, Int64, Matrix
+from wsabie.core.errors import InputError
+from wsabie.evaluation.splits import (
+    FREE,
+    TEST,
+    TRAIN,
+    VALID,
+    Split,
+    SplitUnits,
+    assign_by_hash,
+    build_split,
+    check_fractions,
+    check_split_arguments,
+    group_units,
+)
+from wsabie.vocabulary.label_quadruplets import ImagesByLabel, check_relations, count_quadruplets, group_images_by_label
+
+_NAMES = {TRAIN: "training", VALID: "validation", TEST: "test"}
+
+
+class RelationOmission(NamedTuple):
+    """A relation that is missing on a side, and the reason."""
+
+    object_label: int
+    part_label: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class QuadrupletSplit:
+    """A split, the relations that are on all its sides, (n_kept, 2), and the omitted ones."""
+
+    split: Split
+    relations: Int32
+    dropped: list[RelationOmission]
+
+
+def split_quadruplets(
+    Y: Matrix,
+    relations: Any,
+    *,
+    valid: float = 0.1,
+    test: float = 0.1,
+    ids: Any = None,
+    groups: Any = None,
+    seed: int = 0,
+    names: Sequence[str] | None = None,
+) -> QuadrupletSplit:
+    """Split annotated pictures so that each relation has a quadruplet on each side.
+
+    Parameters
+    ----------
+    Y : csr_matrix or array, (n, n_labels)
+        Values above zero are the labels of a picture.
+    relations : (n_relations, 2) ints
+        Label of the object, label of the part.
+    valid, test : float
+        Fractions of the pictures, met as closely as groups and relations allow; 0: no such side.
+    ids, groups, seed
+        See `split`: the same seed, ids and groups give the same split, in any order of the pictures.
+    names : sequence of str or None
+        Names of the labels in reasons; None: their numbers.
+
+    Returns
+    -------
+    QuadrupletSplit
+        Relations in their input order; those missing on a side are dropped, each with a reason.
+
+    Raises
+    ------
+    InputError
+        A fraction, the seed or a relation is out of range, a side stays empty, or no relation is on every side.
+
+    Examples
+    --------
+    Label 2 has two pictures only:
+
+    >>> Y = np.eye(3, dtype=int)[[0] * 5 + [1] * 5 + [2] * 2]
+    >>> result = split_quadruplets(Y, [(0, 1), (0, 2)])
+    >>> result.relations.tolist(), result.dropped[0].reason
+    ([[0, 1]], 'label 2 has 2 pictures, and one is needed for each of 3 sides')
+    >>> len(result.split.train), len(result.split.valid), len(result.split.test)
+    (8, 2, 2)
+    """
+    check_fractions(valid, test, seed)
+    pairs = check_relations(relations, Y.shape[1])
+    check_split_arguments(Y.shape[0], "row", {"ids": ids, "groups": groups})
+    sides = [side for side, fraction in ((TEST, test), (VALID, valid), (TRAIN, 1)) if fraction]
+    pictures, units = group_images_by_label(Y), group_units(Y.shape[0], ids, groups, seed)
+    reasons = [_find_shortage(pictures, units, pair, len(sides), names) for pair in pairs]
+    is_possible = np.array([not reason for reason in reasons])
+    side_of_unit = assign_by_hash(units, valid, test, _assign_units(pictures, units, pairs[is_possible], sides))
+    parts = build_split(side_of_unit[units.of_row], valid, test)
+    rows = {TRAIN: parts.train, VALID: parts.valid, TEST: parts.test}
+    is_missing = {side: count_quadruplets(Y, pairs, rows=rows[side]) == 0 for side in sides}
+    is_on_every_side = ~np.any(list(is_missing.values()), axis=0)
+    if not is_on_every_side.any():
+        first_reason = reasons[0] or _format_conflict(side for side in sides if is_missing[side][0])
+        raise InputError(
+            f"none of {len(pairs)} relations can be on every side (the first: {first_reason}); add pictures"
+        )
+    dropped = [
+        RelationOmission(
+            object_label, part_label, reasons[i] or _format_conflict(side for side in sides if is_missing[side][i])
+        )
+        for i, (object_label, part_label) in enumerate(pairs.tolist())
+        if not is_on_every_side[i]
+    ]
+    return QuadrupletSplit(parts, pairs[is_on_every_side], dropped)
+
+
+def _find_shortage(
+    pictures: ImagesByLabel, units: SplitUnits, pair: Int32, sides: int, names: Sequence[str] | None
+) -> str:
+    """Return the reason why a relation alone cannot be on every side; "" if it can."""
+    for label in pair.tolist():
+        rows = pictures.get_rows(label)
+        label_name = label if names is None else repr(names[label])
+        if len(rows) < sides:
+            count = _format_count(len(rows), "picture")
+            return f"label {label_name} has {count}, and one is needed for each of {sides} sides"
+        groups = len(np.unique(units.of_row[rows]))
+        if groups < sides:
+            count = _format_count(groups, "group")
+            return f"the pictures of label {label_name} are in {count}, and {sides} sides need one each"
+    n_either = len(np.union1d(*(pictures.get_rows(label) for label in pair)))
+    if n_either < 2 * sides:
+        return f"the labels have {n_either} pictures together, and two are needed for each of {sides} sides"
+    return ""
+
+
+def _format_count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _format_conflict(sides: Any) -> str:
+    missing = " and ".join(_NAMES[side] for side in sides)
+    return f"other relations hold its pictures on other sides, and none is left for {missing}"
+
+
+def _assign_units(pictures: ImagesByLabel, units: SplitUnits, relations: Int32, sides: list[int]) -> Int64:
+    """Return the side of each unit that a relation needs, FREE for the others."""
+    side_of_unit = np.full(len(units.size), FREE)
+    sizes = np.sort(np.diff(pictures.indptr)[relations], axis=1)
+    for number in np.lexsort((sizes[:, 1], sizes[:, 0])):
+        rarer, commoner = sorted((pictures.get_rows(label) for label in relations[number]), key=len)
+        for side in sides:
+            _provide_pictures(side_of_unit, side, units, rarer, commoner)
+    return side_of_unit
+
+
+def _provide_pictures(side_of_unit: Int64, side: int, units: SplitUnits, rarer: Int64, commoner: Int64) -> None:
+    """Assign units to a side until it has two different pictures, one of each label, or no unit is free."""
+    while True:
+        rarer_rows, commoner_rows = (rows[side_of_unit[units.of_row[rows]] == side] for rows in (rarer, commoner))
+        if not len(rarer_rows):
+            needed, shared = rarer, commoner
+        elif not len(commoner_rows):
+            needed, shared = commoner, rarer
+        elif len(rarer_rows) == len(commoner_rows) == 1 and rarer_rows[0] == commoner_rows[0]:
+            needed, shared = np.union1d(rarer, commoner), np.intersect1d(rarer, commoner)
+        else:
+            return
+        free_units = np.unique(units.of_row[needed])
+        free_units = free_units[side_of_unit[free_units] == FREE]
+        if not len(free_units):
+            return
+        exclusive_units = np.setdiff1d(free_units, units.of_row[shared])  # units with both labels can serve two sides
+        side_of_unit[(exclusive_units if len(exclusive_units) else free_units)[0]] = side
+
+
+class MeanEstimate(NamedTuple):
+    """A mean over rows with its standard error (0 for one row or equal rows)."""
+
+    mean: float
+    error: float
+
+
+def compute_rank_metrics(ranks: Any, ks: Sequence[int] = (1, 10), *, tied: Any = None) -> dict[str, Float64]:
+    """Compute p@k, MAP and rank of each row, for `summarise_values` and the functions of `bootstrap`.
+
+    Parameters
+    ----------
+    ranks : (n,) ints
+        1 + number of candidates that score higher than the true one.
+    ks : sequence of int
+    tied : (n,) ints or None
+        Number of other candidates with the same score; None: no ties. A metric is then its mean over the places that
+        the true one may take among them, so that a constant scorer gets exactly chance.
+
+    Returns
+    -------
+    dict
+        "p@k" for each k, "MAP", "rank": (n,) float64 each.
+
+    Raises
+    ------
+    InputError
+        There is no rank, one is below 1, a k is below 1, or there are not as many ties as ranks.
+
+    Examples
+    --------
+    >>> values = compute_rank_metrics([1, 4], ks=(1, 2))
+    >>> {name: value.tolist() for name, value in values.items()}
+    {'p@1': [1.0, 0.0], 'p@2': [0.5, 0.0], 'MAP': [1.0, 0.25], 'rank': [1.0, 4.0]}
+    """
+    first, group = _check_ranks(ranks, tied)
+    for k in ks:
+        if k < 1:
+            raise InputError(f"p@{k} is asked for but lists have 1 place or more; choose another k")
+    values: dict[str, Float64] = {f"p@{k}": np.clip(k + 1 - first, 0, group) / group / k for k in ks}
+    return {**values, "MAP": _compute_mean_reciprocal(first, group), "rank": first + (group - 1) / 2}
+
+
+def summarise_values(values: dict[str, Float64], groups: Any = None) -> dict[str, MeanEstimate]:
+    """Compute means over rows with standard errors.
+
+    Parameters
+    ----------
+    values : dict of (n,) float
+        Result of `compute_rank_metrics`.
+    groups : (n,) array or None
+        Groups of similar rows, such as quadruplets of one relation: the error is then that of a ratio over resampled
+        groups (Cochran 1977, section 6.4). None: every row is its own group.
+
+    Examples
+    --------
+    >>> summarise_values(compute_rank_metrics([1, 2] * 50))["MAP"]
+    MeanEstimate(mean=0.75, error=0.0251...)
+    """
+    group_of_row = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
+    return {name: _estimate_mean(np.asarray(value, np.float64), group_of_row) for name, value in values.items()}
+
+
+def _estimate_mean(values: Float64, groups: Int64 | None) -> MeanEstimate:
+    if groups is None:
+        groups = np.arange(len(values))
+    if len(groups) != len(values):
+        raise InputError(f"there are {len(groups)} groups for {len(values)} rows; give one per row")
+    mean = float(values.mean())
+    deviations = np.bincount(groups, values - mean)
+    n = len(deviations)
+    return MeanEstimate(mean, float(np.sqrt((deviations @ deviations) * n / max(n - 1, 1))) / len(values))
+
+
+def _check_ranks(ranks: Any, tied: Any) -> tuple[Int64, Int64]:
+    """Validate ranks and ties; return the first place and the number of places of each true answer."""
+    first = np.asarray(ranks)
+    n_tied = np.zeros(first.shape, np.int64) if tied is None else np.asarray(tied)
+    if first.ndim != 1 or not len(first) or first.dtype.kind not in "iu" or first.min() < 1:
+        raise InputError("ranks are whole numbers from 1, one for each row; count those that score higher and add 1")
+    if n_tied.shape != first.shape or n_tied.dtype.kind not in "iu" or n_tied.min() < 0:
+        raise InputError(
+            f"ties are {n_tied.shape} but there are {len(first)} ranks; give whole numbers from 0, one each"
+        )
+    return first.astype(np.int64), n_tied.astype(np.int64) + 1
+
+
+def _compute_mean_reciprocal(first: Int64, group: Int64) -> Float64:
+    """Return the mean of 1 / r over r = first .. first + group - 1, by the digamma function for ties."""
+    values = 1.0 / first
+    tied = group > 1
+    if tied.any():
+        from scipy.special import digamma
+
+        values[tied] = (digamma(first[tied] + group[tied]) - digamma(first[tied])) / group[tied]
+    return values

@@ -1,0 +1,19 @@
+"""Names of the feature extractors by modality, for help and messages; `extractor_registry` has their classes."""
+
+EXTRACTOR_NAMES = {
+    "pictures": ("terms", "colour", "textons", "hog", "onnx:FILE"),
+    "sounds": ("mfcc", "sai"),
+    "documents": ("words",),
+}
+"""Names for `--features`."""
+
+
+def list_extractor_names(modality: str) -> str:
+    """Return the names of a modality with commas between.
+
+    Examples
+    --------
+    >>> list_extractor_names("sounds")
+    'mfcc, sai'
+    """
+    return ", ".join(EXTRACTOR_NAMES[modality])

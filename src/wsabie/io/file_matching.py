@@ -1,0 +1,158 @@
+"""Match names to files: list the files of a folder, and find those that tables and people name."""
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Callable, Iterable
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+from wsabie.core.folder_tree import walk_folder
+from wsabie.io.modalities import DOCUMENTS, MEDIA, SOUNDS, Modality, detect_document_modality, detect_modality
+from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.parsers.text_files import explain_reading_errors, format_path
+from wsabie.storage.rejects import Rejects
+
+_T = TypeVar("_T")
+
+
+def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None) -> tuple[Modality, dict[str, Path]]:
+    """Return the files of a modality under a folder by their path in it, sorted.
+
+    Unsupported files and links that lead out are rejected. Without a modality it is that of most of the
+    files; documents are those of a folder without pictures and sounds.
+    """
+    with explain_reading_errors(folder):
+        os.scandir(folder).close()  # a walk would pass over a folder that cannot be read
+        os.lstat(os.path.join(folder, "."))  # noqa: PTH118 - a Path has no dot; one may list what one may not enter
+    readable: dict[Modality, list[Path]] = {candidate: [] for candidate in (*MEDIA, DOCUMENTS)}
+    unread: dict[Modality, list[Path]] = {candidate: [] for candidate in (*MEDIA, DOCUMENTS)}
+    note = _make_error_callback(folder, rejects)
+    for place, folders, names in walk_folder(folder, note):
+        if not os.access(place, os.X_OK):
+            note(PermissionError(errno.EACCES, os.strerror(errno.EACCES), place))
+            folders.clear()
+            continue
+        for name in [n for n in folders if not n.startswith(".") and _is_link(Path(place, n))]:
+            rejects.add(_get_id(Path(place, name), folder), "link to a folder, not followed")
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in names:
+            if name.startswith("."):
+                continue
+            if (candidate := detect_modality(name) or detect_document_modality(name)) is not None:
+                readable[candidate].append(Path(place, name))
+            elif (
+                candidate := detect_modality(name, unread=True) or detect_document_modality(name, unread=True)
+            ) is not None:
+                unread[candidate].append(Path(place, name))
+    main_modality = modality or max(
+        MEDIA,
+        key=lambda candidate: (
+            len(readable[candidate]),
+            candidate is SOUNDS and bool(readable[candidate]),
+            len(unread[candidate]),
+        ),
+    )
+    if (
+        modality is None
+        and not (readable[main_modality] or unread[main_modality])
+        and (readable[DOCUMENTS] or unread[DOCUMENTS])
+    ):
+        main_modality = DOCUMENTS
+    files: dict[str, Path] = {}
+    for path in readable[main_modality]:
+        _add_file(path, folder, files, rejects)
+    for path in unread[main_modality]:
+        rejects.add(_get_id(path, folder), main_modality.unsupported, main_modality.convert)
+    return main_modality, dict(sorted(files.items()))
+
+
+def _get_id(path: Path, folder: Path) -> str:
+    return format_path(path.relative_to(folder).as_posix())
+
+
+def _make_error_callback(folder: Path, rejects: Rejects) -> Callable[[OSError], None]:
+    def note(error: OSError) -> None:
+        rejects.add(_get_id(Path(error.filename), folder), "folder that cannot be read", error.strerror or "")
+
+    return note
+
+
+def _add_file(path: Path, folder: Path, files: dict[str, Path], rejects: Rejects) -> None:
+    name = _get_id(path, folder)
+    if name != path.relative_to(folder).as_posix():
+        rejects.add(name, "file name that is not UTF-8")
+    elif _is_link(path) and not is_inside(path, folder):
+        rejects.add(name, "link that leads out of the folder")
+    else:
+        try:
+            is_regular = stat.S_ISREG(path.stat().st_mode)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                rejects.add(name, "link that leads to itself")
+            elif error.errno in (errno.ENOENT, errno.ENOTDIR):
+                rejects.add(name, "link to a missing file")
+            else:
+                rejects.add(name, "unreadable file", error.strerror or "")
+            return
+        if is_regular:
+            files[name] = path
+        else:
+            rejects.add(name, "not a regular file")
+
+
+def _is_link(path: Path) -> bool:
+    return os.path.islink(path)  # noqa: PTH114 - a Path raises where a folder may not be entered
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Return whether a path lies under a folder after following all links of both."""
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), ""))  # noqa: PTH118
+
+
+def find_local_file(folder: Path, name: str) -> Path | None:
+    """Return the file that a table names in a folder; None if it is missing or a link leads elsewhere."""
+    try:
+        file = folder / normalise_relative_path(name)
+        return file if file.is_file() and is_inside(file, folder) else None
+    except (RowError, OSError, ValueError):  # a name that is no name
+        return None
+
+
+def normalise_relative_path(text: str) -> str:
+    """Return a file name from a table in the form that `find_files` writes.
+
+    Raises
+    ------
+    RowError
+        It is absolute or climbs out of the folder.
+    """
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts or "\0" in text:
+        raise RowError("path that leads out of the folder", ascii(text)[:100])
+    return path.as_posix()
+
+
+def list_spellings(path: str) -> list[str]:
+    r"""Return a path as it is, with / for \, and as other systems write accents.
+
+    Examples
+    --------
+    >>> list_spellings(r"./2024\a.jpg")
+    ['2024\\a.jpg', '2024/a.jpg']
+    """
+    path = path.strip() if not path.startswith(" ") else path
+    paths = [path, path.replace("\\", "/")] if "\\" in path else [path]
+    if not path.isascii():
+        paths += [unicodedata.normalize(form, spelling) for form in ("NFC", "NFD") for spelling in paths]
+    return list(dict.fromkeys(spelling.removeprefix("./") for spelling in paths))
+
+
+def list_relative_paths(path: Path, folders: Iterable[tuple[Path, _T]]) -> list[tuple[_T, str]]:
+    """Return (key, relative path) for each folder that holds a path; "" is the folder itself."""
+    return [
+        (key, "" if path == folder else path.relative_to(folder).as_posix())
+        for folder, key in folders
+        if path.is_relative_to(folder)
+    ]

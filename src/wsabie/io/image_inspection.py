@@ -1,0 +1,428 @@
+"""Inspection of pictures before Pillow opens them: cost of opening, and hostile structures.
+
+JPEG: a progressive file draws its picture in about ten scans. Each costs time by the size of the picture, and may
+be a hundred bytes long: a small file can hold work for hours. Where the first scan does not draw all colours,
+the decoder keeps the coefficients of the whole picture.
+
+PNG: Pillow keeps every chunk that it does not know, expands every text, and finds EXIF behind the picture only by
+decoding it.
+
+TIFF: Pillow turns the numbers of the first directory into Python objects.
+
+AVIF: a decoder first draws the AV1 data, whatever their size, and then scales them to the stated size. Boxes are
+those of ISO/IEC 14496-12, the sequence header is that of the AV1 specification, section 5.5.
+"""
+
+import io
+import re
+import struct
+from collections.abc import Callable, Iterator
+from typing import IO, NamedTuple
+
+_INSIDE = {b"meta": 4, b"moov": 0, b"trak": 0, b"mdia": 0, b"minf": 0, b"stbl": 0}  # boxes of boxes: what to skip
+_MOST_BOXES = 10_000
+_MOST_PLACES = 10_000
+_MOST_UNITS = 1_000  # of one place
+_SEQUENCE = 1
+
+
+def inspect_avif(stream: IO[bytes]) -> int:
+    """Return the pixels of the largest frame; 0 where there is none. The stream is moved.
+
+    Raises
+    ------
+    ValueError
+        There are more boxes or parts than anybody writes.
+
+    Examples
+    --------
+    >>> inspect_avif(io.BytesIO(bytes([0, 0, 0, 8]) + b"ftyp"))
+    0
+    """
+    end, largest = stream.seek(0, io.SEEK_END), 0
+    for number, place in enumerate(_iterate_places(stream, end)):
+        if number >= _MOST_PLACES:
+            raise ValueError(f"more than {_MOST_PLACES:,} parts")
+        largest = max([largest, *_iterate_frame_pixels(stream, place, end)])
+    return largest
+
+
+def _iterate_places(stream: IO[bytes], end: int) -> Iterator[int]:
+    """Yield the places where data begin, as the boxes state."""
+    ranges, idat = [(0, end)], 0
+    places: list[tuple[int, bool]] = []
+    for _ in range(_MOST_BOXES):
+        if not ranges:
+            yield from (idat + place if inside else place for place, inside in places)
+            return
+        position, stop = ranges.pop()
+        stream.seek(position)
+        head = stream.read(16)
+        if len(head) < 8 or position + 8 > stop:
+            continue
+        size, name = struct.unpack_from(">I4s", head)
+        begin = position + (16 if size == 1 else 8)
+        size = int.from_bytes(head[8:16], "big") if size == 1 else size or stop - position
+        if size < begin - position:
+            continue
+        ranges.append((position + size, stop))
+        if name in _INSIDE:
+            ranges.append((begin + _INSIDE[name], min(position + size, stop)))
+        elif name == b"idat":
+            idat = begin
+        elif name in (b"iloc", b"stco", b"co64"):
+            stream.seek(begin)
+            body = stream.read(min(size, 1 << 20))
+            places += (
+                _parse_item_places(body) if name == b"iloc" else _parse_chunk_places(body, 8 if name == b"co64" else 4)
+            )
+    raise ValueError(f"more than {_MOST_BOXES:,} boxes")
+
+
+def _parse_chunk_places(body: bytes, width: int) -> list[tuple[int, bool]]:
+    return [
+        (int.from_bytes(body[position : position + width], "big"), False)
+        for position in range(8, len(body) - width + 1, width)
+    ][:_MOST_PLACES]
+
+
+def _parse_item_places(body: bytes) -> list[tuple[int, bool]]:
+    """Return the beginnings of items; True for those that count from the box `idat`."""
+    reader = io.BytesIO(body)
+
+    def number(width: int) -> int:
+        return int.from_bytes(reader.read(width), "big")
+
+    version = number(4) >> 24
+    widths = number(2)
+    offset, length, base, index = (widths >> shift & 15 for shift in (12, 8, 4, 0))
+    places = []
+    for _ in range(min(number(2 if version < 2 else 4), _MOST_PLACES)):
+        number(2 if version < 2 else 4)
+        inside = version > 0 and number(2) & 15 == 1
+        number(2)
+        begin = number(base)
+        for part in range(min(number(2), _MOST_PLACES)):
+            number(index if version > 0 else 0)
+            place = begin + number(offset)
+            number(length)
+            if part == 0:
+                places.append((place, inside))
+        if reader.tell() >= len(body):
+            break
+    return places
+
+
+def _iterate_frame_pixels(stream: IO[bytes], place: int, end: int) -> Iterator[int]:
+    """Yield the pixels of the largest frame of each sequence header at a place."""
+    for _ in range(_MOST_UNITS):
+        if not 0 <= place < end:
+            return
+        stream.seek(place)
+        head = stream.read(64)
+        if head[0] & 0x82 != 0x02:  # no unit of AV1 that states its size: another kind of item
+            return
+        position, size, shift = 2 if head[0] & 4 else 1, 0, 0
+        while position < len(head) and shift < 35:
+            size |= (head[position] & 0x7F) << shift
+            position, shift = position + 1, shift + 7
+            if head[position - 1] < 0x80:
+                break
+        if head[0] >> 3 & 15 == _SEQUENCE:
+            yield _parse_sequence_pixels(head[position:])
+        place += position + size
+
+
+def _parse_sequence_pixels(header: bytes) -> int:
+    """Return the largest width times height of a sequence header."""
+    value, n_left = int.from_bytes(header, "big"), 8 * len(header)
+
+    def bits(n: int) -> int:
+        nonlocal n_left
+        n_left = max(0, n_left - n)
+        return value >> n_left & ((1 << n) - 1)
+
+    bits(4)  # profile, still picture
+    if bits(1):
+        bits(5)
+    else:
+        _skip_operating_points(bits)
+    width_bits, height_bits = bits(4) + 1, bits(4) + 1
+    return (bits(width_bits) + 1) * (bits(height_bits) + 1)
+
+
+def _skip_operating_points(bits: Callable[[int], int]) -> None:
+    delay = 0
+    timed = bits(1)
+    if timed:
+        bits(64)
+        if bits(1):  # equal intervals: a number as long as its leading zeros say
+            zeros = next((n for n in range(32) if bits(1)), 32)
+            bits(zeros)
+        if decoder_model := bits(1):
+            delay = bits(5) + 1
+            bits(42)
+    else:
+        decoder_model = 0
+    delays = bits(1)
+    for _ in range(bits(5) + 1):
+        bits(12)
+        if bits(5) > 7:
+            bits(1)
+        if decoder_model and bits(1):
+            bits(2 * delay + 1)
+        if delays and bits(1):
+            bits(4)
+
+
+MOST_SCANS = 100
+"""Scans of a picture that is decoded."""
+
+_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # others belong to the data of a scan
+_BARE_MARKER, _SCAN, _END, _APP1 = 0x01, 0xDA, 0xD9, 0xE1
+_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+_PROGRESSIVE = (0xC2, 0xC6, 0xCA, 0xCE)
+_PIECE = 1 << 14
+_MOST_SEGMENTS = 100_000
+_MOST_EXIF = 1 << 20  # bytes of all segments: Pillow joins them
+
+
+class JpegStructure(NamedTuple):
+    """Properties of a JPEG file that decoding depends on.
+
+    Attributes
+    ----------
+    keeps_coefficients : bool
+        Of the whole picture, whatever size is wanted.
+    """
+
+    keeps_coefficients: bool
+
+
+def inspect_jpeg(stream: IO[bytes]) -> JpegStructure:
+    """Inspect the segments; a plain file is read up to its first scan only.
+
+    Parameters
+    ----------
+    stream : file
+        Is moved.
+
+    Raises
+    ------
+    ValueError
+        There are more than `MOST_SCANS` scans, more segments than anybody writes, or too many bytes of EXIF.
+
+    Examples
+    --------
+    >>> import io
+    >>> frame, scan = b"\\xff\\xc2\\0\\x0b\\x08\\0\\1\\0\\1\\1\\1\\x11\\0", b"\\xff\\xda\\0\\3\\1data"
+    >>> inspect_jpeg(io.BytesIO(b"\\xff\\xd8" + frame + scan * 100))
+    JpegStructure(keeps_coefficients=True)
+    >>> inspect_jpeg(io.BytesIO(b"\\xff\\xd8" + frame + scan * 101))
+    Traceback (most recent call last):
+    ...
+    ValueError: more than 100 scans
+    """
+    position, scans, exif, bands, progressive = 2, 0, 0, 0, False
+    stream.seek(0)
+    first = stream.read(_PIECE)  # holds all segments of most files
+    for _ in range(_MOST_SEGMENTS):
+        head = first[position : position + 10]
+        if len(head) < 10 or not _MARKER.match(head):
+            position = _find_marker(stream, position)
+            stream.seek(position)
+            head = stream.read(10)
+        if len(head) < 5 or head[1] == _END:
+            return JpegStructure(progressive or scans > 0)
+        length = int.from_bytes(head[2:4], "big")
+        if head[1] in _FRAMES:
+            bands, progressive = (head[9] if len(head) > 9 else 0), head[1] in _PROGRESSIVE
+        elif head[1] == _APP1 and head[4:8] == b"Exif":
+            exif += length
+            if exif > _MOST_EXIF:
+                raise ValueError(f"more than {_MOST_EXIF:,} bytes of EXIF")
+        elif head[1] == _SCAN:
+            scans += 1
+            if scans == 1 and head[4] == bands and not progressive:
+                return JpegStructure(False)
+            if scans > MOST_SCANS:
+                raise ValueError(f"more than {MOST_SCANS} scans")
+        position += 2 if head[1] == _BARE_MARKER else 2 + length
+    raise ValueError(f"more than {_MOST_SEGMENTS:,} segments")
+
+
+def _find_marker(stream: IO[bytes], position: int) -> int:
+    """Return the position of the next marker, or one behind the end of the file."""
+    stream.seek(position)
+    overlap = b""
+    while piece := stream.read(_PIECE):
+        match = _MARKER.search(overlap + piece)
+        if match:
+            return position - len(overlap) + match.start()
+        position, overlap = position + len(piece), piece[-1:]
+    return position
+
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_MOST_CHUNKS = 100_000
+_MOST_BESIDE = 10_000  # chunks that are no data of the picture
+_MOST_TEXT = 1 << 20  # Pillow expands no chunk further
+_MOST_TEXTS = 64 << 20  # and all texts no further
+_EXPANDED = {b"zTXt": 1032, b"iTXt": 1032, b"iCCP": 1032, b"tEXt": 1}  # bytes for each one in the file, at most
+
+
+class PngStructure(NamedTuple):
+    """Content of a PNG file beside the picture.
+
+    Attributes
+    ----------
+    text_bytes : int
+        Texts and colour profile when they are expanded, at most.
+    exif : bytes or None
+        The notes of the camera, wherever they stand.
+    """
+
+    text_bytes: int
+    exif: bytes | None
+
+
+def inspect_png(stream: IO[bytes]) -> PngStructure:
+    """Inspect the chunks; the stream is moved.
+
+    Raises
+    ------
+    ValueError
+        There are more chunks than anybody writes, or the notes of the camera are too long.
+
+    Examples
+    --------
+    >>> import io
+    >>> inspect_png(io.BytesIO(SIGNATURE + b"\\0\\0\\0\\4eXIfII*\\0crc "))
+    PngStructure(text_bytes=0, exif=b'II*\\x00')
+    """
+    position, n_other_chunks, texts, exif = len(SIGNATURE), 0, 0, None
+    for _ in range(_MOST_CHUNKS):
+        stream.seek(position)
+        head = stream.read(8)
+        if len(head) < 8 or head[4:] == b"IEND":
+            return PngStructure(min(texts, _MOST_TEXTS + _MOST_TEXT), exif)
+        length, name = struct.unpack(">I4s", head)
+        n_other_chunks += name not in (b"IDAT", b"fdAT")
+        if n_other_chunks > _MOST_BESIDE:
+            break
+        if name in _EXPANDED:
+            texts += min(length * _EXPANDED[name], _MOST_TEXT)
+        elif name == b"eXIf" and exif is None:
+            if length > _MOST_EXIF:
+                raise ValueError(f"{length:,} bytes of EXIF, at most {_MOST_EXIF:,}")
+            exif = stream.read(length)
+        position += 12 + length
+    raise ValueError(f"more than {_MOST_BESIDE:,} chunks beside the picture, or {_MOST_CHUNKS:,} in all")
+
+
+_MOST_ENTRIES = 4096
+_MOST_NUMBERS = 1 << 20  # of one entry: strips of a picture, for example
+_TEXTS = (1, 2, 7)  # types that stay bytes
+_CLASSIC, _BIG = 42, 43
+
+
+def inspect_tiff(stream: IO[bytes]) -> None:
+    """Inspect the first directory; the stream is moved.
+
+    Raises
+    ------
+    ValueError
+        It has more entries, or one of them more numbers, than any picture that is decoded here.
+
+    Examples
+    --------
+    >>> import io
+    >>> strips = struct.pack("<HHII", 273, 4, 4_000_000, 100)
+    >>> inspect_tiff(io.BytesIO(b"II*\\0" + struct.pack("<IH", 8, 1) + strips))
+    Traceback (most recent call last):
+    ...
+    ValueError: 4,000,000 numbers in entry 273 of its directory, at most 1,048,576
+    """
+    stream.seek(0)
+    head = stream.read(16)
+    order = "<" if head[:2] == b"II" else ">"
+    if len(head) < 16:
+        return
+    version = struct.unpack_from(order + "H", head, 2)[0]
+    if version not in (_CLASSIC, _BIG):
+        return
+    big = version == _BIG
+    position = struct.unpack_from(order + ("Q" if big else "I"), head, 8 if big else 4)[0]
+    if position >= 1 << 63:
+        return
+    stream.seek(position)
+    count_form, entry = (order + "Q", order + "HHQ8x") if big else (order + "H", order + "HHI4x")
+    count_bytes = stream.read(struct.calcsize(count_form))
+    n_entries = struct.unpack(count_form, count_bytes)[0] if len(count_bytes) == struct.calcsize(count_form) else 0
+    if n_entries > _MOST_ENTRIES:
+        raise ValueError(f"{n_entries:,} entries in its directory, at most {_MOST_ENTRIES:,}")
+    table = stream.read(n_entries * struct.calcsize(entry))
+    for tag, kind, count in struct.iter_unpack(entry, table[: len(table) - len(table) % struct.calcsize(entry)]):
+        if kind not in _TEXTS and count > _MOST_NUMBERS:
+            raise ValueError(f"{count:,} numbers in entry {tag} of its directory, at most {_MOST_NUMBERS:,}")
+
+
+_TIFFS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
+class ImageStructure(NamedTuple):
+    """Facts of a picture file before it is opened.
+
+    Attributes
+    ----------
+    opening_bytes : int
+        Memory that opening takes, beside a little.
+    keeps_coefficients : bool
+        The decoder keeps the whole picture, whatever size is wanted.
+    exif : bytes or None
+        Notes of the camera that Pillow finds only when it decodes.
+    frame_pixels : int
+        Pixels of the largest frame, where the file says so in another place than its size.
+    """
+
+    opening_bytes: int = 0
+    keeps_coefficients: bool = False
+    exif: bytes | None = None
+    frame_pixels: int = 0
+
+
+def inspect_image(stream: IO[bytes]) -> ImageStructure:
+    """Inspect a file; the stream is at its beginning afterwards.
+
+    Raises
+    ------
+    ValueError
+        It is made to cost time or memory.
+
+    Examples
+    --------
+    >>> inspect_image(io.BytesIO(b"GIF89a"))
+    ImageStructure(opening_bytes=0, keeps_coefficients=False, exif=None, frame_pixels=0)
+    """
+    stream.seek(0)
+    head = stream.read(12)
+    try:
+        if head.startswith(b"\xff\xd8"):
+            return ImageStructure(keeps_coefficients=inspect_jpeg(stream).keeps_coefficients)
+        if head.startswith(SIGNATURE):
+            png = inspect_png(stream)
+            return ImageStructure(png.text_bytes, exif=png.exif)
+        if head.startswith(_TIFFS):
+            inspect_tiff(stream)
+        elif head.startswith(b"RIFF"):
+            return ImageStructure(2 * stream.seek(0, io.SEEK_END))  # Pillow reads the whole file, and joins the parts
+        elif head.startswith(b"ftyp", 4):
+            return ImageStructure(2 * stream.seek(0, io.SEEK_END), frame_pixels=inspect_avif(stream))
+        return ImageStructure()
+    finally:
+        stream.seek(0)
+
+
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "PPM", "AVIF")
+"""What is read (JPEG includes the multi-picture files of phones: their first picture). Whoever opens a picture names
+these, so that no file can reach Pillow's interpreters of other formats."""

@@ -1,0 +1,168 @@
+"""Rows of a training, in memory or in shards: shape, scaling, checksum, and data for the trainer."""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Self
+
+from wsabie.core.arrays import Csr, Float32, Matrix
+from wsabie.io.shards.sharded_table import LabelStatistics, ShardedFeatureTable
+from wsabie.models.base.feature_matrix import Inputs
+from wsabie.models.base.hyperparameters import TrainingShape, compute_checksum
+from wsabie.models.base.row_scaling import RowScaling, RowStatistics, Scaling
+from wsabie.training.prefetch import CHUNK, Spans, compute_block_size, plan_blocks, prefetch
+from wsabie.training.training_data import PairWeighting, PartitionedData, RowBlock, TrainingData, build_targets
+
+PARTS, ROWS_PER_PART = 64, 1 << 12
+"""Parts of an epoch that other processes can take, and most rows of a part."""
+PAIRS_OF_PART = 36
+"""Bits of a pair's number within its part."""
+ROWS_READ = 1 << 14
+"""Most rows that are read at once in their order."""
+_plan_cached = lru_cache(maxsize=2)(plan_blocks)
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Checked rows of a training with their label matrix, in memory.
+
+    Attributes
+    ----------
+    inputs : Csr or (n, n_features) float32
+    targets : csr_matrix (n, n_labels)
+    weights : (n,) float32 or None
+    is_update : bool
+        The rows continue the training of a fitted model.
+    """
+
+    inputs: Any
+    targets: Any
+    weights: Float32 | None = None
+    is_update: bool = False
+
+    @property
+    def shape(self) -> TrainingShape:
+        """Sizes that values of "auto" depend on; explicit negatives are no pairs."""
+        rows, n_labels = self.targets.shape
+        return TrainingShape(rows, int((self.targets.data > 0).sum()), n_labels)
+
+    def fit_scaling(self, n_features: int, method: Scaling) -> RowScaling:
+        """Fit a scaling to all rows."""
+        return RowScaling.fit(self.inputs, n_features, method, constant=True)
+
+    def compute_checksum(self) -> int:
+        """Return the CRC-32 of the rows, so that a checkpoint is only used with the same ones."""
+        return compute_checksum(self.inputs, self.targets, self.weights)
+
+    def scale(self, scaling: RowScaling) -> Self:
+        """Return the rows as training reads them: scaled now, or when they are read."""
+        return replace(self, inputs=scaling(self.inputs))
+
+    def iterate_parts(self, scaling: RowScaling) -> Iterator[tuple[Inputs, Matrix]]:
+        """Yield scaled rows with their labels, all at once or in parts."""
+        yield self.inputs, self.targets
+
+    def build_data(self, scaling: RowScaling, pair_weighting: PairWeighting, seed: int) -> TrainingData:
+        """Return the rows as data of the trainer."""
+        return TrainingData([RowBlock(self.inputs, build_targets(self.targets, self.weights, pair_weighting))])
+
+
+@dataclass(frozen=True)
+class ShardedRows(TrainingRows):
+    """Rows in shards (`inputs`, a ShardedFeatureTable), with their LabelStatistics as `targets`."""
+
+    @property
+    def shape(self) -> TrainingShape:
+        """Sizes that values of "auto" depend on."""
+        return TrainingShape(self.targets.rows, self.targets.pairs, len(self.targets.of_label))
+
+    def fit_scaling(self, n_features: int, method: Scaling) -> RowScaling:
+        """Fit a scaling from the statistics of the shards."""
+        shards = self.inputs.shards
+        facts, shard_statistics = shards.facts, shards.statistics()
+        moments = (shard_statistics["mean"], shard_statistics["deviation"]) if shards.dense else None
+        statistics = RowStatistics(
+            len(shards), float(facts["least"]), lambda: shard_statistics["rows_above_0"], lambda: moments
+        )
+        return RowScaling.from_statistics(statistics, n_features, method, dense=shards.dense, constant=True)
+
+    def compute_checksum(self) -> int:
+        """Return the CRC-32 of what identifies the shards."""
+        return zlib.crc32(repr(self.inputs.identity).encode())
+
+    def scale(self, scaling: RowScaling) -> Self:
+        """Return the rows, which are scaled when they are read."""
+        return self
+
+    def iterate_parts(self, scaling: RowScaling) -> Iterator[tuple[Inputs, Matrix]]:
+        """Yield scaled rows with their labels in parts."""
+        table = self.inputs
+        size = min(ROWS_READ, compute_block_size(len(table.shards), int(table.shards.facts["nonzeros"])))
+        for X, Y in prefetch(table.read_spans([span]) for span in table.spans(size)):
+            if Y.shape[0]:
+                yield scaling(X), Y
+
+    def build_data(self, scaling: RowScaling, pair_weighting: PairWeighting, seed: int) -> TrainingData:
+        """Return blocks that are read while training uses those before."""
+        return ShardedData(self.inputs, scaling, pair_weighting, seed, self.targets)
+
+
+class ShardedData(PartitionedData):
+    """Blocks of shards; a block is read, scaled and laid out while training uses the previous one."""
+
+    def __init__(
+        self,
+        rows: ShardedFeatureTable,
+        scaling: RowScaling,
+        pair_weighting: PairWeighting,
+        seed: int,
+        truth: LabelStatistics,
+    ) -> None:
+        self.rows, self.scaling, self.pair_weighting, self.seed = rows, scaling, pair_weighting, seed
+        self.label_counts, self._n_pairs = truth.of_label, truth.pairs
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs that an epoch visits."""
+        return self._n_pairs
+
+    def read_epoch(self, epoch: int) -> Iterator[RowBlock]:
+        """Read the blocks of an epoch, each while the one before is in use."""
+        return prefetch(self._iterate_blocks(epoch))
+
+    def read_samples(self) -> list[RowBlock]:
+        """Return a small block of the same types as all others."""
+        return [self._block([(self.rows.lo, self.rows.lo + 1)], 0, 0.0)]
+
+    def count_parts(self, epoch: int) -> int:
+        """Return the number of parts of an epoch."""
+        return len(self._parts(epoch))
+
+    def read_part(self, epoch: int, number: int) -> RowBlock:
+        """Return a part of an epoch; the numbers of its pairs differ from those of all other parts."""
+        parts = self._parts(epoch)
+        return self._block(parts[number], number << PAIRS_OF_PART, number / len(parts))
+
+    def _parts(self, epoch: int) -> list[Spans]:
+        rows = self.rows
+        size = min(self._size, ROWS_PER_PART, max(CHUNK, -(-(rows.hi - rows.lo) // PARTS)))
+        return _plan_cached(rows.lo, rows.hi, size, self.seed, epoch)
+
+    @property
+    def _size(self) -> int:
+        shards = self.rows.shards
+        return compute_block_size(len(shards), int(shards.facts["nonzeros"]))
+
+    def _iterate_blocks(self, epoch: int) -> Iterator[RowBlock]:
+        rows, first_pair, n_rows_done, size = self.rows, 0, 0, self._size
+        for spans in plan_blocks(rows.lo, rows.hi, size, self.seed, epoch):
+            block = self._block(spans, first_pair, n_rows_done / (rows.hi - rows.lo))
+            first_pair += len(block.targets.labels)
+            n_rows_done += sum(hi - lo for lo, hi in spans)
+            yield block
+
+    def _block(self, spans: Spans, first_pair: int, begins: float) -> RowBlock:
+        X, Y = self.rows.read_spans(spans)
+        inputs: Any = self.scaling(X, into=X.data) if isinstance(X, Csr) else self.scaling(X)
+        return RowBlock(inputs, build_targets(Y, None, self.pair_weighting, first_pair), begins=begins)

@@ -1,0 +1,220 @@
+"""Explanation of a score by the contributions of visual words and their places in the picture.
+
+For "dot", f_y(x) = sum_t x_t (V_t . W_y) + bias: word t contributes x_t (V_t . W_y), and the contributions sum to the
+score (up to the bias). A weight per label and feature contributes x_t w_yt. The blocks of the picture with a word share
+its contribution equally. For other models, parts of the picture are covered in turn (`compute_occlusion_map`).
+"""
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from wsabie.core.arrays import Csr, Float32, Float64, UInt8
+from wsabie.core.errors import InputError
+from wsabie.core.validation import check_features, require
+from wsabie.features.images.heat_maps import build_heat_map, draw_overlay
+from wsabie.features.images.image_decoder import decode_image
+from wsabie.features.images.visual_words import VisualWords
+from wsabie.io.records import Item
+from wsabie.io.regions import ItemContent
+from wsabie.models.annotators import Annotator
+from wsabie.models.base.feature_matrix import count_rows
+from wsabie.models.base.label_model import LabelModel
+from wsabie.models.ensemble import Ensemble
+from wsabie.models.full_rank import FullRank
+from wsabie.models.linear_ranker import LinearRanker
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.storage.atomic_files import replace_file
+
+ACROSS = 4
+"""Windows along the longer side of a picture; as many again lie half a window further."""
+
+
+def list_windows(width: int, height: int) -> list[tuple[int, int, int, int]]:
+    """Return left, top, right and bottom of the squares that are covered, which reach every pixel.
+
+    Examples
+    --------
+    >>> list_windows(8, 4)
+    [(0, 0, 2, 2), (1, 0, 3, 2), (2, 0, 4, 2), (3, 0, 5, 2), (4, 0, 6, 2), (5, 0, 7, 2), (6, 0, 8, 2), \
+(0, 1, 2, 3), (1, 1, 3, 3), (2, 1, 4, 3), (3, 1, 5, 3), (4, 1, 6, 3), (5, 1, 7, 3), (6, 1, 8, 3), \
+(0, 2, 2, 4), (1, 2, 3, 4), (2, 2, 4, 4), (3, 2, 5, 4), (4, 2, 6, 4), (5, 2, 7, 4), (6, 2, 8, 4)]
+    """
+    side = max(1, -(-max(width, height) // ACROSS))
+    across, down = min(side, width), min(side, height)
+    return [
+        (left, top, left + across, top + down)
+        for top in _list_starts(height, down)
+        for left in _list_starts(width, across)
+    ]
+
+
+def compute_occlusion_map(annotator: Annotator, picture: UInt8, label: int) -> Float64:
+    """Measure how far the score of a label falls, against the mean of all labels, if a window is covered.
+
+    Parameters
+    ----------
+    annotator : Annotator
+        Any model of pictures.
+    picture : (h, w, 3) uint8
+    label : int
+
+    Returns
+    -------
+    (h, w) float64
+        Mean over the windows that a pixel is in, weighted by nearness to their middles, which hides the edges of
+        windows; negative where the score rises.
+    """
+    height, width = picture.shape[:2]
+    boxes, mean = list_windows(width, height), np.rint(picture.mean(axis=(0, 1))).astype(np.uint8)
+    pictures = [_encode_png(picture)]
+    for left, top, right, bottom in boxes:
+        covered = picture.copy()
+        covered[top:bottom, left:right] = mean
+        pictures.append(_encode_png(covered))
+    rows = annotator.rows_of_items([Item("the picture", content, ()) for content in pictures])
+    model: Any = annotator.model
+    every = model.scores(rows).astype(np.float64)
+    scores = every[:, label] - every.mean(axis=1)
+    fallen, weights = np.zeros((height, width)), np.zeros((height, width))
+    for (left, top, right, bottom), score in zip(boxes, scores[1:], strict=True):
+        weight = np.outer(_compute_nearness(bottom - top), _compute_nearness(right - left))
+        fallen[top:bottom, left:right] += (scores[0] - score) * weight
+        weights[top:bottom, left:right] += weight
+    return fallen / weights
+
+
+def _list_starts(length: int, side: int) -> list[int]:
+    """Return the starts of windows, half a window apart."""
+    n = 1 + -(-2 * (length - side) // side)
+    return [int(start) for start in np.rint(np.linspace(0, length - side, n))]
+
+
+def _compute_nearness(side: int) -> Float64:
+    """Return weights along a side: 1 in the middle, almost 0 at the ends."""
+    return 1 - np.abs(2 * np.arange(side) + 1 - side) / (side + 1)
+
+
+def _encode_png(picture: UInt8) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(picture).save(out, "PNG", compress_level=1)
+    return out.getvalue()
+
+
+MAX_DRAWING_SIZE = 512
+"""Longest side of the drawing in pixels."""
+
+
+@dataclass(frozen=True)
+class LabelExplanation:
+    """A label's heat map over a picture.
+
+    Attributes
+    ----------
+    label : str
+    score : float
+    heat : (h, w) float64
+        Contributions of the pixels, whose sum is the score without the label's bias. If `adds_up` is False: how far
+        the score falls, against the mean of all labels, when the area around a pixel is covered.
+    adds_up : bool
+        Scores of the model are sums over visual words.
+    picture : PIL.Image.Image
+        The picture with the heat drawn over it.
+    """
+
+    label: str
+    score: float
+    heat: Float64
+    adds_up: bool
+    picture: Any
+
+    def save(self, path: str | Path) -> None:
+        """Write the drawing as PNG, atomically."""
+        with replace_file(path) as draft:
+            self.picture.save(draft, "PNG")
+
+
+def compute_contributions(model: LabelModel, X: Any, label: str) -> Float32:
+    """Return the contribution of each feature of one row to the score of a label.
+
+    Parameters
+    ----------
+    model : Wsabie, Ensemble, LinearRanker or FullRank
+        With similarity "dot".
+    X : csr_matrix (1, n_features)
+    label : str
+
+    Returns
+    -------
+    (n_features,) float32
+        0 for features that the row lacks; the sum is the score without bias.
+
+    Raises
+    ------
+    InputError
+        The model's scores are no sums over features, or X is not one sparse row.
+    """
+    if isinstance(model, FullRank):
+        points: Float32 = np.float32(model.blend_) * compute_contributions(model.embedding_, X, label)
+        return points + compute_contributions(model.linear_, X, label)
+    model = model.joined_ if isinstance(model, Ensemble) else model
+    if not isinstance(model, (Wsabie, LinearRanker)) or not _is_sum(model):
+        by = f"by {model.similarity}" if isinstance(model, Wsabie) else f"of a model of kind {model.kind}"
+        raise InputError(
+            f'scores {by} are no sum over features; train a kind whose scores are, such as wsabie with similarity "dot"'
+        )
+    checked = check_features(X, n_features=model.n_features_in_)
+    require(count_rows(checked) == 1, f"X has {count_rows(checked)} rows; give one, of which a score is explained")
+    scaled = model.scaling_(checked)
+    if not isinstance(scaled, Csr):
+        raise InputError("only sparse rows can be explained; this model was trained on dense rows")
+    y = int(model.vocabulary_.ids([label])[0])
+    out = np.zeros(model.n_features_in_, np.float32)
+    columns = scaled.indices
+    if isinstance(model, LinearRanker):
+        weights = model.coef_[y, columns]
+    else:
+        weights = model.space_.features[columns, : model.dim] @ model.label_vectors[y]
+    out[columns] = scaled.data * weights
+    return out
+
+
+def explain_picture(annotator: Annotator, content: ItemContent, label: str | None = None) -> LabelExplanation:
+    """Build a heat map of the places in a picture that speak for a label (by default the best one).
+
+    Raises
+    ------
+    InputError
+        The model was not trained on pictures.
+    UnreadableItemError
+        The picture cannot be read.
+    UnknownLabelError
+        The model does not know the label.
+    """
+    model, terms = annotator.model, annotator.terms
+    if terms is None or terms.modality != "pictures":
+        modality = "rows of features" if terms is None else terms.modality
+        raise InputError(f"this model was trained on {modality}, so there is no picture to draw on")
+    picture = decode_image(content, size=MAX_DRAWING_SIZE)
+    X = annotator.rows_of_items([Item("the picture", content, ())])
+    label_name = label or model.annotate(X, 1)[0][0][0]
+    y = int(model.vocabulary_.ids([label_name])[0])
+    score = float(model.scores(X)[0, y])
+    if isinstance(terms, VisualWords) and _is_sum(model):
+        heat, adds_up = build_heat_map(compute_contributions(model, X, label_name), terms.block_map(content)), True
+    else:
+        heat, adds_up = compute_occlusion_map(annotator, picture, y), False
+    return LabelExplanation(label_name, score, heat, adds_up, draw_overlay(picture, heat))
+
+
+def _is_sum(model: LabelModel) -> bool:
+    """Return True if scores are sums over features."""
+    if isinstance(model, Ensemble):
+        return _is_sum(model.joined_)
+    if isinstance(model, FullRank):
+        return _is_sum(model.embedding_)
+    return isinstance(model, LinearRanker) or (isinstance(model, Wsabie) and model.similarity == "dot")

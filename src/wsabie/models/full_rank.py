@@ -1,0 +1,325 @@
+"""The full-rank model, a linear term beside the embedding: f_y(x) = w_y . x + blend * s(W_y, V x).
+
+Weston et al. 2010, section 3, eq. 1: the two terms are trained separately and blended by a line search on validation
+rows. The paper mentions an alternative, both terms at once with a penalty on ||w_y||^2; this is `joint=True`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from wsabie.core.arrays import Float32, Matrix
+from wsabie.core.errors import InputError, UnsuitableModelError
+from wsabie.core.json_conversion import to_json_value
+from wsabie.core.progress import SILENT, Progress
+from wsabie.core.validation import require
+from wsabie.embedding.linear_space import JointLinearSpace
+from wsabie.evaluation.score_evaluation import evaluate_scores
+from wsabie.models.base.feature_matrix import Inputs, count_rows, iterate_row_ranges, slice_rows, take_rows
+from wsabie.models.base.hyperparameters import TrainingShape
+from wsabie.models.base.score_ranker import ScoreRanker
+from wsabie.models.base.validation_monitor import MAX_ROWS
+from wsabie.models.linear_ranker import LinearRanker, allocate_weights
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.storage.model_folder import ModelState, is_model_folder
+from wsabie.storage.schema_validation import check_parameters, read_config
+from wsabie.training.settings import TrainingSettings
+
+BLENDS = (0.0, *(2.0**e for e in range(-6, 9)))
+"""Blends of the first round of the line search; two more rounds search between the neighbours of the best."""
+
+
+@dataclass(frozen=True)
+class FullRankConfig:
+    """The part of a folder's config beside those of the two terms."""
+
+    parameters: dict[str, Any]
+    given: dict[str, bool]
+    blend: float
+    searched: list[tuple[float, float]]
+    validation_map: float | None
+
+
+class _JointTerms(Wsabie):
+    """Joint training of the embedding and the linear term, which gives the settings of the weights."""
+
+    linear: LinearRanker
+
+    def _resolve_settings(self, shape: TrainingShape) -> TrainingSettings:
+        weights, points = self.linear._resolve_settings(shape), super()._resolve_settings(shape)
+        return replace(
+            points,
+            bias_rate=points.bias_rate / 2,  # each term has a bias, and the score has their sum
+            weight_rate=weights.weight_rate,
+            max_norm_weights=weights.max_norm_weights,
+            l2_weights=weights.l2_weights,
+        )
+
+    def _build_space(self, n_features: int) -> Any:
+        return JointLinearSpace(super()._build_space(n_features), allocate_weights(n_features, len(self.vocabulary_)))
+
+
+class FullRank(ScoreRanker):
+    """A linear ranking model and an embedding whose scores are added.
+
+    Parameters
+    ----------
+    embedding : Wsabie or None
+        Not yet fitted; None is `Wsabie()`.
+    linear : LinearRanker or None
+        Not yet fitted; None is `LinearRanker()`.
+    blend : float or "auto", default "auto"
+        Factor of the embedding's scores (the paper's lambda); "auto" is the best one on the validation rows.
+    joint : bool, default False
+        Train both terms at once; then `blend` is 1, and `linear.l2` is the penalty on ||w_y||^2.
+    threads : int or None
+    seed : int, default 0
+        Replaces the seeds of both terms.
+
+    Attributes
+    ----------
+    embedding_ : Wsabie
+    linear_ : LinearRanker
+    blend_ : float
+    validation_map_ : float or None
+        Mean average precision of the chosen blend, or of the best epoch if the terms were trained jointly.
+    searched_ : list of (float, float)
+        Every evaluated blend with its figure on the validation rows: MAP, or the metric of `fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat(np.eye(3), 10, axis=0)
+    >>> model = FullRank(Wsabie(dim=4, epochs=3), LinearRanker(epochs=3), blend=1.0, threads=1)
+    >>> model.fit(X, ["red"] * 10 + ["green"] * 10 + ["blue"] * 10).annotate(X[[0]], k=1)[0][0][0]
+    'red'
+    """
+
+    kind = "full-rank"
+
+    def __init__(
+        self,
+        embedding: Wsabie | None = None,
+        linear: LinearRanker | None = None,
+        *,
+        blend: float | Literal["auto"] = "auto",
+        joint: bool = False,
+        threads: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.embedding = embedding
+        self.linear = linear
+        self.blend = blend
+        self.joint = joint
+        self.threads = threads
+        self.seed = seed
+
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        validation: tuple[Any, Any] | None = None,
+        sample_weight: Any = None,
+        label_names: Sequence[str] | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        fingerprint: str = "",
+        metric: str = "MAP",
+        progress: Progress = SILENT,
+        on_epoch: Callable[[Any], None] | None = None,
+    ) -> Self:
+        """Train both terms, the linear one first, and find the blend.
+
+        Parameters
+        ----------
+        X, Y, validation, sample_weight, label_names, fingerprint, metric, progress, on_epoch
+            See `Wsabie.fit`; `blend="auto"` needs validation rows unless the terms are trained jointly. The metric
+            chooses the epochs of both terms, and the blend.
+        checkpoint : path or None
+            Folder for the states of training, with a folder for each term.
+        resume : bool
+            Continue from `checkpoint`; a term that is complete there is not trained again.
+
+        Raises
+        ------
+        InputError
+            Data or parameters that cannot be used; the message says where.
+        DivergenceError
+            Training produced numbers that are not finite.
+        """
+        self.check_parameters()
+        search = self.blend == "auto" and not self.joint
+        if search and validation is None:
+            raise UnsuitableModelError(
+                "the full-rank model's blend is chosen on validation rows; fit with validation=(X, Y), or give a number"
+            )
+        fit_options: dict[str, Any] = {
+            "validation": validation,
+            "sample_weight": sample_weight,
+            "label_names": label_names,
+        }
+        fit_options |= {"resume": resume, "fingerprint": fingerprint, "metric": metric}
+        fit_options |= {"progress": progress, "on_epoch": on_epoch}
+        places = self._list_checkpoints(checkpoint, resume)
+        embedding, linear = self._build_terms()
+        if self.joint:
+            self._fit_jointly(embedding, linear, X, Y, {**fit_options, "checkpoint": places["joint"]})
+        else:  # the linear term first: it reports at once that it is too large
+            linear.fit(X, Y, checkpoint=places["linear"], **fit_options)
+            embedding.fit(X, Y, checkpoint=places["embedding"], **fit_options)
+        self.embedding_, self.linear_ = embedding, linear
+        self.vocabulary_, self.n_features_in_ = self.embedding_.vocabulary_, self.embedding_.n_features_in_
+        self.feature_names_in_ = self.embedding_.feature_names_in_
+        self.blend_ = 1.0 if search or self.joint else float(self.blend)
+        self.searched_: list[tuple[float, float]] = []
+        self.validation_map_: float | None = embedding.facts()["validation_map"] if self.joint else None
+        if search:
+            validation_rows, truth = validation  # type: ignore[misc]  # checked above
+            self._search_blend(validation_rows, truth, metric)
+        return self
+
+    def check_parameters(self) -> None:
+        """Raise InputError for parameters that no training can use."""
+        usable = isinstance(self.blend, (int, float, np.number)) and not isinstance(self.blend, bool)
+        require(
+            self.blend == "auto" or (usable and 0 <= float(self.blend) < float("inf")),
+            f'blend is {self.blend!r}; choose "auto" or a number from 0 on',
+        )
+        for term in self._build_terms():
+            term.check_parameters()
+
+    def _build_terms(self) -> tuple[Wsabie, LinearRanker]:
+        """Return both terms, unfitted."""
+        run_parameters = {"threads": self.threads, "seed": self.seed}
+        embedding: Wsabie = clone(self.embedding) if self.embedding is not None else Wsabie()
+        linear: LinearRanker = clone(self.linear) if self.linear is not None else LinearRanker()
+        return embedding.set_params(**run_parameters), linear.set_params(**run_parameters)
+
+    def _list_checkpoints(self, checkpoint: str | Path | None, resume: bool) -> dict[str, Path | None]:
+        """Return the checkpoint folders of the terms; InputError if one is from another way of training."""
+        names = ("linear", "embedding", "joint")
+        if checkpoint is None:
+            return dict.fromkeys(names)
+        places: dict[str, Path | None] = {name: Path(checkpoint) / name for name in names}
+        conflicting_places = [Path(checkpoint) / name for name in names if (name == "joint") != self.joint]
+        if resume and any(map(is_model_folder, [Path(checkpoint), *conflicting_places])):
+            difference = "kind of model" if is_model_folder(checkpoint) else "joint"
+            raise InputError(
+                f"the checkpoint at {checkpoint} was made with another {difference}; "
+                "use the same settings and data, or begin anew (--restart)"
+            )
+        return places
+
+    def _fit_jointly(
+        self, embedding: Wsabie, linear: LinearRanker, X: Any, Y: Any, fit_options: dict[str, Any]
+    ) -> None:
+        model = _JointTerms(**embedding.get_params())
+        model.linear = linear
+        model.fit(X, Y, **fit_options)
+        space: Any = model.space_
+        for part, term_space in ((embedding, space.joint), (linear, space.linear)):
+            part.__dict__.update({name: value for name, value in vars(model).items() if name.endswith("_")})
+            part.calibration_, part.space_ = None, term_space
+
+    def _search_blend(self, X: Any, Y: Any, metric: str = "MAP") -> None:
+        """Search the best blend in three rounds, the later two between the neighbours of the best."""
+        inputs = self._check_rows(X, "validation X")
+        truth = self._build_truth(Y, count_rows(inputs))
+        labelled = np.flatnonzero(np.diff((truth > 0).tocsr().indptr))
+        rows = labelled[np.linspace(0, len(labelled) - 1, min(MAX_ROWS, len(labelled))).astype(int)]
+        inputs, truth = take_rows(inputs, rows), truth[rows]
+        figures: dict[float, tuple[float, float]] = {}
+        blends: Sequence[float] = BLENDS
+        for _ in range(3):
+            figures |= self._evaluate_blends(inputs, truth, [blend for blend in blends if blend not in figures], metric)
+            sorted_blends = sorted(figures)
+            best = sorted_blends.index(max(sorted_blends, key=lambda blend: figures[blend][0]))
+            low, high = sorted_blends[max(best - 1, 0)], sorted_blends[min(best + 1, len(sorted_blends) - 1)]
+            blends = np.linspace(low, high, 7).tolist()
+        self.blend_ = max(sorted(figures), key=lambda blend: figures[blend][0])
+        self.searched_ = sorted((blend, figure) for blend, (figure, _) in figures.items())
+        self.validation_map_ = figures[self.blend_][1]
+
+    def _evaluate_blends(
+        self, inputs: Inputs, truth: Matrix, blends: Sequence[float], metric: str
+    ) -> dict[float, tuple[float, float]]:
+        """Return the metric and the MAP of each blend, from one pass over the scores of both terms."""
+        sums, n, k = {blend: np.zeros(2) for blend in blends}, len(self.vocabulary_), int(metric.partition("@")[2] or 1)
+        for lo, hi in iterate_row_ranges(count_rows(inputs), 2 * n):
+            part, part_truth = slice_rows(inputs, lo, hi), truth[lo:hi]
+            linear, points = self.linear_._scores(part), self.embedding_._scores(part)
+            for blend in blends:
+                scores = linear + np.float32(blend) * points
+                means = evaluate_scores([(0, scores)], part_truth, ks=(k,)).means
+                sums[blend] += np.array([means[metric], means["MAP"]]) * (hi - lo)
+        return {blend: tuple((total / count_rows(inputs)).tolist()) for blend, total in sums.items()}
+
+    def _scores(self, inputs: Inputs) -> Float32:
+        self.linear_.threads = self.embedding_.threads = self.threads
+        scores: Float32 = self.linear_._scores(inputs)
+        scores += np.float32(self.blend_) * self.embedding_._scores(inputs)
+        return scores
+
+    @property
+    def history_(self) -> list[Any]:
+        """Epochs of both terms, the linear ones first; or of the joint run."""
+        embedding_history = self.embedding_.history_
+        return embedding_history if self.joint else [*self.linear_.history_, *embedding_history]
+
+    @property
+    def settings_(self) -> dict[str, Any]:
+        """Settings of training by term, every "auto" resolved."""
+        return {"linear": self.linear_.settings_, "embedding": self.embedding_.settings_}
+
+    @property
+    def label_vectors(self) -> Float32:
+        """Label vectors of the embedding, (n_labels, dim) float32, which `neighbours` compares; a view."""
+        return self.embedding_.label_vectors
+
+    def facts(self) -> dict[str, Any]:
+        """Return sizes and figures, JSON-able."""
+        facts = {**super().facts(), "dimensions": self.embedding_.space_.dim, "blend": self.blend_}
+        return {**facts, "epochs": len(self.history_), "validation_map": self.validation_map_}
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of every array that a prediction needs."""
+        return int(self.linear_.n_bytes + self.embedding_.n_bytes)
+
+    def to_parts(self) -> ModelState:
+        """Return the model as JSON-able config and named arrays."""
+        self._check_fitted()
+        parts = {"embedding": self.embedding_.to_parts(), "linear": self.linear_.to_parts()}
+        config = {
+            "parameters": to_json_value({name: getattr(self, name) for name in ("blend", "joint", "threads", "seed")}),
+            "given": {name: getattr(self, name) is not None for name in parts},
+            "blend": self.blend_,
+            "searched": self.searched_,
+            "validation_map": self.validation_map_,
+            **{name: part.config for name, part in parts.items()},
+        }
+        tensors = {name: array for prefix, part in parts.items() for name, array in part.nested(prefix).items()}
+        return ModelState(self.kind, config, tensors)
+
+    @classmethod
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Restore the model from its parts."""
+        config, fields = parts.config, read_config(FullRankConfig, parts.config)
+        embedding = Wsabie.from_parts(parts.extract("embedding", Wsabie.kind, config["embedding"]))
+        linear = LinearRanker.from_parts(parts.extract("linear", LinearRanker.kind, config["linear"]))
+        if list(embedding.vocabulary_) != list(linear.vocabulary_) or embedding.n_features_in_ != linear.n_features_in_:
+            raise ValueError("the two terms are of different labels or features")
+        unfitted_terms = {"embedding": Wsabie(**embedding.get_params()), "linear": LinearRanker(**linear.get_params())}
+        check_parameters(cls, fields.parameters)
+        model = cls(**{name: part for name, part in unfitted_terms.items() if fields.given[name]}, **fields.parameters)
+        model.embedding_, model.linear_ = embedding, linear
+        model.vocabulary_, model.n_features_in_ = embedding.vocabulary_, embedding.n_features_in_
+        model.feature_names_in_ = embedding.feature_names_in_
+        model.check_parameters()
+        model.validation_map_, model.blend_, model.searched_ = fields.validation_map, fields.blend, fields.searched
+        return model

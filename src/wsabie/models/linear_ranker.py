@@ -1,0 +1,163 @@
+"""Linear ranking: a weight per label and feature, f_y(x) = w_y . x, trained by the ranking losses.
+
+With loss="warp" this is the linear WARP model of Weston et al. 2010, section 6.3; with loss="auc" it is PAMIR for
+annotation (Grangier and Bengio 2008).
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from wsabie.core.arrays import Float32
+from wsabie.core.machine import LARGE_MEMORY_BYTES
+from wsabie.embedding.linear_space import LinearSpace
+from wsabie.models.base.hyperparameters import (
+    WEIGHT_TRIALS,
+    TrainingShape,
+    default_linear_epochs,
+    default_linear_rate,
+    resolve_settings,
+    store_parameters,
+)
+from wsabie.models.base.row_scaling import Scaling
+from wsabie.models.base.score_ranker import ScoreRanker
+from wsabie.models.base.trained_model import TrainedModel
+from wsabie.storage.schema_validation import check_array
+from wsabie.training.losses import LossName, RankWeight, Surrogate
+from wsabie.training.settings import Schedule, TrainingSettings
+from wsabie.training.training_data import PairWeighting
+
+log = logging.getLogger("wsabie")
+
+
+class LinearRanker(TrainedModel, ScoreRanker):
+    """Linear model that ranks labels by the inner product of the row and a weight vector per label.
+
+    The weights take 4 bytes for every label and feature. A step reads and writes only the weights of a row's non-zeros.
+    The best epoch is kept in an unnamed file (in `TMPDIR`). The log (`logging.getLogger("wsabie")`) states the size
+    before training.
+
+    Parameters
+    ----------
+    loss : {"warp", "auc", "owpc", "k-os"}, default "warp"
+        See `Wsabie`; "auc" is PAMIR's.
+    scaling : {"auto", "tfidf", None}, default "auto"
+        See `Wsabie`.
+    max_norm : float or None, default None
+        Weight vectors are projected to this norm.
+    epochs : int or "auto"
+        See `Wsabie`; "auto" is at most 10.
+    learning_rate : float or "auto"
+        Learning rate of the first epoch; "auto" is .1 for rows with one label, and 1 for loss="auc".
+    max_sampled : int, "auto" or None
+        See `Wsabie`, but "auto" is at most 100, because each draw reads memory for every feature of the row.
+    schedule : {"linear", "constant"}, default "linear"
+    margin : float, default 1.0
+    rank_weight, sampler, rank_estimator, surrogate, order_statistic, pair_weighting, label_bias
+        See `Wsabie`; the sampler "adaptive" needs points and does not work with weights.
+    l2 : float, default 0
+        Every step shrinks the weight vectors that it moves by l2 * learning rate.
+    patience, threads, deterministic, seed
+        See `Wsabie`.
+
+    Attributes
+    ----------
+    space_ : LinearSpace
+    vocabulary_, scaling_, calibration_, history_, settings_, n_features_in_
+        See `Wsabie`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat(np.eye(3), 10, axis=0)
+    >>> model = LinearRanker(epochs=5, scaling=None, threads=1).fit(X, ["red"] * 10 + ["green"] * 10 + ["blue"] * 10)
+    >>> [top[0][0] for top in model.annotate(X[[0, 10, 20]], k=1)]
+    ['red', 'green', 'blue']
+    """
+
+    kind = "linear"
+    reads_shards = True
+
+    def __init__(
+        self,
+        *,
+        loss: LossName = "warp",
+        scaling: Scaling = "auto",
+        max_norm: float | None = None,
+        epochs: int | Literal["auto"] = "auto",
+        learning_rate: float | Literal["auto"] = "auto",
+        schedule: Schedule = "linear",
+        margin: float = 1.0,
+        rank_weight: RankWeight = "precision",
+        max_sampled: int | Literal["auto"] | None = "auto",
+        sampler: str | Mapping[str, Any] = "uniform",
+        rank_estimator: Literal["auto", "draws", "exact"] | int = "auto",
+        surrogate: Surrogate = "hinge",
+        order_statistic: Sequence[int] | Sequence[float] | None = None,
+        l2: float = 0.0,
+        pair_weighting: PairWeighting = "mean",
+        label_bias: bool = False,
+        patience: int | None = None,
+        threads: int | None = None,
+        deterministic: bool = True,
+        seed: int = 0,
+    ) -> None:
+        store_parameters(self, locals())
+
+    def _resolve_settings(self, shape: TrainingShape) -> TrainingSettings:
+        rate = self.learning_rate
+        if rate == "auto":
+            rate = default_linear_rate(shape, self.pair_weighting, self.loss)
+        settings = resolve_settings({**self._list_parameters(), "learning_rate": rate}, shape)
+        most = WEIGHT_TRIALS if self.max_sampled == "auto" else settings.max_sampled
+        return replace(
+            settings,
+            epochs=default_linear_epochs(shape) if self.epochs == "auto" else settings.epochs,
+            max_sampled=min(settings.max_sampled, most),
+            feature_rate=0.0,
+            weight_rate=settings.learning_rate,
+            bias_rate=settings.learning_rate if self.label_bias else 0.0,
+            max_norm=None,
+            max_norm_weights=settings.max_norm,
+            l2_rows=0.0,
+            l2_labels=0.0,
+            l2_weights=settings.l2_labels,
+        )
+
+    def _build_space(self, n_features: int) -> LinearSpace:
+        return allocate_weights(n_features, len(self.vocabulary_))
+
+    @property
+    def coef_(self) -> Float32:
+        """Weights of scaled rows, (n_labels, n_features + `scaling_.n_added`) float32; a view."""
+        weights: Float32 = self.space_.weights
+        return weights
+
+    @property
+    def label_vectors(self) -> Float32:
+        """Weights of the labels, `coef_`, which `neighbours` compares."""
+        return self.coef_
+
+    def _dump_tensors(self) -> dict[str, Any]:
+        return {**super()._dump_tensors(), "weights": self.space_.weights, "bias": self.space_.bias}
+
+    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+        super()._restore_tensors(config, tensors)
+        n_labels, width = len(self.vocabulary_), self.n_features_in_ + self.scaling_.n_added
+        weights = check_array(tensors, "weights", "float32", (n_labels, width))
+        self.space_ = LinearSpace(weights, check_array(tensors, "bias", "float32", (n_labels,)))
+
+
+def allocate_weights(n_features: int, n_labels: int) -> LinearSpace:
+    """Allocate the weights before training; the log states their size from .1 GB on.
+
+    Raises
+    ------
+    InputError
+        The weights need more memory than the machine has.
+    """
+    n_bytes = 4 * n_labels * n_features
+    if n_bytes >= LARGE_MEMORY_BYTES:
+        log.info(f"{n_labels:,} labels with a weight for each of {n_features:,} features take {n_bytes / 1e9:.2f} GB")
+    return LinearSpace.zeros(n_features, n_labels)

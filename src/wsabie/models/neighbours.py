@@ -1,0 +1,410 @@
+"""Base of exact and approximate neighbours: training rows at unit length, lists of neighbours, votes."""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from wsabie.core.arrays import Csr, Float32, Float64, Int64, Matrix, view_as_writable
+from wsabie.core.errors import UnsuitableModelError
+from wsabie.core.progress import Progress
+from wsabie.core.validation import check_positive_integer, require
+from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, dump_matrix, iterate_row_ranges, restore_matrix
+from wsabie.models.base.row_scaling import Scaling, sum_rows
+from wsabie.models.base.score_ranker import ScaledRanker
+from wsabie.storage.schema_validation import Count, PositiveCount, check_array, read_config
+
+
+class NeighbourVotes(ScaledRanker):
+    """Base of models whose k neighbours vote for their labels, each with its cosine.
+
+    A subclass implements `_keep`, `_nearest` and `_restore_tensors`.
+
+    Attributes
+    ----------
+    scaling_ : RowScaling
+    targets_ : csr_matrix (n_train, n_labels), float32
+        1 for a label of the row.
+    """
+
+    k: int
+    targets_: Matrix
+    train_: Matrix
+
+    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+        self.targets_ = (targets > 0).astype(np.float32)
+        self._keep(self._normalise(inputs))
+
+    def neighbours(  # type: ignore[override]  # rows have neighbours here, and labels no vectors
+        self, X: Any, k: int | None = None
+    ) -> tuple[Int64, Float32]:
+        """Return the training rows nearest to each row, as far as this model finds them.
+
+        Returns
+        -------
+        rows : (n, k) int64
+            Row numbers in training, nearest first; -1 where there are fewer than k.
+        cosines : (n, k) float32, -inf where `rows` is -1
+        """
+        return self._nearest(self._check_rows(X), self.k if k is None else k)
+
+    @abstractmethod
+    def _keep(self, train: Matrix) -> None:
+        """Store the training rows, which have unit length."""
+
+    @abstractmethod
+    def _nearest(self, inputs: Inputs, k: int) -> tuple[Int64, Float32]:
+        """Return the neighbours of checked rows; see `neighbours`."""
+
+    def check_parameters(self) -> None:
+        """Raise InputError for parameters that no training can use."""
+        check_positive_integer(self.k, "k")
+
+    def _scores(self, inputs: Inputs) -> Float32:
+        from scipy.sparse import csr_matrix
+
+        rows, cosines = self._nearest(inputs, min(self.k, self.targets_.shape[0]))
+        voters = np.arange(len(rows) + 1) * rows.shape[1]
+        weights = np.maximum(cosines, 0).ravel()  # 0 where there is no neighbour
+        votes = csr_matrix((weights, np.maximum(rows, 0).ravel(), voters), shape=(len(rows), self.targets_.shape[0]))
+        return np.asarray((votes @ self.targets_).toarray(), np.float32)
+
+    def _dump_config(self) -> dict[str, Any]:
+        return {**super()._dump_config(), "train_rows": self.targets_.shape[0]}
+
+    def _dump_tensors(self) -> dict[str, Any]:
+        matrices = dump_matrix("train", self.train_) | dump_matrix("targets", self.targets_)
+        return {**super()._dump_tensors(), **matrices}
+
+    def _normalise(self, scaled: Inputs) -> Matrix:
+        """Return scaled rows at unit length; rows of zeros stay."""
+        if isinstance(scaled, Csr):
+            lengths = np.sqrt(sum_rows(scaled.data * scaled.data, scaled.indptr))
+            each = np.repeat(np.maximum(lengths, 1e-12), np.diff(scaled.indptr)).astype(np.float32)
+            return convert_to_matrix(Csr(scaled.indptr, scaled.indices, scaled.data / each), self.n_features_in_)
+        norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+        return scaled / np.maximum(norms, 1e-12).astype(np.float32)[:, None]
+
+
+def index_by_feature(train: Matrix) -> Matrix:
+    """Return training rows for `find_nearest_rows`; sparse ones become lists of rows by feature."""
+    return train.T.tocsr() if hasattr(train, "tocsr") else train
+
+
+def find_nearest_rows(rows: Matrix, train: Matrix, n_train: int, k: int) -> tuple[Int64, Float32]:
+    """Return the k nearest training rows of each row, in bounded memory.
+
+    Parameters
+    ----------
+    rows : (n, n_features), sparse or dense
+        At unit length.
+    train : sparse or dense
+        `n_train` training rows from `index_by_feature`.
+    n_train, k : int
+
+    Returns
+    -------
+    numbers : (n, k) int64
+        Nearest first, equal cosines by number; -1 where there are fewer than k.
+    cosines : (n, k) float32, -inf where there is none
+    """
+    from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, scan_topk, sort_topk
+
+    n = rows.shape[0]
+    heap, lists = allocate_heap(n, k), _convert_to_csr(train) if hasattr(train, "tocsr") else train
+    for lo, hi in iterate_row_ranges(n, n_train):
+        scan_topk(
+            _compute_cosines(rows[lo:hi], lists, n_train),
+            0,
+            TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi]),
+            0,
+            hi - lo,
+        )
+    sort_topk(heap, 0, n)
+    return heap.labels, heap.scores
+
+
+def _compute_cosines(rows: Matrix, train: Csr | Float32, n_train: int) -> Float32:
+    if not isinstance(train, Csr):
+        return np.ascontiguousarray(rows @ train.T)
+    from wsabie.kernels.ranking.sparse_products import multiply_rows
+
+    out = np.empty((rows.shape[0], n_train), np.float32)
+    multiply_rows(_convert_to_csr(rows), train, out)
+    return out
+
+
+def _convert_to_csr(matrix: Matrix) -> Csr:
+    """Return a scipy matrix in the types that kernels take; arrays of the right type are not copied."""
+    typed = ((matrix.indptr, np.int64), (matrix.indices, np.int32), (matrix.data, np.float32))
+    return Csr(*(view_as_writable(np.asarray(array, dtype)) for array, dtype in typed))
+
+
+class NearestNeighbours(NeighbourVotes):
+    """Exact nearest neighbours: the k most similar training rows vote for their labels with their cosine.
+
+    A label's score is the sum of the cosines of the neighbours that have it (negative cosines do not vote). Training
+    rows with equal cosines keep their order. A block of rows is compared with all training rows in one product, which
+    takes memory for (rows of the block) x (training rows) scores.
+
+    Parameters
+    ----------
+    k : int, default 10
+        Neighbours that vote; all training rows if there are fewer.
+    scaling : {"tfidf", "auto", None}, default "tfidf"
+        Scaling of rows before the cosine is computed, see `Wsabie`; dense rows get no constant feature.
+
+    Attributes
+    ----------
+    scaling_ : RowScaling
+    train_ : csr_matrix (n_features, n_train) or ndarray (n_train, n_features), float32
+        The training rows at unit length.
+    targets_ : csr_matrix (n_train, n_labels), float32
+        1 for a label of the row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
+    >>> model = NearestNeighbours(k=2, scaling=None).fit(X, [["red"], ["red", "warm"], ["blue"]])
+    >>> [(name, round(score, 2)) for name, score in model.annotate([[1.0, 0.0]], k=2)[0]]
+    [('red', 1.99), ('warm', 0.99)]
+    """
+
+    kind = "nearest"
+
+    def __init__(self, k: int = 10, *, scaling: Scaling = "tfidf") -> None:
+        self.k = k
+        self.scaling = scaling
+
+    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+        super()._restore_tensors(config, tensors)
+        width, rows = self.n_features_in_, read_config(PositiveCount, config["train_rows"])
+        self.train_ = restore_matrix("train", tensors, (rows, width) if "train" in tensors else (width, rows))
+        self.targets_ = restore_matrix("targets", tensors, (rows, len(self.vocabulary_)))
+
+    def _keep(self, train: Matrix) -> None:
+        self.train_ = index_by_feature(train)
+
+    def _nearest(self, inputs: Inputs, k: int) -> tuple[Int64, Float32]:
+        return find_nearest_rows(self._normalise(self.scaling_(inputs)), self.train_, self.targets_.shape[0], k)
+
+
+PAPER_LEAF = 20_000
+"""Training rows in a leaf of the paper's tree."""
+
+SMALL_LEAF = 100
+"""Fewest training rows in a leaf if the depth is "auto"."""
+
+
+def choose_tree_depth(n: int) -> int:
+    """Return the levels for n training rows: leaves of about 20,000 rows, or n / 8 if that is less.
+
+    Leaves have at least 100 rows.
+
+    Examples
+    --------
+    >>> [choose_tree_depth(n) for n in (150, 450, 4500, 200_000, 839_310, 2_518_604)]
+    [0, 2, 3, 3, 5, 7]
+    """
+    depth = max(3, round(math.log2(n / PAPER_LEAF)))
+    return min(depth, max(0, int(math.log2(n / SMALL_LEAF))))
+
+
+@dataclass(frozen=True)
+class ProjectionTreeConfig:
+    """The part of a folder's config with the size of the tree."""
+
+    train_rows: PositiveCount
+    tree_depth: Count
+
+
+class ApproximateNeighbours(NeighbourVotes):
+    """Approximate nearest neighbours: the k most similar training rows in a leaf vote for their labels.
+
+    The votes are those of `NearestNeighbours`, bit for bit with `depth=0`. Leaf sizes differ by at most 1. Besides the
+    training rows the tree takes 2^depth directions of `n_features` float32, and for sparse rows an index of the
+    features in each leaf of the same size.
+
+    Parameters
+    ----------
+    depth : int or "auto", default "auto"
+        Levels of the tree; see `choose_tree_depth`. At most log2 of the training rows.
+    k : int, default 10
+        Neighbours that vote; all rows of the leaf if there are fewer.
+    scaling : {"tfidf", "auto", None}, default "tfidf"
+        Scaling of rows before the cosine is computed, see `Wsabie`.
+    seed : int, default 0
+        Seed of the directions.
+
+    Attributes
+    ----------
+    depth_ : int
+    directions_ : (2^depth_ - 1, n_features) float32
+        Gaussian; the children of node i are 2i + 1 (left) and 2i + 2.
+    thresholds_ : (2^depth_ - 1,) float64
+        A row goes right when its projection is greater.
+    order_ : (n_train,) int64
+        Training rows, leaf after leaf, ascending in each.
+    train_ : csr_matrix (2^depth_ * n_features, largest leaf) or ndarray (n_train, n_features), float32
+        The training rows at unit length, leaf after leaf; sparse ones as lists of rows by feature.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
+    >>> model = ApproximateNeighbours(depth=1, k=2, scaling=None).fit(X, [["red"], ["red"], ["blue"], ["blue"]])
+    >>> model.annotate([[1.0, 0.0]], k=1)[0][0][0]
+    'red'
+    """
+
+    kind = "approximate-nearest"
+
+    def __init__(
+        self, depth: int | Literal["auto"] = "auto", k: int = 10, *, scaling: Scaling = "tfidf", seed: int = 0
+    ) -> None:
+        self.depth = depth
+        self.k = k
+        self.scaling = scaling
+        self.seed = seed
+
+    def _dump_config(self) -> dict[str, Any]:
+        return {**super()._dump_config(), "tree_depth": self.depth_}
+
+    def _dump_tensors(self) -> dict[str, Any]:
+        tree = {"directions": self.directions_, "thresholds": self.thresholds_, "order": self.order_}
+        return {**super()._dump_tensors(), **tree}
+
+    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+        super()._restore_tensors(config, tensors)
+        fields, width = read_config(ProjectionTreeConfig, config), self.n_features_in_
+        n, self.depth_ = fields.train_rows, fields.tree_depth
+        if 1 << min(self.depth_, 60) > n:
+            raise ValueError(f"tree_depth is {self.depth_}, and there are {n:,} rows")
+        nodes = 2**self.depth_ - 1
+        self.directions_ = check_array(tensors, "directions", "float32", (nodes, width))
+        self.thresholds_ = check_array(tensors, "thresholds", "float64", (nodes,))
+        self.order_ = check_array(tensors, "order", "int64", (n,))
+        if not np.array_equal(np.sort(self.order_), np.arange(n)):
+            raise ValueError("order does not hold every training row once")
+        stacked = (width << self.depth_, int(np.diff(_compute_bounds(n, self.depth_)).max()))
+        self.train_ = restore_matrix("train", tensors, (n, width) if "train" in tensors else stacked)
+        self.targets_ = restore_matrix("targets", tensors, (n, len(self.vocabulary_)))
+
+    def leaves(self, X: Any) -> Int64:
+        """Return the leaf of each row, 0 to 2^depth_ - 1, in which its neighbours are searched, (n,)."""
+        return self._leaves(self._normalise(self.scaling_(self._check_rows(X))))
+
+    def check_parameters(self) -> None:
+        """Raise InputError for parameters that no training can use."""
+        super().check_parameters()
+        is_integer = isinstance(self.depth, (int, np.integer)) and not isinstance(self.depth, bool)
+        require(
+            self.depth == "auto" or (is_integer and self.depth >= 0),
+            f'depth is {self.depth!r}; choose "auto" or a whole number from 0',
+        )
+        require(
+            isinstance(self.seed, (int, np.integer)) and self.seed >= 0,
+            f"seed is {self.seed!r}; choose a whole number from 0",
+        )
+
+    def _keep(self, train: Matrix) -> None:
+        n, d = train.shape
+        self.depth_ = choose_tree_depth(n) if self.depth == "auto" else int(self.depth)
+        if self.depth_ >= n.bit_length():
+            raise UnsuitableModelError(
+                f"a tree of {self.depth_} levels has more leaves than the {n} training rows; "
+                f"choose a depth of at most {n.bit_length() - 1}"
+            )
+        nodes = 2**self.depth_ - 1
+        self.directions_ = np.random.default_rng(self.seed).standard_normal((nodes, d), np.float32)
+        self.thresholds_ = np.zeros(nodes)
+        leaves = self._grow(train)
+        self.order_ = np.argsort(leaves, kind="stable")
+        self.train_ = self._arrange(train)
+
+    def _grow(self, train: Matrix) -> Int64:
+        """Set the thresholds level by level; return the leaf of every training row."""
+        place, bounds = np.zeros(train.shape[0], np.int64), _compute_bounds(train.shape[0], 0)
+        for level in range(self.depth_):
+            first = 2**level - 1
+            projected = self._project(train, first + place)
+            order = np.lexsort((projected, place))
+            middle = (bounds[:-1] + bounds[1:]) // 2
+            self.thresholds_[first : 2 * first + 1] = projected[order[np.stack([middle - 1, middle])]].mean(0)
+            bounds = _compute_bounds(train.shape[0], level + 1)
+            place[order] = np.repeat(np.arange(2 ** (level + 1)), np.diff(bounds))
+        return place
+
+    def _leaves(self, rows: Matrix) -> Int64:
+        place = np.zeros(rows.shape[0], np.int64)
+        for level in range(self.depth_):
+            node = 2**level - 1 + place
+            place = 2 * place + (self._project(rows, node) > self.thresholds_[node])
+        return place
+
+    def _project(self, rows: Matrix, nodes: Int64) -> Float64:
+        """Return the inner product of each row with the direction of its node, from its non-zeros."""
+        out = np.zeros(rows.shape[0])
+        for lo, hi in iterate_row_ranges(
+            rows.shape[0], 4 * (1 + (rows.data.size if hasattr(rows, "tocsr") else rows.size) // max(rows.shape[0], 1))
+        ):
+            if not hasattr(rows, "tocsr"):
+                out[lo:hi] = np.einsum("ij,ij->i", rows[lo:hi], self.directions_[nodes[lo:hi]])
+                continue
+            indptr = rows.indptr[lo : hi + 1]  # slices of a scipy matrix would take longer than the work
+            span = slice(indptr[0], indptr[-1])
+            directions = self.directions_[np.repeat(nodes[lo:hi], np.diff(indptr)), rows.indices[span]]
+            out[lo:hi] = sum_rows(rows.data[span] * directions, indptr - indptr[0])
+        return out
+
+    def _arrange(self, train: Matrix) -> Matrix:
+        from scipy.sparse import csr_matrix, vstack
+
+        bounds = _compute_bounds(train.shape[0], self.depth_)
+        if not hasattr(train, "tocsr"):
+            return train[self.order_]
+        largest = int(np.diff(bounds).max())
+        leaves = [index_by_feature(train[self.order_[lo:hi]]) for lo, hi in pairwise(bounds)]
+        for leaf in leaves:
+            leaf.resize(leaf.shape[0], largest)
+        return csr_matrix(vstack(leaves, format="csr"))
+
+    def _leaf(self, leaf: int, lo: int, hi: int) -> Matrix:
+        """Return the training rows of a leaf, sharing memory."""
+        from scipy.sparse import csr_matrix
+
+        if not hasattr(self.train_, "tocsr"):
+            return self.train_[lo:hi]
+        d = self.n_features_in_
+        indptr = self.train_.indptr[leaf * d : (leaf + 1) * d + 1]
+        start, end = indptr[0], indptr[-1]
+        parts = (self.train_.data[start:end], self.train_.indices[start:end], indptr - start)
+        return csr_matrix(parts, shape=(d, hi - lo))
+
+    def _nearest(self, inputs: Inputs, k: int) -> tuple[Int64, Float32]:
+        rows = self._normalise(self.scaling_(inputs))
+        leaves, bounds = self._leaves(rows), _compute_bounds(len(self.order_), self.depth_)
+        ids, cosines = np.empty((rows.shape[0], k), np.int64), np.empty((rows.shape[0], k), np.float32)
+        for leaf in np.unique(leaves):
+            lo, hi = int(bounds[leaf]), int(bounds[leaf + 1])
+            row_ids = np.flatnonzero(leaves == leaf)
+            numbers, cosines[row_ids] = find_nearest_rows(rows[row_ids], self._leaf(leaf, lo, hi), hi - lo, k)
+            ids[row_ids] = np.where(numbers < 0, -1, self.order_[lo + np.maximum(numbers, 0)])
+        return ids, cosines
+
+
+def _compute_bounds(n: int, depth: int) -> Int64:
+    """Return the bounds of the nodes after n rows are halved `depth` times, (2^depth + 1,).
+
+    Examples
+    --------
+    >>> _compute_bounds(7, 2).tolist()
+    [0, 1, 3, 5, 7]
+    """
+    bounds = np.array([0, n])
+    for _ in range(depth):
+        bounds = np.sort(np.concatenate([bounds, (bounds[:-1] + bounds[1:]) // 2]))
+    return bounds

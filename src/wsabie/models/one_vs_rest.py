@@ -1,0 +1,401 @@
+"""One linear classifier per label: the baseline of the papers, and a common first choice.
+
+Weston et al. 2010, section 6.3, train their one-versus-rest baseline by the Passive-Aggressive algorithm (PA-I of
+Crammer et al. 2006); Bengio 2012 uses the "hinge loss". The default is logistic regression, which is stronger and well
+known.
+"""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
+from wsabie.core.errors import UnsuitableModelError
+from wsabie.core.machine import LARGE_MEMORY_BYTES, count_available_cores
+from wsabie.core.progress import Progress
+from wsabie.core.validation import check_positive_integer, require
+from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, count_rows
+from wsabie.models.base.hyperparameters import check_run, is_finite_number
+from wsabie.models.base.row_scaling import Scaling
+from wsabie.models.base.score_ranker import ScaledRanker
+from wsabie.storage.schema_validation import Count, check_array, read_config
+
+LearnerName = Literal["logistic", "passive-aggressive", "hinge", "svm"]
+
+
+class LabelLearner(NamedTuple):
+    """A linear learner of one label.
+
+    Attributes
+    ----------
+    title : str
+    build : callable
+        Returns the unfitted scikit-learn estimator from (C, number of rows, max_iter, seed).
+    dtype : type
+        Type of rows that it reads without a copy.
+    seconds_per_value : float
+        Duration of a fit on one core of 2.5 GHz per value of its rows. A feature costs as much as
+        `VALUES_PER_FEATURE` values, and each label costs `SECONDS_PER_LABEL` more.
+    odds : bool
+        Scores are log-odds, which a sample of the negatives shifts by a known amount.
+    """
+
+    title: str
+    build: Callable[[float, int, int, int], Any]
+    dtype: type
+    seconds_per_value: float
+    odds: bool = False
+
+
+SECONDS_PER_LABEL = 3e-3
+VALUES_PER_FEATURE = 20
+"""See `LabelLearner`. The estimate is for refusing jobs of hours; a fit may take half or twice as long."""
+
+
+class LabelFit(NamedTuple):
+    """Weights of one label."""
+
+    coef: Any  # (n_features,) float32 or float64
+    intercept: float
+    has_converged: bool
+
+
+def _build_logistic(C: float, n: int, max_iter: int, seed: int) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    # liblinear's primal solver draws no random numbers and works outside the interpreter lock
+    return LogisticRegression(C=C, solver="liblinear", max_iter=max_iter)
+
+
+def _build_svm(C: float, n: int, max_iter: int, seed: int) -> Any:
+    from sklearn.svm import LinearSVC
+
+    # the dual solver would share one random state among all threads
+    return LinearSVC(C=C, dual=False, max_iter=max_iter)
+
+
+def _build_passive_aggressive(C: float, n: int, max_iter: int, seed: int) -> Any:
+    return _build_sgd(max_iter, seed, penalty=None, learning_rate="pa1", eta0=C)
+
+
+def _build_hinge(C: float, n: int, max_iter: int, seed: int) -> Any:
+    return _build_sgd(max_iter, seed, alpha=1 / (C * n))
+
+
+def _build_sgd(max_iter: int, seed: int, **parameters: Any) -> Any:
+    """Build a learner by SGD without intercept, f = w.x as in the paper; one lowered the MAP on Corel5k."""
+    from sklearn.linear_model import SGDClassifier
+
+    return SGDClassifier("hinge", fit_intercept=False, max_iter=max_iter, random_state=seed, **parameters)
+
+
+LEARNERS: dict[str, LabelLearner] = {
+    "logistic": LabelLearner("logistic regression", _build_logistic, np.float64, 200e-9, odds=True),
+    "passive-aggressive": LabelLearner("Passive-Aggressive", _build_passive_aggressive, np.float32, 40e-9),
+    "hinge": LabelLearner("hinge loss by SGD", _build_hinge, np.float32, 40e-9),
+    "svm": LabelLearner("linear SVM", _build_svm, np.float64, 300e-9),
+}
+"""All learners by the name that `OneVsRest` takes."""
+
+
+def fit_label(learner: LabelLearner, rows: Matrix, positive: Bool, C: float, max_iter: int, seed: int) -> LabelFit:
+    """Learn one label from rows of the learner's dtype.
+
+    Examples
+    --------
+    >>> found = fit_label(LEARNERS["svm"], np.array([[0.0], [1.0], [3.0]]), np.array([False, False, True]), 9, 99, 0)
+    >>> bool(found.coef[0] * 3 + found.intercept > 0 > found.coef[0] + found.intercept)
+    True
+    """
+    model = learner.build(C, rows.shape[0], max_iter, seed).fit(rows, positive.astype(np.int32))
+    return LabelFit(model.coef_[0], float(np.ravel(model.intercept_)[0]), int(np.max(model.n_iter_)) < max_iter)
+
+
+def select_training_rows(positives: Int64, n: int, max_negatives: int | None, seed: list[int]) -> tuple[Int64, float]:
+    """Return the training rows of a label: all positives, and some random negatives.
+
+    Parameters
+    ----------
+    positives : (p,) int
+        Ascending, fewer than n.
+    n : int
+    max_negatives : int or None
+        None: all negatives.
+    seed : list of int
+
+    Returns
+    -------
+    rows : (m,) int64, ascending
+    share : float
+        Share of the negatives among all negatives.
+
+    Examples
+    --------
+    >>> select_training_rows(np.array([1, 2]), 4, None, [0])
+    (array([0, 1, 2, 3]), 1.0)
+    """
+    n_negatives = n - len(positives)
+    if max_negatives is None or max_negatives >= n_negatives:
+        return np.arange(n), 1.0
+    negatives = np.random.default_rng(seed).choice(n_negatives, max_negatives, replace=False, shuffle=False)
+    negatives += np.searchsorted(positives - np.arange(len(positives)), negatives, side="right")  # skip the positives
+    return np.sort(np.concatenate([positives, negatives])), max_negatives / n_negatives
+
+
+def compute_log_odds(counts: Any, n: int) -> Float32:
+    """Return the log-odds of labels from their counts alone, with half a row added to each side."""
+    share: Float64 = (counts + 0.5) / (n + 1)
+    return np.log(share / (1 - share)).astype(np.float32)
+
+
+log = logging.getLogger("wsabie")
+_LOGGED_SECONDS = 60
+"""Shortest estimated training time that the log states."""
+
+
+class ModelTooLargeError(UnsuitableModelError):
+    """Error for a model that would take more memory or time than allowed."""
+
+
+class TrainingCost(NamedTuple):
+    """Estimated memory and time of a training.
+
+    Attributes
+    ----------
+    n_bytes : int
+        Memory of the fitted model: n_labels x (n_features + 1) float32.
+    seconds : float
+        Estimate from constants, so that every machine refuses the same data.
+    """
+
+    n_bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        """Return size and time in words.
+
+        Examples
+        --------
+        >>> str(TrainingCost(3_000_000_000, 7200.0)), str(TrainingCost(3_000_000, 7.0))
+        ('3.0 GB and about 2.0 hours', '3.0 MB and about 0.1 minutes')
+        """
+        hours = self.seconds / 3600
+        time = f"{hours:.1f} hours" if hours >= 1 else f"{max(self.seconds / 60, 0.1):.1f} minutes"
+        size = f"{self.n_bytes / 1e9:.1f} GB" if self.n_bytes >= LARGE_MEMORY_BYTES else f"{self.n_bytes / 1e6:.1f} MB"
+        return f"{size} and about {time}"
+
+
+class OneVsRest(ScaledRanker):
+    """A linear classifier of each label against all other rows.
+
+    A label's score is its log-odds ("logistic") or its signed margin (other learners). Labels of no row or of all rows
+    are not fitted: their score is the log-odds of their share of the rows.
+
+    All other labels are negatives of a row. Labels are fitted in parallel on threads. From .1 GB or a minute on, the
+    log (`logging.getLogger("wsabie")`) states memory and time before the start. Both grow with the number of labels,
+    and a job above the limits is refused (`ModelTooLargeError`).
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        Inverse strength of the L2 penalty; for "passive-aggressive" the longest step, where .01 is a better value.
+    learner : {"logistic", "passive-aggressive", "hinge", "svm"}, default "logistic"
+        "passive-aggressive": PA-I. "hinge": SGD on the hinge loss. "svm": liblinear's squared hinge loss. All are
+        scikit-learn's; the second and third have no intercept, f(x) = w.x as in the paper.
+    max_negatives : int or None, default None
+        Random rows without the label in the training of each label; None: all of them. With a limit the time does not
+        grow with labels x rows. "logistic" corrects its intercept for it, other learners do not.
+    scaling : {"tfidf", "auto", None}, default "tfidf"
+        Scaling of rows, see `Wsabie`; dense rows get no constant feature, because there is an intercept.
+    max_gigabytes : float, default 2.0
+        Largest model that is trained (10^9 bytes).
+    max_minutes : float, default 10.0
+        Longest training that is started, by the estimate of `work`.
+    max_iter : int, default 100
+        Newton steps per label, or passes over its rows ("passive-aggressive", "hinge").
+    seed : int, default 0
+        Seed of the order of rows and of random negatives; the result of a label does not depend on other labels or
+        threads.
+    threads : int or None
+        None uses every core that this process may use.
+
+    Attributes
+    ----------
+    scaling_ : RowScaling
+    coef_ : (n_labels, n_features) float32
+        Transpose of the array in memory, in which a row's non-zeros read whole lines of all labels' weights.
+    intercept_ : (n_labels,) float32
+    n_unconverged_ : int
+        Labels that did not converge within `max_iter` steps.
+
+    Examples
+    --------
+    >>> X = np.repeat(np.eye(2), 10, axis=0)
+    >>> model = OneVsRest(threads=1).fit(X, ["ship"] * 10 + ["horse"] * 10)
+    >>> model.annotate([[0.0, 1.0]], k=1)[0][0][0]
+    'horse'
+    """
+
+    kind = "one-vs-rest"
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        learner: LearnerName = "logistic",
+        max_negatives: int | None = None,
+        scaling: Scaling = "tfidf",
+        max_gigabytes: float = 2.0,
+        max_minutes: float = 10.0,
+        max_iter: int = 100,
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> None:
+        self.C = C
+        self.learner = learner
+        self.max_negatives = max_negatives
+        self.scaling = scaling
+        self.max_gigabytes = max_gigabytes
+        self.max_minutes = max_minutes
+        self.max_iter = max_iter
+        self.seed = seed
+        self.threads = threads
+
+    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+        width = self.n_features_in_
+        work = self.work(_count_values(inputs), width, _count_positives(targets), count_rows(inputs))
+        self._check_limits(work, targets.shape[1])
+        self._fit_labels(_convert_rows(inputs, width, self._learner.dtype), targets, progress)
+
+    def work(self, n_values: int, n_features: int, counts: Any, rows: int) -> TrainingCost:
+        """Estimate memory and time of a fit.
+
+        Parameters
+        ----------
+        n_values : int
+            Stored values of X.
+        n_features : int
+        counts : (n_labels,) int
+            Rows of each label; labels with none or all of the `rows` take no time.
+        rows : int
+        """
+        counts = np.asarray(counts)
+        fitted = counts[(counts > 0) & (counts < rows)]
+        n_negatives = rows - fitted
+        n_shown = fitted + (n_negatives if self.max_negatives is None else np.minimum(n_negatives, self.max_negatives))
+        values = float(n_shown.sum()) * n_values / max(rows, 1) + VALUES_PER_FEATURE * n_features * len(fitted)
+        seconds = SECONDS_PER_LABEL * len(fitted) + self._learner.seconds_per_value * values
+        return TrainingCost(4 * len(counts) * (n_features + 1), seconds / (self.threads or count_available_cores()))
+
+    @property
+    def _learner(self) -> LabelLearner:
+        return LEARNERS[self.learner]
+
+    @property
+    def label_vectors(self) -> Float32:
+        """Weights of the labels, (n_labels, n_features) float32; a view."""
+        weights: Float32 = self.coef_
+        return weights
+
+    def _dump_config(self) -> dict[str, Any]:
+        return {**super()._dump_config(), "n_unconverged": self.n_unconverged_}
+
+    def _dump_tensors(self) -> dict[str, Any]:
+        return {**super()._dump_tensors(), "weights": self.coef_.T, "intercept": self.intercept_}
+
+    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+        super()._restore_tensors(config, tensors)
+        n_labels = len(self.vocabulary_)
+        self.coef_ = check_array(tensors, "weights", "float32", (self.n_features_in_, n_labels)).T
+        self.intercept_ = check_array(tensors, "intercept", "float32", (n_labels,))
+        self.n_unconverged_ = read_config(Count, config["n_unconverged"])
+
+    def _scores(self, inputs: Inputs) -> Float32:
+        rows = convert_to_matrix(self.scaling_(inputs), self.n_features_in_)
+        scores = np.asarray(rows @ self.coef_.T, np.float32)
+        scores += self.intercept_
+        return scores
+
+    def _check_limits(self, work: TrainingCost, n_labels: int) -> None:
+        sentence = f"one-versus-rest with {n_labels:,} labels and {self.n_features_in_:,} features needs {work}"
+        if work.n_bytes > 1e9 * self.max_gigabytes or work.seconds > 60 * self.max_minutes:
+            raise ModelTooLargeError(
+                f"{sentence}, and the limits are {self.max_gigabytes:g} GB and {self.max_minutes:g} minutes; "
+                "use fewer labels, set max_negatives, or raise max_gigabytes and max_minutes"
+            )
+        if work.n_bytes >= LARGE_MEMORY_BYTES or work.seconds >= _LOGGED_SECONDS:
+            log.info(sentence)
+
+    def _fit_labels(self, rows: Matrix, targets: Matrix, progress: Progress) -> None:
+        import warnings
+
+        from sklearn.exceptions import ConvergenceWarning
+
+        n_labels, counts = targets.shape[1], _count_positives(targets)
+        self.coef_ = np.zeros((self.n_features_in_, n_labels), np.float32).T
+        self.intercept_ = compute_log_odds(counts, rows.shape[0])
+        self.n_unconverged_ = 0
+        by_label = (targets > 0).tocsc()
+        label_ids = np.flatnonzero((counts > 0) & (counts < rows.shape[0]))
+        with (
+            warnings.catch_warnings(),
+            ThreadPoolExecutor(self.threads or count_available_cores()) as pool,
+            progress.stage("one-versus-rest", len(label_ids), "labels") as stage,
+        ):
+            warnings.simplefilter("ignore", ConvergenceWarning)  # counted instead
+            for has_converged in pool.map(lambda y: self._fit_label(rows, by_label, y), label_ids):
+                self.n_unconverged_ += int(not has_converged)
+                stage.advance()
+
+    def _fit_label(self, rows: Matrix, by_label: Matrix, y: int) -> bool:
+        """Fit the label's weights; return True if they have converged."""
+        positives = np.sort(by_label.indices[by_label.indptr[y] : by_label.indptr[y + 1]])
+        row_ids, share = select_training_rows(positives, rows.shape[0], self.max_negatives, [self.seed, int(y)])
+        training_rows = rows if len(row_ids) == rows.shape[0] else rows[row_ids]
+        learner, seed = self._learner, (self.seed + int(y)) % 2**32
+        fit = fit_label(learner, training_rows, np.isin(row_ids, positives), self.C, self.max_iter, seed)
+        self.coef_[y] = fit.coef
+        self.intercept_[y] = fit.intercept + (np.log(share) if learner.odds else 0)
+        return fit.has_converged
+
+    def check_parameters(self) -> None:
+        """Raise InputError for parameters that no training can use."""
+        require(
+            self.learner in LEARNERS,
+            f"learner is {self.learner!r}; choose one of {', '.join(LEARNERS)}",
+        )
+        require(
+            self.max_negatives is None or (_is_whole(self.max_negatives) and self.max_negatives > 0),
+            f"max_negatives is {self.max_negatives!r}; choose None or a whole number above 0",
+        )
+        check_run(self.threads, self.seed)
+        check_positive_integer(self.max_iter, "max_iter")
+        for name in ("C", "max_gigabytes", "max_minutes"):
+            value = getattr(self, name)
+            require(is_finite_number(value) and value > 0, f"{name} is {value!r}; choose a number above 0")
+
+
+def _convert_rows(inputs: Inputs, n_features: int, dtype: type) -> Matrix:
+    """Return rows in the layout that the learner reads without a copy."""
+    from scipy.sparse import csr_matrix
+
+    rows = convert_to_matrix(inputs, n_features)
+    if not hasattr(rows, "tocsr"):
+        return np.ascontiguousarray(rows, dtype)
+    indptr = rows.indptr.astype(np.int32)
+    return csr_matrix((rows.data.astype(dtype, copy=False), rows.indices, indptr), shape=rows.shape)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _count_positives(targets: Matrix) -> Any:
+    return np.bincount(targets.indices[targets.data > 0], minlength=targets.shape[1])
+
+
+def _count_values(inputs: Inputs) -> int:
+    return int(inputs.size if isinstance(inputs, np.ndarray) else len(inputs.data))

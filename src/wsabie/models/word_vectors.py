@@ -1,0 +1,417 @@
+"""Base of models that map rows to points among word vectors and rank labels by their terms."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import TransformerMixin
+
+from wsabie.core.arrays import Float32, Int64, Matrix
+from wsabie.core.errors import InputError
+from wsabie.core.label_lists import build_exclusion_lists
+from wsabie.core.progress import SILENT, Progress
+from wsabie.core.validation import check_positive_integer, require
+from wsabie.models.base.feature_matrix import Inputs
+from wsabie.models.base.hyperparameters import check_run, store_parameters
+from wsabie.models.base.row_scaling import Scaling
+from wsabie.models.base.score_ranker import ScoreRanker
+from wsabie.models.softmax import Softmax
+from wsabie.storage.model_folder import ModelState
+from wsabie.storage.schema_validation import Count, check_array, read_config
+from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
+from wsabie.vocabulary.label_terms import (
+    EXPANDS,
+    USES,
+    TermExpansion,
+    TermSelection,
+    TermTable,
+    compute_target_vectors,
+    list_label_terms,
+)
+from wsabie.vocabulary.word_vectors import WordVectors
+
+if TYPE_CHECKING:
+    from wsabie.search.exact_index import ExactIndex
+
+
+class LabelTermVectors(NamedTuple):
+    """Vectors of labels, and the labels without one.
+
+    Attributes
+    ----------
+    table : (n_found, dim) float32
+        Vectors of unit length.
+    places : (n_found,) int64
+        Positions of their labels.
+    missing : list of str
+        Labels without a vector.
+    """
+
+    table: Float32
+    places: Int64
+    missing: list[str]
+
+
+@dataclass(frozen=True)
+class LabelTermsConfig:
+    """The part of a folder's config with the terms of labels."""
+
+    terms: list[str]
+    missing: list[str]
+    n_labels: Count
+
+
+class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
+    """Base of models that map rows to points among word vectors, by `fit` and `_points` of a subclass.
+
+    Attributes
+    ----------
+    terms_ : TermTable
+    missing_ : list of str
+        Labels without a vector: they are never predicted.
+    """
+
+    vectors: WordVectors | None
+    knowledge: KnowledgeGraph | None
+    labels: Sequence[str]
+    use: TermSelection
+    expand: TermExpansion
+    terms_per_label: int
+    threads: int | None
+    seed: int
+    terms_: TermTable
+    missing_: list[str]
+
+    @abstractmethod
+    def _points(self, inputs: Inputs) -> Float32:
+        """Return the points (n, dim) float32 of checked rows."""
+
+    def transform(self, X: Any) -> Float32:
+        """Return the points of rows among the word vectors, (n, dim) float32, not of unit length.
+
+        Raises
+        ------
+        InputError
+            Another width than the model's, or values that are not finite.
+        """
+        return self._points(self._check_rows(X))
+
+    def compute_targets(self, labels: Sequence[str]) -> LabelTermVectors:
+        """Return the target vectors of some labels in training, from the model's word vectors and knowledge.
+
+        Raises
+        ------
+        InputError
+            The model has no word vectors.
+        """
+        self.check_parameters()
+        names = list_label_terms(labels, self.knowledge)
+        targets = compute_target_vectors(names, self.vectors, self.use, self.seed)  # type: ignore[arg-type]  # checked
+        return LabelTermVectors(targets.table, targets.places, _list_missing(labels, targets.places))
+
+    def add_labels(self, labels: Sequence[str], vectors: WordVectors, knowledge: KnowledgeGraph | None = None) -> Self:
+        """Add labels without training rows, which are then ranked too.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            New names; they get the next numbers.
+        vectors : WordVectors
+            Word vectors that the model was fitted with.
+        knowledge : KnowledgeGraph or None
+            Gives the terms of the labels; None: the terms are the parts between commas.
+
+        Raises
+        ------
+        InputError
+            The model has a label already, or the vectors have other dimensions.
+        """
+        self._check_fitted()
+        require(isinstance(vectors, WordVectors), "vectors are the word vectors that wsabie.read_word_vectors reads")
+        if vectors.dim != self.terms_.table.shape[1]:
+            raise InputError(
+                f"the word vectors have {vectors.dim} dimensions but those of the model "
+                f"{self.terms_.table.shape[1]}; give the ones that it was fitted with"
+            )
+        vocabulary = self.vocabulary_.copy()
+        vocabulary.add(labels)
+        names = list_label_terms(labels, knowledge)
+        targets = compute_target_vectors(names, vectors, self.use, self.seed)
+        self._add_terms(self.terms_, names, targets.places, vectors)
+        self.vocabulary_, self.missing_ = vocabulary, [*self.missing_, *_list_missing(labels, targets.places)]
+        return self
+
+    def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
+        """Return the k best labels of each row by its nearest terms (Frome et al. 2013, A.2).
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        k : int
+        exclude : sparse matrix (n, n_labels) or None
+            Labels that are no candidates for a row (non-zero entries).
+        candidates : list of label names or numbers, or None
+            Only these labels and their terms, with or without training rows.
+
+        Returns
+        -------
+        ids : (n, k) int64, best first; -1 where the nearest `terms_per_label` * k terms mean fewer than k labels
+        scores : (n, k) float32, cosines of the terms; -inf where ids is -1
+
+        Raises
+        ------
+        InputError
+            Another width than the model's, values that are not finite, k below 1, or a candidate that is no label.
+        """
+        k, points = check_positive_integer(k, "k"), self.transform(X)
+        candidate = ~self._find_hidden(candidates)
+        hidden = None if exclude is None else build_exclusion_lists(exclude, len(points), len(self.vocabulary_))
+        terms, scores = self._index().top_k(
+            points, self.terms_per_label * k, candidates=self.terms_.of(candidate), threads=self.threads
+        )
+        rng = np.random.default_rng([self.seed, 4]) if self.expand == "random" else None
+        return self.terms_.expand_terms(terms, scores, k, candidate, hidden, rng)
+
+    def _scores(self, inputs: Inputs) -> Float32:
+        """Return the cosine of each label's nearest term."""
+        points = self._points(inputs)
+        lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
+        points = points / np.maximum(lengths, 1e-30)[:, None]
+        return self.terms_.best(np.asarray(points @ self.terms_.table.T, np.float32))
+
+    @property
+    def label_vectors(self) -> Float32:
+        """Mean vector of each label's terms, (n_labels, dim) float32; zeros if it has none."""
+        self._check_fitted()
+        table = np.zeros((self.terms_.n_labels, self.terms_.table.shape[1]), np.float32)
+        np.add.at(table, self.terms_.label, self.terms_.table[self.terms_.term])
+        counts = np.bincount(self.terms_.label, minlength=len(table))
+        return table / np.maximum(counts, 1).astype(np.float32)[:, None]
+
+    def check_parameters(self) -> None:
+        """Raise InputError for parameters that no training can use."""
+        super().check_parameters()
+        require(
+            isinstance(self.vectors, WordVectors) and len(self.vectors) > 0,
+            f"a model of kind {self.kind} needs word vectors; give those that "
+            "wsabie.read_word_vectors reads (--vectors FILE)",
+        )
+        require(
+            self.knowledge is None or isinstance(self.knowledge, KnowledgeGraph),
+            "knowledge says which terms a label has; give what wsabie.read_knowledge_graph reads, or None",
+        )
+        require(self.use in USES, f"use is {self.use!r}; choose one of {', '.join(USES)}")
+        require(self.expand in EXPANDS, f"expand is {self.expand!r}; choose one of {', '.join(EXPANDS)}")
+        check_positive_integer(self.terms_per_label, "terms_per_label")
+        several = isinstance(self.labels, (Sequence, np.ndarray)) and not isinstance(self.labels, str)
+        are_names = several and all(isinstance(name, str) for name in self.labels)
+        require(are_names, f"labels are {repr(self.labels)[:60]}; give a list of names")
+        check_run(self.threads, self.seed)
+
+    def _check_loaded(self) -> None:
+        probe = copy(self)
+        probe.vectors = WordVectors(["word"], np.ones((1, 1), np.float32))  # a folder keeps none
+        probe.check_parameters()
+
+    def facts(self) -> dict[str, Any]:
+        """Return sizes and figures of the model, JSON-able."""
+        has_vector = self.terms_.has_terms()
+        return {
+            **super().facts(),
+            "labels_with_a_vector": int(has_vector.sum()),
+            "terms": len(self.terms_.names),
+            "dimensions": int(self.terms_.table.shape[1]),
+        }
+
+    # ---- for subclasses
+
+    def _collect_targets(self, targets_: Matrix) -> tuple[Float32, Int64]:
+        """Return vectors and numbers of the rows' labels; set the terms, and add labels without rows.
+
+        Raises
+        ------
+        InputError
+            No label of a row has a vector.
+        """
+        self.vocabulary_.add(name for name in dict.fromkeys(self.labels) if name not in self.vocabulary_)
+        labels = list(self.vocabulary_)
+        targets = self.compute_targets(labels)
+        vectors: WordVectors = self.vectors  # type: ignore[assignment]  # checked
+        self._add_terms(TermTable.empty(vectors.dim), list_label_terms(labels, self.knowledge), targets.places, vectors)
+        self.missing_ = targets.missing
+        counts = np.bincount(targets_.indices[targets_.data > 0], minlength=len(labels))
+        has_rows = counts[targets.places] > 0
+        if not has_rows.any():
+            n = int((counts > 0).sum())
+            examples = ", ".join(map(repr, targets.missing[:3]))
+            raise InputError(
+                f"none of the {n:,} labels of the rows has a word vector, such as {examples}; give vectors of their "
+                "words, or knowledge that names them"
+            )
+        return targets.table[has_rows], targets.places[has_rows]
+
+    def _add_terms(self, terms: TermTable, names: Sequence[Sequence[str]], places: Int64, vectors: WordVectors) -> None:
+        """Add all terms of the labels that have a target vector."""
+        label_ids = set(places.tolist())
+        self.terms_ = terms.with_labels(
+            [label_terms if y in label_ids else () for y, label_terms in enumerate(names)], vectors
+        )
+        self.__dict__.pop("_searched", None)
+
+    def _index(self) -> "ExactIndex":
+        """Return the search index of the terms, built once for a fitted model."""
+        from wsabie.search.exact_index import ExactIndex
+
+        searched: tuple[TermTable, ExactIndex] | None = self.__dict__.get("_searched")
+        if searched is None or searched[0] is not self.terms_:
+            searched = self.terms_, ExactIndex(self.terms_.table, similarity="cosine")
+            self._searched = searched
+        return searched[1]
+
+    def _dump_config(self) -> dict[str, Any]:
+        config = super()._dump_config()
+        config["parameters"] |= {"vectors": None, "knowledge": None}
+        return {**config, "terms": self.terms_.names, "missing": self.missing_, "n_labels": self.terms_.n_labels}
+
+    def _dump_tensors(self) -> dict[str, Any]:
+        terms = {"terms": self.terms_.table, "term": self.terms_.term, "label": self.terms_.label}
+        return {**super()._dump_tensors(), **terms}
+
+    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+        super()._restore_tensors(config, tensors)
+        fields, n = read_config(LabelTermsConfig, config), len(self.vocabulary_)
+        if fields.n_labels != n:
+            raise ValueError(f"the sizes of n_labels and label_names do not agree: {fields.n_labels} and {n}")
+        table = check_array(tensors, "terms", "float32", (len(fields.terms), None))
+        term = check_array(tensors, "term", "int64", (None,), upper_bound=len(table))
+        label = check_array(tensors, "label", "int64", term.shape, upper_bound=n)
+        self.terms_, self.missing_ = TermTable(fields.terms, table, term, label, n), fields.missing
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_searched"}
+
+
+def _list_missing(labels: Sequence[str], places: Int64) -> list[str]:
+    present_ids = set(places.tolist())
+    return [label for y, label in enumerate(labels) if y not in present_ids]
+
+
+class Conse(WordVectorRanker):
+    """Convex combination of label vectors (Norouzi et al. 2014); only a classifier is trained.
+
+    f(x) = sum of p(y | x) s(y) over the T most probable labels, divided by the sum of their probabilities; s(y) is the
+    vector of a label. The labels whose terms are nearest to f(x) are predicted.
+
+    Parameters
+    ----------
+    vectors, knowledge, labels, use, expand, terms_per_label
+        See `Devise`.
+    top : int, default 10
+        T.
+    C, max_iter, rows
+        Parameters of the classifier, see `Softmax`.
+    threads, seed
+        See `Wsabie`.
+
+    Attributes
+    ----------
+    classifier_ : Softmax
+        Classifier of the labels that rows have.
+    targets_ : (n_trained, dim) float32
+        Vectors of these labels.
+    terms_, missing_, vocabulary_
+        See `Devise`.
+
+    Examples
+    --------
+    >>> words = WordVectors(["red", "green", "lime"], np.array([[1, 0, 0], [0, 1, 0], [0, 0.9, 0.4]], np.float32))
+    >>> X = np.repeat(np.eye(3), 10, axis=0)[:20]
+    >>> model = Conse(words, labels=["lime"], top=1).fit(X, ["red"] * 10 + ["green"] * 10)
+    >>> [top[0][0] for top in model.annotate(X[[0, 10]], k=1, candidates=["red", "lime"])]
+    ['red', 'lime']
+    """
+
+    kind = "conse"
+    top: int
+    C: float
+    max_iter: int
+    scaling: Scaling
+
+    def __init__(
+        self,
+        vectors: WordVectors | None = None,
+        *,
+        knowledge: KnowledgeGraph | None = None,
+        labels: Sequence[str] = (),
+        use: TermSelection = "first",
+        expand: TermExpansion = "all",
+        terms_per_label: int = 4,
+        top: int = 10,
+        C: float = 10.0,
+        max_iter: int = 200,
+        scaling: Scaling = "auto",
+        threads: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        store_parameters(self, locals())
+
+    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, progress: Progress = SILENT) -> Self:
+        """Train the classifier on the labels that have a vector; see `Softmax.fit`.
+
+        Raises
+        ------
+        InputError
+            Data or parameters that cannot be used, or no label has a vector.
+        """
+        self.check_parameters()
+        fitted = copy(self)  # a fit that fails leaves this model as it was
+        _, targets = fitted._open_rows(X, Y, label_names)
+        fitted.targets_, label_ids = fitted._collect_targets(targets)
+        names = [list(fitted.vocabulary_)[y] for y in label_ids]
+        classifier = Softmax(self.C, max_iter=self.max_iter, scaling=self.scaling)
+        fitted.classifier_ = classifier.fit(X, targets[:, label_ids], label_names=names, progress=progress)
+        self.__dict__.update(fitted.__dict__)
+        return self
+
+    def check_parameters(self) -> None:
+        """Raise InputError for parameters that no training can use."""
+        super().check_parameters()
+        check_positive_integer(self.top, "top")
+        Softmax(self.C, max_iter=self.max_iter).check_parameters()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of every array that a prediction needs."""
+        return int(self.classifier_.n_bytes + self.targets_.nbytes + self.terms_.table.nbytes)
+
+    def _points(self, inputs: Inputs) -> Float32:
+        scores = self.classifier_._scores(inputs)
+        top = min(self.top, scores.shape[1])
+        best: Int64 = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+        chances = np.exp(np.take_along_axis(scores, best, axis=1))
+        chances /= chances.sum(axis=1, keepdims=True)
+        return np.asarray(np.einsum("ij,ijd->id", chances, self.targets_[best]), np.float32)
+
+    def _dump_config(self) -> dict[str, Any]:
+        return {**super()._dump_config(), "classifier": self.classifier_.to_parts().config}
+
+    def _dump_tensors(self) -> dict[str, Any]:
+        return {
+            **super()._dump_tensors(),
+            "targets": self.targets_,
+            **self.classifier_.to_parts().nested("classifier"),
+        }
+
+    @classmethod
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Restore the model from its parts."""
+        model: Self = super().from_parts(parts)
+        classifier = parts.extract("classifier", Softmax.kind, parts.config["classifier"])
+        model.classifier_ = Softmax.from_parts(classifier)
+        size = len(model.classifier_.vocabulary_), model.terms_.table.shape[1]
+        model.targets_ = check_array(parts.tensors, "targets", "float32", size)
+        return model

@@ -1,0 +1,494 @@
+"""Schemas of the status, labels, models, jobs and maps of a collection."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasPath, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from wsabie.server.schemas import Id, Name, Number, RequestModel, ResponseModel, SchemaVersion
+
+MapMethod = Literal["pca", "umap"]
+TrainingMode = Literal["full", "corrections", "nothing"]
+
+
+class FolderCount(ResponseModel):
+    """Folder and its number of items."""
+
+    root: int
+    folder: str
+    items: int
+
+
+class LabelCount(ResponseModel):
+    """Label and its numbers of decisions."""
+
+    id: int
+    name: str = Field(validation_alias="label")
+    accepted: int
+    rejected: int
+    open_suggestions: int = Field(validation_alias="suggested")
+
+
+class Facets(ResponseModel):
+    """Folders and labels with their counts."""
+
+    folders: list[FolderCount]
+    labels: list[LabelCount]
+
+
+class Threshold(ResponseModel):
+    """Lowest probability whose suggestions reach a precision; null if there is none."""
+
+    precision: float
+    probability: float | None
+
+
+class IndexStatus(ResponseModel):
+    """Approximate index of the items of the model in use, with its recall and speed."""
+
+    state: Literal["ready", "none", "few", "not installed"]
+    recall: float | None
+    milliseconds: float | None
+    exact_milliseconds: float | None
+
+
+# Labels
+
+Language = Annotated[str, Field(max_length=35, description='As BCP 47 has it; "": unknown.')]
+
+
+class Completion(ResponseModel):
+    """Label, and the other name that matches."""
+
+    id: int
+    name: str
+    synonym: str | None
+    language: str = Field(description="Language of the name that matches.")
+    items: int
+
+
+class Completions(ResponseModel):
+    """Labels that match the beginning of a name."""
+
+    labels: list[Completion]
+
+
+class LabelSummary(ResponseModel):
+    """Label with its counts."""
+
+    id: int
+    name: str
+    language: str
+    wordnet: str
+    parent: str | None
+    synonyms: list[str]
+    items: int
+    rejected: int
+    reviewed_suggestions: int = Field(validation_alias="suggested", description="Suggestions that persons decided.")
+    accepted_suggestions: int = Field(validation_alias="right", description="Of these, accepted.")
+    n_children: int = Field(validation_alias="children")
+
+
+class LabelPage(ResponseModel):
+    """Page of labels."""
+
+    total: int = Field(validation_alias="n_labels")
+    labels: list[LabelSummary]
+
+
+class ItemThumbnail(ResponseModel):
+    """Item, as far as its thumbnail needs it."""
+
+    id: int
+    hash: str | None
+
+
+class LabelReference(ResponseModel):
+    """Reference to a label."""
+
+    id: int
+    name: str
+    language: str
+    items: int
+
+
+class IllustratedLabel(LabelReference):
+    """Label with a few of its pictures."""
+
+    pictures: list[ItemThumbnail]
+
+
+class LabelSynonym(ResponseModel):
+    """Other name of a label."""
+
+    name: str
+    language: str
+
+
+class LabelThreshold(Threshold):
+    """Threshold of a label."""
+
+    is_label_specific: bool = Field(description="Found for this label alone, which has held-out suggestions enough.")
+
+
+class LabelEvaluation(ResponseModel):
+    """Evaluation of the model in use on held-out items."""
+
+    model: int
+    is_trained: bool = Field(description="True if the model was trained on the label.")
+    suggestions: int = Field(validation_alias="suggested")
+    correct: int = Field(validation_alias="right", description="Correct suggestions.")
+    thresholds: list[LabelThreshold] = Field(validation_alias="limits")
+
+
+class LabelDetails(LabelSummary):
+    """Label with its names, relations and evaluation."""
+
+    names: list[LabelSynonym]
+    ancestors: list[LabelReference] = Field(description="Nearest first.")
+    child_labels: list[LabelReference] = Field(description="Most frequent first; 500 at most.")
+    merge_exclusions: list[LabelReference] = Field(description="Not to be merged with it.")
+    open_suggestions: int = Field(validation_alias="waiting", description="Suggestions that nobody has decided.")
+    evaluation: LabelEvaluation | None = Field(validation_alias="held_out")
+
+
+class LabelNeighbour(IllustratedLabel):
+    """Label near to another."""
+
+    cosine: float
+
+
+class LabelNeighbours(ResponseModel):
+    """Labels nearest to a label in the space of the model in use; none if it does not know the label."""
+
+    neighbours: list[LabelNeighbour]
+
+
+class SynonymRequest(RequestModel):
+    """Name to add to a label."""
+
+    name: Name
+    language: Language = ""
+
+
+class LabelEditRequest(RequestModel):
+    """Changes of a label; missing and null fields stay as they are."""
+
+    name: Name | None = None
+    language: Language | None = None
+    wordnet: Annotated[str, Field(max_length=20)] | None = Field(None, description='"": none.')
+    parent: Annotated[str, Field(max_length=500)] | None = Field(None, description='By name; "": none.')
+    add: list[SynonymRequest] = Field([], max_length=100)
+    remove: list[Name] = Field([], max_length=100, description="Other names to remove.")
+
+
+class ChangeResult(ResponseModel):
+    """Result of a change."""
+
+    entry: int | None = Field(description="Of the journal, to undo it; null: all was so already.")
+
+
+class MergeRequest(RequestModel):
+    """Labels to merge into another."""
+
+    labels: list[Id] = Field(min_length=1, max_length=100)
+    target: Id
+
+
+class MergeResult(ChangeResult):
+    """Result of a merge."""
+
+    moved_tags: int = Field(validation_alias="moved")
+    duplicates: int = Field(description="Tags that the target had already.")
+
+
+class DeletionResult(ChangeResult):
+    """Result of deleting labels."""
+
+    tags: int = Field(description="Decisions on items that went too.")
+    children: int = Field(description="Labels that were right below it, and are below the one above it now.")
+
+
+class ExclusionRequest(RequestModel):
+    """Labels to exclude from being merged with each other."""
+
+    labels: list[Id] = Field(min_length=2, max_length=30)
+
+
+class ExclusionResult(ChangeResult):
+    """Result of an exclusion: the number of excluded pairs."""
+
+    pairs: int
+
+
+class MergeEvidence(ResponseModel):
+    """Evidence for merging two labels, or against it if the weight is below 0."""
+
+    kind: str
+    weight: float
+    message: str
+
+
+class MergeReason(ResponseModel):
+    """Evidence about two labels of a proposal, by their names at that time."""
+
+    first: str
+    second: str
+    score: float
+    evidence: list[MergeEvidence]
+
+
+class MergeProposal(ResponseModel):
+    """Labels that may be the same."""
+
+    target: IllustratedLabel = Field(description="The one to keep.")
+    labels: list[IllustratedLabel]
+    score: float
+    reasons: list[MergeReason]
+
+
+class ProposalPage(ResponseModel):
+    """Merge proposals, best score first."""
+
+    created: str | None = Field(description="Time of the last comparison, a job of kind `tidy`; null: there was none.")
+    changes: int = Field(description="Entries of the journal since then.")
+    is_other_model: bool = Field(description="Whether another model is in use since then.")
+    unused_sources: dict[str, str] = Field(description="Sources of evidence that were not used, and the reason.")
+    total: int
+    proposals: list[MergeProposal]
+
+
+# Models and jobs
+
+
+class TrainingPoint(ResponseModel):
+    """Figures of an epoch; MAP is that of the held-out items."""
+
+    epoch: int
+    loss: float
+    MAP: float
+
+
+class ModelFacts(ResponseModel):
+    """Training data and settings of a model; other facts stand beside these."""
+
+    model_config = ConfigDict(extra="allow")
+
+    items: int = 0
+    labels: int = 0
+    features: str = ""
+    seconds: float = 0
+    best_epoch: int | None = None
+    rejection_reason: str = Field("", description="Why it was not put into use.")
+    curve: list[TrainingPoint] = Field([], exclude=True)
+
+
+class ModelFigures(ResponseModel):
+    """Metrics on the held-out items; other figures stand beside these."""
+
+    model_config = ConfigDict(extra="allow")
+
+    items: int = 0
+    now: dict[str, float] | None = None
+
+
+class ModelSummary(ResponseModel):
+    """Model of a collection."""
+
+    id: int = Field(validation_alias="number")
+    created_at: str
+    method: TrainingMode
+    parent: int | None
+    in_use: bool
+    is_available: bool
+    facts: ModelFacts
+    figures: ModelFigures
+
+
+class ModelDetails(ModelSummary):
+    """Model and its training curve."""
+
+    curve: list[TrainingPoint] = Field([], validation_alias=AliasPath("facts", "curve"))
+
+
+class Rollback(ResponseModel):
+    """Entry of the journal that put the model into use, and the model that undoing it restores."""
+
+    entry: int
+    model: int
+
+
+class RetrainForecast(ResponseModel):
+    """Forecast of the next training."""
+
+    decisions: int = Field(description="Those that the model in use does not know.")
+    method: TrainingMode
+    reason: str
+
+
+class ModelList(ResponseModel):
+    """Models, newest first."""
+
+    models: list[ModelSummary]
+    removed: list[int] = Field(description="Numbers of those that are no more.")
+    rollback: Rollback | None
+    forecast: RetrainForecast
+
+
+class ItemCounts(ResponseModel):
+    """Numbers of items by state."""
+
+    present: int
+    missing: int
+    unreadable: int
+
+
+class CollectionStatus(ResponseModel):
+    """Status of a collection."""
+
+    schema_: SchemaVersion = 1
+    folder: str
+    role: Literal["read", "write"]
+    items: ItemCounts
+    labels: int
+    accepted: int
+    rejected: int
+    suggestions: int
+    model: ModelSummary | None
+    thresholds: list[Threshold] = Field(description="By the held-out items of the model in use.")
+    index: IndexStatus | None
+
+
+JobKind = Literal["scan", "train", "apply", "tidy", "compare", "map", "index"]
+
+
+class JobRequest(RequestModel):
+    """Request for a job."""
+
+    kind: JobKind
+    options: dict[str, bool | int | Number | Annotated[list[Id], Field(max_length=100)]] = Field({}, max_length=20)
+
+
+class JobProgress(TypedDict, total=False):
+    """Current stage of a job, and the epochs of a training so far."""
+
+    stage: str
+    done: int
+    total: int | None
+    unit: str
+    figures: dict[str, Any]
+    curve: list[TrainingPoint]
+
+
+class LabelDifference(ResponseModel):
+    """Average precision of a label by two models."""
+
+    label: str
+    items: int
+    before: float
+    after: float
+
+
+class PairedDifference(ResponseModel):
+    """Mean difference with its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class ComparedModel(ResponseModel):
+    """Model of a comparison."""
+
+    model: int
+    labels: int
+    features: str
+    figures: dict[str, float]
+    difference: dict[str, PairedDifference] | None
+    verdict: Literal["better", "worse", "alike"] | None
+    gained: list[LabelDifference]
+    lost: list[LabelDifference]
+
+
+class Comparison(ResponseModel):
+    """Result of a job of kind `compare`."""
+
+    items: int
+    labels: int
+    tags: int
+    models: list[ComparedModel]
+    notes: list[str]
+
+
+class JobStatus(ResponseModel):
+    """Job and its progress, which has only what the current stage reports."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
+    id: int
+    kind: JobKind
+    state: Literal["waiting", "running", "done", "failed", "stopped"]
+    by: str
+    options: dict[str, Any]
+    progress: JobProgress
+    result: Comparison | dict[str, Any] | None
+    error: str | None
+    requested_at: str
+    started_at: str | None
+    ended_at: str | None
+
+
+class JobList(ResponseModel):
+    """Jobs, newest first."""
+
+    jobs: list[JobStatus]
+
+
+# Maps
+
+
+class Box(ResponseModel):
+    """Square that holds all points: its lowest x and y, and the length of its sides."""
+
+    x: float
+    y: float
+    side: float
+
+
+class ProjectionStatus(ResponseModel):
+    """Projection and its state."""
+
+    method: MapMethod
+    state: Literal["ready", "stale", "none", "not installed"] = Field(description="stale: items came since.")
+    new_items: int = Field(description="Items that came since and were placed beside similar ones.")
+    created: str | None
+
+
+class MapStatus(ResponseModel):
+    """Map of the items of a collection."""
+
+    schema_: SchemaVersion = 1
+    model: int
+    method: MapMethod
+    version: str = Field(description="Changes when a point does.")
+    points: int
+    box: Box
+    share: float | None = Field(description="Of the variance that the plane holds; null: there is no such figure.")
+    projections: list[ProjectionStatus]
+
+
+class LabelPosition(ResponseModel):
+    """Position of a label in the plane."""
+
+    id: int
+    name: str
+    x: float
+    y: float
+    accepted: int
+
+
+class LabelPositions(ResponseModel):
+    """Positions of labels in the plane; labels with most items first."""
+
+    version: str
+    labels: list[LabelPosition]

@@ -1,0 +1,290 @@
+"""Schemas of models, items and decisions; `collection_schemas` has those of labels, models, jobs and maps.
+
+Responses are read from the records of the collection by attribute, so that a shape is written once; the types of the
+pages are generated from these schemas (`make types`).
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, computed_field
+
+MIN_PRECISION_HELP = "Only labels that are right this often as far as the held-out items of the collection tell."
+Id = Annotated[int, Field(ge=1, lt=2**63)]
+Name = Annotated[str, Field(min_length=1, max_length=500)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+SchemaVersion = Annotated[Literal[1], Field(serialization_alias="schema")]
+DecisionState = Literal["accepted", "rejected"]
+
+
+class RequestModel(BaseModel):
+    """Base of requests, which refuses unknown fields."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ResponseModel(BaseModel):
+    """Base of responses, which are also read from the attributes of records."""
+
+    model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
+
+
+# Models
+
+
+class FeatureRow(RequestModel):
+    """Features of one item: all values, or columns and values of the non-zero features."""
+
+    dense: list[Number] | None = Field(None, max_length=1_000_000)
+    columns: list[Annotated[int, Field(ge=0, lt=2**31)]] | None = Field(None, max_length=1_000_000)
+    values: list[Number] | None = Field(None, max_length=1_000_000)
+
+
+class AnnotateRequest(RequestModel):
+    """Rows to annotate."""
+
+    rows: list[FeatureRow] = Field(min_length=1, max_length=1000)
+    k: int = Field(10, ge=1, description="Labels for each row.")
+    candidates: list[str] | None = Field(None, min_length=1, max_length=100_000, description="Only these labels.")
+    min_precision: float | None = Field(None, gt=0, le=1, description=MIN_PRECISION_HELP)
+
+
+class LabelScore(ResponseModel):
+    """Label with its score, and its probability if the model is calibrated."""
+
+    label: str
+    score: float
+    probability: float | None = None
+
+
+class LabelRanking(ResponseModel):
+    """Best labels of a row, best first."""
+
+    labels: list[LabelScore]
+    no_tag_fits: bool | None = Field(None, description="Whether no label is sure enough for `min_precision`.")
+
+
+class AnnotateResponse(ResponseModel):
+    """Rankings of all rows, pictures or texts of a request."""
+
+    schema_: SchemaVersion = 1
+    model: str = Field(description="Changes when another model answers.")
+    results: list[LabelRanking]
+
+
+class Neighbour(ResponseModel):
+    """Label and its cosine with another."""
+
+    label: str
+    cosine: float
+
+
+class Neighbours(ResponseModel):
+    """Labels nearest to a label."""
+
+    label: str
+    neighbours: list[Neighbour]
+
+
+class LabelNames(ResponseModel):
+    """Names of labels."""
+
+    total: int
+    labels: list[str]
+
+
+class ModelInfo(ResponseModel):
+    """Facts of the served model."""
+
+    schema_: SchemaVersion = 1
+    model: str
+    kind: str
+    facts: dict[str, Any]
+    trouble: str | None = Field(description="Why a model that was saved since is not used.")
+
+
+# Items
+
+
+class ItemSummary(ResponseModel):
+    """Item of a list."""
+
+    id: int
+    path: str
+    width: int | None
+    height: int | None
+    taken_at: str | None
+    state: Literal["present", "missing", "unreadable"]
+    hash: str | None
+    labels: list[str] = Field(description="Accepted ones.")
+    best_probability: float | None = Field(None, description="Highest probability of a suggestion.")
+    uncertainty: float | None = Field(None, description="Highest min(p, 1 - p): 0.5 = the model cannot tell.")
+    probability: float | None = Field(None, description="Of the suggested label that was asked for.")
+
+    @computed_field(description="Parent folder of the path.")  # type: ignore[prop-decorator]
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+
+class ItemPage(ResponseModel):
+    """Page of items."""
+
+    items: list[ItemSummary]
+    next_cursor: str | None = Field(description="Cursor of the page after.")
+    total: int | None = Field(description="How many pass the filter, where they were counted.")
+
+
+class Annotation(ResponseModel):
+    """Decision that a label fits an item or not, and its origin."""
+
+    label_id: int
+    label: str
+    region: str
+    state: DecisionState
+    origin: Literal["person", "import", "model"]
+    by: str
+    at: str
+    model: int | None
+    score: float | None
+    probability: float | None
+
+
+class ItemAnnotation(Annotation):
+    """Annotation with its item."""
+
+    id: int
+    item: int
+    path: str
+
+
+class AnnotationPage(ResponseModel):
+    """Page of annotations."""
+
+    annotations: list[ItemAnnotation]
+    next_cursor: str | None = Field(description="The cursor of the page after; null: this was the last.")
+
+
+class Suggestion(ResponseModel):
+    """Undecided suggestion of the model in use."""
+
+    label_id: int
+    label: str
+    score: float
+    probability: float
+    at: str | None = Field(description="When it looked at the item; null: before that was written down.")
+
+
+class ItemDetails(ItemSummary):
+    """Item with its annotations and suggestions."""
+
+    size: int | None
+    added_at: str
+    annotations: list[Annotation]
+    suggestions: list[Suggestion]
+
+
+class ScoredItem(ItemSummary):
+    """Item of a search result."""
+
+    label: str | None = None
+    score: float | None = Field(None, description="null: it is tagged so.")
+
+
+class ItemHits(ResponseModel):
+    """Items of a search result, best first."""
+
+    items: list[ScoredItem]
+
+
+class PictureSearchResult(ItemHits):
+    """Labels of a picture, and items similar to it."""
+
+    labels: list[LabelScore]
+
+
+class ResultGroup(ItemHits):
+    """Items that were found for the same reason."""
+
+    labels: list[str]
+    reason: str = Field(validation_alias="why")
+    score: float | None
+
+
+class SearchResult(ResponseModel):
+    """Interpretation of a query, and its results."""
+
+    labels: list[str] = Field(description="Labels of the query.")
+    excluded: list[str] = Field(description="Labels that the query excludes.")
+    notes: list[str] = Field(description="Remarks on how the query was understood.")
+    groups: list[ResultGroup]
+
+
+# Review
+
+
+class DecisionRequest(RequestModel):
+    """Decision about an item and a label; the state null removes the decision."""
+
+    item: Id
+    label: Name
+    state: DecisionState | None
+    region: Annotated[str, Field(max_length=10_000)] = ""
+
+
+class DecisionsRequest(RequestModel):
+    """Decisions that form one entry of the journal."""
+
+    decisions: list[DecisionRequest] = Field(min_length=1, max_length=10_000)
+
+
+class AcceptRequest(RequestModel):
+    """Request to accept suggestions from a probability on."""
+
+    label: Name | None = None
+    min_probability: Annotated[Number, Field(gt=0, le=1)]
+
+
+class DecisionResult(ResponseModel):
+    """Result of decisions."""
+
+    entry: int | None = Field(description="Of the journal, to undo it.")
+    added: int = Field(validation_alias=AliasPath("decided", "added"))
+    changed: int = Field(validation_alias=AliasPath("decided", "changed"))
+    removed: int = Field(validation_alias=AliasPath("decided", "removed"))
+
+
+class SuggestionCount(ResponseModel):
+    """Number of suggestions."""
+
+    count: int
+
+
+class JournalEntry(ResponseModel):
+    """Entry of the journal."""
+
+    id: int
+    at: str
+    by: str
+    action: str
+    summary: str
+    undoes: int | None
+    undone_by: int | None
+    changes: int
+
+
+class JournalPage(ResponseModel):
+    """Entries of the journal, newest first."""
+
+    entries: list[JournalEntry]
+
+
+class UndoRequest(RequestModel):
+    """Entry to undo; null: your own last entry."""
+
+    entry: Id | None = None
+
+
+class UndoResult(ResponseModel):
+    """Entry that was undone."""
+
+    entry: JournalEntry

@@ -1,0 +1,293 @@
+"""Passes of an epoch over the data of a run: compilation, samplers, random orders and the schedule of steps."""
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from wsabie.core.arrays import Csr, Int64
+from wsabie.core.progress import Progress, Stage
+from wsabie.embedding.protocols import (
+    ComposedInputs,
+    EmbeddingSpace,
+    Inputs,
+    map_examples_to_items,
+    select_tower_inputs,
+)
+from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.loops import BlockVisits, Run, StepCounters, run_blocks, run_hogwild, run_owpc, warm_up_loops
+from wsabie.training.losses import build_losses
+from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler, can_use_sketches, create_sampler
+from wsabie.training.settings import TrainingSettings
+from wsabie.training.training_data import RowBlock, TrainingData
+
+Passes = Iterable[tuple[int, Iterator[int]]]
+"""Passes with the number of their visits; each step of an iterator makes some visits and yields their number."""
+
+_compiled_types: set[tuple[Any, ...]] = set()
+"""Types of arrays for which this process has compiled the loops, or read them from the compiler's cache."""
+
+
+class EpochMonitor(Protocol):
+    """Monitor of the space after every epoch."""
+
+    def figures(self, space: Any) -> Mapping[str, float]:
+        """Return figures by name, higher is better. The first selects the best epoch."""
+        ...
+
+
+@runtime_checkable
+class CompiledMonitor(EpochMonitor, Protocol):
+    """Monitor with kernels to compile."""
+
+    def warm_up(self, space: Any) -> None:
+        """Run the kernels of `figures` once, on minimal input."""
+        ...
+
+
+class EpochPass(NamedTuple):
+    """Counters of an epoch, rows of features read, and rows without a true label."""
+
+    step_counters: StepCounters
+    rows_read: float
+    unlabelled: int
+
+
+class EpochRunner:
+    """Passes over the data of a run in this process, which move the tables of a space.
+
+    Parameters
+    ----------
+    settings : TrainingSettings
+    space : TrainableTables
+    data : TrainingData
+    """
+
+    def __init__(self, settings: TrainingSettings, space: Any, data: TrainingData) -> None:
+        self.settings, self.space, self.data = settings, space, data
+        self._samplers: dict[str | None, NegativeSampler] = {}
+
+    def prepare(self, progress: Progress, monitor: EpochMonitor | None) -> None:
+        """Create the samplers; compile all kernels in a progress stage of its own, which may outlast the epochs."""
+        self._samplers = self._create_samplers()
+        missing = self._find_uncompiled(monitor) if self.data.n_pairs else {}
+        if not missing:
+            return
+        with progress.stage("compiling (once)", None, ""):
+            for visible, block, is_sketched in missing.values():
+                step_config = self.build_step_config(visible, 0)
+                warm_up_loops(visible, block, step_config, self.settings.sampler, self._run, is_sketched)
+            if isinstance(monitor, CompiledMonitor):
+                monitor.warm_up(self.space)
+        _compiled_types.update(missing)
+
+    def run_epoch(self, epoch: int, threads: KernelThreads, stage: Stage) -> EpochPass:
+        """Train on all blocks once."""
+        step_counters = StepCounters.new(threads.n)
+        rows_read, unlabelled = 0.0, 0
+
+        def passes() -> Iterator[tuple[int, Iterator[int]]]:
+            nonlocal rows_read, unlabelled
+            for number, block in enumerate(self.data.read_epoch(epoch)):
+                n_read, n_bare = count_block_reads(block)
+                rows_read, unlabelled = rows_read + n_read, unlabelled + n_bare
+                n_visits, run = self.prepare_visits(block, epoch, number, threads, step_counters)
+                yield n_visits, report_pass_progress(run, stage, block)
+
+        for _ in run_interleaved(passes()) if None not in self._samplers else run_sequentially(passes()):
+            pass
+        return EpochPass(step_counters, rows_read, unlabelled)
+
+    def prepare_visits(
+        self, block: RowBlock, epoch: int, number: int, threads: KernelThreads, step_counters: StepCounters
+    ) -> tuple[int, Iterator[int]]:
+        """Return the number of visits of a block, and an iterator that makes them."""
+        orders = self._draw_orders(block, epoch, number)
+        return sum(map(len, orders.values())), self._visit_block(block, epoch, orders, threads, step_counters)
+
+    def close(self) -> None:
+        """Release what the passes hold."""
+
+    def build_step_config(self, space: EmbeddingSpace, epoch: float) -> Any:
+        """Build the configuration of steps on a space as the loops see it, at a point of the schedule in epochs."""
+        from wsabie.kernels.training.warp import StepConfig
+
+        s = self.settings
+        rate_share, max_sampled = s.get_rate_share(epoch), s.max_sampled
+        limit, limit_weights = (np.float32(np.inf if n is None else n) for n in (s.max_norm, s.max_norm_weights))
+        steps = [np.float32(rate * rate_share) for rate in (s.feature_rate, s.learning_rate, s.weight_rate)]
+        keeps = [
+            np.float32(1 - float(step) * l2)
+            for step, l2 in zip(steps, (s.l2_rows, s.l2_labels, s.l2_weights), strict=True)
+        ]
+        if space.frozen[1]:
+            steps[1], keeps[1] = np.float32(0), np.float32(1)
+        if space.candidates is not None:  # further draws would repeat candidates of the pool
+            pooled: Any = space
+            max_sampled = min(max_sampled, pooled.negatives or PAIRS_PER_BLOCK)
+        return StepConfig(
+            margin=np.float32(s.margin),
+            losses=build_losses(s.loss, s.rank_weight, space.n_labels),
+            max_sampled=max_sampled,
+            step_rows=steps[0],
+            step_labels=steps[1],
+            step_weights=steps[2],
+            max_norm_rows=limit,
+            max_norm_labels=np.float32(np.inf) if space.frozen[1] else limit,
+            max_norm_weights=limit_weights,
+            keep_rows=keeps[0],
+            keep_labels=keeps[1],
+            keep_weights=keeps[2],
+            step_bias=np.float32(s.bias_rate * rate_share),
+            logistic=s.surrogate == "logistic",
+            rank_sample=s.rank_sample,
+            places=np.array(s.places, np.float32),
+            seed=s.seed,
+            epoch=int(epoch),
+        )
+
+    def _find_uncompiled(self, monitor: EpochMonitor | None) -> dict[Any, tuple[EmbeddingSpace, RowBlock, bool]]:
+        """Return a block, and the space that it sees, of each combination of types that is not compiled yet."""
+        missing: dict[Any, tuple[EmbeddingSpace, RowBlock, bool]] = {}
+        is_sketched = self._can_sketch()
+        for block in self.data.read_samples():
+            visible = self._select_visible(block)
+            inputs = (block.inputs, getattr(visible, "candidates", None))
+            types = (
+                self._run,
+                self.settings.sampler.name,
+                is_sketched,
+                self.space.similarity,
+                visible.width,
+                *map(_describe_input_types, inputs),
+                type(monitor),
+            )
+            if types not in _compiled_types:
+                missing.setdefault(types, (visible, block, is_sketched))
+            if block.ends is None:
+                break  # the others have the same types
+        return missing
+
+    def _create_samplers(self) -> dict[str | None, NegativeSampler]:
+        """Create the sampler of each relation; the key is None if the space has no relations."""
+        if self.data.label_counts is not None:
+            return {None: self._create_sampler(self.space, self.data.label_counts, self._can_sketch())}
+        counts: dict[str | None, Int64] = {}
+        views: dict[str | None, EmbeddingSpace] = {}
+        for block in self.data.read_epoch(0):
+            name = _get_relation_name(block)
+            visible = views.setdefault(name, self._select_visible(block))
+            label_counts = counts.setdefault(name, np.zeros(visible.n_labels, np.int64))
+            label_counts += np.bincount(block.targets.labels, minlength=visible.n_labels)
+        return {  # other relations move the labels of a view within a pass
+            name: self._create_sampler(visible, counts[name], name is None and self._can_sketch())
+            for name, visible in views.items()
+        }
+
+    def _create_sampler(self, space: EmbeddingSpace, counts: Int64, is_sketched: bool) -> NegativeSampler:
+        return create_sampler(self.settings.sampler, space, counts, self.settings.threads, is_sketched)
+
+    def _can_sketch(self) -> bool:
+        return self.settings.loss != "owpc" and can_use_sketches(self.settings.sampler, self.space)
+
+    def _select_visible(self, block: RowBlock) -> EmbeddingSpace:
+        """Return the space as the loops see it: all of it, or the view of the block's relation."""
+        visible: EmbeddingSpace = self.space if block.ends is None else self.space.view(block.ends)
+        return visible
+
+    def _visit_block(
+        self,
+        block: RowBlock,
+        epoch: int,
+        orders: dict[int, Int64],
+        threads: KernelThreads,
+        step_counters: StepCounters,
+    ) -> Iterator[int]:
+        """Run the passes of an epoch over a block; every round has its own draws."""
+        visible, sampler = self._select_visible(block), self._samplers[_get_relation_name(block)]
+        step_config = self.build_step_config(visible, epoch + block.begins)
+        for number, order in orders.items():
+            round_config = step_config._replace(epoch=number)
+            yield from self._run(BlockVisits(visible, block, round_config, sampler, order, threads, step_counters))
+
+    def _draw_orders(self, block: RowBlock, epoch: int, number: int) -> dict[int, Int64]:
+        """Draw the order of visits by rounds; a round visits everything once in its own random order.
+
+        The weight of a relation is its number of rounds in an epoch: with .5 the second half of a round comes in the
+        next epoch.
+        """
+        n = len(block.targets.rows)
+        lo, hi = (round(n * block.weight * n_epochs) for n_epochs in (epoch, epoch + 1))
+        orders = {}
+        for round_number in range(lo // max(n, 1), -(-hi // max(n, 1))):
+            order = np.random.default_rng([self.settings.seed, 1, round_number, number]).permutation(n)
+            orders[round_number] = order[max(lo - n * round_number, 0) : hi - n * round_number]
+        return orders
+
+    @property
+    def _run(self) -> Run:
+        if self.settings.loss == "owpc":
+            return run_owpc
+        return run_blocks if self.settings.deterministic else run_hogwild
+
+
+def count_block_reads(block: RowBlock) -> tuple[float, int]:
+    """Count the feature rows that a block's visits read, each encoded once, and its rows without a true label."""
+    inputs, item_ids = select_tower_inputs(block.inputs), map_examples_to_items(block.inputs, block.targets.rows)
+    if isinstance(inputs, Csr):
+        n_read = int(np.diff(inputs.indptr)[item_ids].sum())
+    else:
+        n_read = len(item_ids) * (inputs.shape[1] if inputs.ndim == 2 else 1)
+    is_unlabelled = np.ones(len(block.targets.indptr) - 1, bool)
+    is_unlabelled[block.targets.rows] = False
+    return n_read * block.weight, int(np.count_nonzero(is_unlabelled))
+
+
+def run_sequentially(passes: Passes) -> Iterator[int]:
+    """Run every pass to its end before the next one begins."""
+    for _, run in passes:
+        yield from run
+
+
+def run_interleaved(passes: Passes) -> Iterator[int]:
+    """Run one turn at a time, always of the least advanced pass, so that all passes end together.
+
+    Examples
+    --------
+    >>> list(run_interleaved([(3, iter([1, 1, 1])), (20, iter([10, 10]))]))
+    [1, 10, 1, 10, 1]
+    """
+    waiting = [(0.0, number, 0, visits, run) for number, (visits, run) in enumerate(passes) if visits]
+    while waiting:
+        _, number, visits_done, visits, run = waiting[0]
+        n_visits = next(run, 0)
+        if n_visits:
+            visits_done += n_visits
+            heapq.heapreplace(waiting, (visits_done / visits, number, visits_done, visits, run))
+            yield n_visits
+        else:
+            heapq.heappop(waiting)
+
+
+def report_pass_progress(run: Iterator[int], stage: Stage, block: RowBlock) -> Iterator[int]:
+    """Run a pass and advance the progress bar by its visits, in pairs."""
+    pairs_per_visit = len(block.targets.labels) / max(len(block.targets.rows), 1)
+    visited = reported_pairs = 0
+    for n_visits in run:
+        visited += n_visits
+        pairs = round(visited * pairs_per_visit)
+        stage.advance(pairs - reported_pairs)
+        reported_pairs = pairs
+        yield n_visits
+
+
+def _get_relation_name(block: RowBlock) -> str | None:
+    return None if block.ends is None else block.ends.name
+
+
+def _describe_input_types(inputs: Inputs | ComposedInputs | None) -> tuple[Any, ...]:
+    """Return the types of inputs that decide about compilation."""
+    if isinstance(inputs, ComposedInputs):
+        return ComposedInputs, *_describe_input_types(inputs.items)
+    return type(inputs), getattr(inputs, "ndim", 0)

@@ -1,0 +1,283 @@
+"""Demonstrations with bundled data: images with a comparison and a report, and documents in a space."""
+
+import unicodedata
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsabie.core.arrays import Matrix
+from wsabie.core.executors import Executor
+from wsabie.core.progress import SILENT, Progress
+from wsabie.evaluation.bootstrap import PairedDifference, paired_bootstrap
+from wsabie.evaluation.score_evaluation import Evaluation
+from wsabie.evaluation.splits import Split, split
+from wsabie.features.images.visual_words import VisualWords
+from wsabie.features.text.bag_of_words import BagOfWords
+from wsabie.io.fingerprints import compute_fingerprint, compute_row_marks
+from wsabie.io.recognition import open_source
+from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource
+from wsabie.io.vocabulary.hierarchies import read_hierarchy
+from wsabie.models.annotators import Annotator, SpaceAnnotator
+from wsabie.models.entity_space.relations import EntityKind, Relation
+from wsabie.models.entity_space.space import Space
+from wsabie.samples import get_documents_path, get_sample_path, list_bundled_parts
+from wsabie.storage.rejects import Rejects
+from wsabie.workflows.collection_splits import split_collection
+from wsabie.workflows.compare.comparison import Comparison
+from wsabie.workflows.compare.comparison_run import compare_models
+from wsabie.workflows.compare.entrants import build_entrants
+from wsabie.workflows.report.examples import SPREAD, add_model_facts, build_image_examples, extract_split
+from wsabie.workflows.report.html_report import write_report
+from wsabie.workflows.report.report_input import DataFacts, ReportInput
+from wsabie.workflows.spaces.relation_methods import evaluate_cosine
+
+N_TERMS = 3000
+SIZE = 128
+MIN_PICTURES = 2
+SHOWN_LABELS = (
+    "star", "ship", "clock", "hond", "gato", "lune", "pomme", "book", "train", "flower", "house", "computer",
+)  # fmt: skip
+DESCRIPTION = {
+    "emoji": "Noto Color Emoji at 96 pixels, labelled by the Unicode CLDR in 25 languages, so that one picture "
+    "carries synonyms and translations as labels of their own.",
+    "drawings": "Open Clip Art at 128 pixels, tagged by the people who drew it: noisy, uneven, English.",
+}
+LICENCE = {"emoji": "SIL Open Font License 1.1 (pictures), Unicode License v3 (labels)", "drawings": "public domain"}
+KIND = "text"
+QUESTION = "sounds recorded at another sample rate"
+WORD = "kernel"
+KS = (1, 10)
+
+
+@dataclass(frozen=True)
+class ImageDemo:
+    """The result of a run.
+
+    Attributes
+    ----------
+    comparison : Comparison
+    model : Path
+        Folder of the annotator.
+    report : Path
+        HTML file.
+    """
+
+    comparison: Comparison
+    model: Path
+    report: Path
+
+
+def run_image_demo(
+    out: Path,
+    *,
+    part: str = "all",
+    threads: int | None = None,
+    seed: int = 0,
+    executor: Executor | None = None,
+    progress: Progress = SILENT,
+) -> ImageDemo:
+    """Train on the bundled images, compare on held-out groups, and write model and report into `out`.
+
+    Parameters
+    ----------
+    out : Path
+    part : {"emoji", "drawings", "all"}
+        "all" is every bundled part.
+
+    Raises
+    ------
+    InputError
+        The part is unknown or not bundled.
+    """
+    images = open_sample_images(part)
+    extractor, rows, sides = extract_sample(images, seed=seed, executor=executor, progress=progress)
+    train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
+    entrants = build_entrants(["wsabie", "nearest", "popularity"], seed=seed, threads=threads)
+    comparison = compare_models(train, valid, test, entrants, min_rows=MIN_PICTURES, seed=seed, progress=progress)
+    facts = {
+        "source": f"bundled sample, part {part!r}",
+        "fingerprint": compute_fingerprint(rows),
+        "rows": len(rows),
+        "split": f"by group, a tenth each for validation and test, seed {seed}",
+    }
+    annotator = Annotator(comparison["wsabie"].model, extractor, None, facts, rows.dictionary, compute_row_marks(train))
+    annotator.save(out / "model")
+    report = out / "report.html"
+    write_report(report, _build_report_input(comparison, extractor, images, part, seed))
+    return ImageDemo(comparison, out / "model", report)
+
+
+def open_sample_images(part: str) -> ItemList:
+    """Open the bundled images of a part, or of all parts together."""
+    names = list_sample_parts(part)
+    pictures: list[Item] = []
+    for name in names:
+        source = open_source(get_sample_path(name))
+        if not isinstance(source, FeatureTable):
+            pictures += source
+    return ItemList(get_sample_path(names[0]), pictures)
+
+
+def list_sample_parts(part: str) -> list[str]:
+    """Return the names of the bundled parts that "all" or a name means."""
+    return list(list_bundled_parts()) if part == "all" else [part]
+
+
+def extract_sample(
+    pictures: ItemList, *, seed: int = 0, executor: Executor | None = None, progress: Progress = SILENT
+) -> tuple[VisualWords, FeatureTable, Split]:
+    """Fit a dictionary on the training side of a split by group, and extract all images with it.
+
+    Returns the dictionary, the rows and the split. An unreadable bundled image is an error.
+    """
+    extractor = VisualWords(n_words=N_TERMS, size=SIZE, seed=seed)
+    rows, sides = extract_split(
+        pictures,
+        extractor,
+        lambda rows: split(len(rows), by="group", ids=rows.ids, groups=rows.groups, seed=seed),
+        executor=executor,
+        progress=progress,
+        rejects=Rejects(strict=True),
+    )
+    return extractor, rows, sides
+
+
+def _build_report_input(
+    comparison: Comparison, extractor: VisualWords, images: ItemList, part: str, seed: int
+) -> ReportInput:
+    entry, test = comparison["wsabie"], comparison.task.test
+    similar = read_hierarchy(*map(get_sample_path, list_sample_parts(part))).similar(test.label_names)
+    names = list_sample_parts(part)
+    report_input = ReportInput(
+        title="Annotating pictures with a joint embedding",
+        comparison=comparison,
+        modality="pictures",
+        data=DataFacts(
+            name=" and ".join(names),
+            description=" ".join(DESCRIPTION[name] for name in names),
+            source="Debian packages openclipart-svg, fonts-noto-color-emoji, unicode-cldr-core",
+            licence="; ".join(f"{name}: {LICENCE[name]}" for name in names),
+            split="By group (one concept, or one drawing with its variants), a tenth each for validation and test, "
+            f"seed {seed}.",
+        ),
+        examples=build_image_examples(entry, test, images, extractor, title=format_title, similar=similar),
+        examples_note=SPREAD,
+        neighbours_note="These labels were chosen by hand, before the model was trained, to show several languages.",
+        siblings_note="most of their pictures lie in one category of the collection, which training did not see",
+        label_notes=list_label_languages() if "emoji" in names else {},
+        command=f"wsabie demo --part {part} --seed {seed}",
+        created=date.today().isoformat(),
+    )
+    return add_model_facts(report_input, SHOWN_LABELS, similar)
+
+
+def format_title(picture_id: str) -> str:
+    """Return the title of a bundled image: the Unicode name of an emoji, the file name of a drawing.
+
+    Examples
+    --------
+    >>> format_title("emoji-1f42c"), format_title("drawing-animals/birds/blue_bird_01")
+    ('dolphin', 'blue bird 01')
+    """
+    kind, _, name_part = picture_id.partition("-")
+    if kind != "emoji":
+        return name_part.rpartition("/")[2].replace("_", " ").strip()
+    code_point_names = [unicodedata.name(chr(int(code, 16)), "") for code in name_part.split("-")]
+    return " ".join(
+        name.lower() for name in code_point_names if name and "SELECTOR" not in name and "JOINER" not in name
+    )
+
+
+def list_label_languages() -> dict[str, str]:
+    """Return the languages that use each emoji label, at most three."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(get_sample_path("emoji"), columns=["labels", "languages"]).to_pydict()
+    languages_by_label: dict[str, dict[str, None]] = {}
+    for labels, languages in zip(table["labels"], table["languages"], strict=True):
+        for label, codes in zip(labels, languages, strict=True):
+            languages_by_label.setdefault(label, {}).update(dict.fromkeys(codes))
+    return {label: " ".join([*codes][:3]) for label, codes in languages_by_label.items()}
+
+
+@dataclass(frozen=True)
+class DocumentDemo:
+    """The result of a run.
+
+    Attributes
+    ----------
+    model : Path
+    facts : dict
+        Numbers of documents, words and pairs.
+    evaluations : dict of str to Evaluation
+        Of the space and of the cosine of tf-idf, on the same held-out documents.
+    difference : PairedDifference
+        Space minus cosine in recall@10.
+    answers, words : list of (name, score)
+        Documents for `QUESTION`, and words near `WORD`.
+    """
+
+    model: Path
+    facts: dict[str, int]
+    evaluations: dict[str, Evaluation]
+    difference: PairedDifference
+    answers: list[tuple[str, float]]
+    words: list[tuple[str, float]]
+
+
+def run_document_demo(
+    model: Path, *, threads: int | None = None, seed: int = 0, progress: Progress = SILENT
+) -> DocumentDemo:
+    """Learn related texts, evaluate on held-out texts, and save the space in the folder `model`."""
+    bag, rows = extract_document_features(open_sample_documents())
+    sides = split_collection(rows, "row", 0.1, 0.2, seed)
+    train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
+    kind = EntityKind(KIND, train.X, train.ids, "tfidf")
+    relation = Relation(kind, kind, build_similarity_matrix(train, train), "page")
+    space = Space(negatives=0, threads=threads, seed=seed)
+    space.fit([relation], validation=[_build_test_relation(valid, train)], progress=progress)
+    test_relation = _build_test_relation(test, train)
+    evaluations = {
+        "space": space.evaluate([test_relation], ks=KS)["page"],
+        "tf-idf cosine": evaluate_cosine(train.X, test.X, train.X, test_relation.pairs, KS),
+    }
+    space_recall, cosine_recall = (evaluations[name].per_row["recall@10"] for name in evaluations)
+    facts = {"documents": len(rows), "words": int(rows.X.shape[1]), "held_out": len(test), "pairs": relation.n_pairs}
+    columns: dict[str, Any] = {KIND: {"feature_names": rows.feature_names, "dictionary": rows.dictionary}}
+    for held_out in (valid, test):  # the evaluation is over: these can be found, too
+        space.add(EntityKind(KIND, held_out.X, held_out.ids, "tfidf"))
+    annotator = SpaceAnnotator(space, {KIND: bag}, columns, {"source": "bundled documents"})
+    annotator.save(model)
+    (answers,) = space.annotate(KIND, KIND, annotator.text(KIND, QUESTION), 3)
+    gap = paired_bootstrap(space_recall, cosine_recall, seed=seed)
+    return DocumentDemo(model, facts, evaluations, gap, answers, annotator.words_near(KIND, WORD, 5))
+
+
+def open_sample_documents() -> ItemSource:
+    """The bundled documents, with their pages as labels."""
+    source = open_source(get_documents_path())
+    if isinstance(source, FeatureTable):
+        raise ValueError("the bundled documents are no rows")
+    return source
+
+
+def extract_document_features(source: ItemSource) -> tuple[BagOfWords, FeatureTable]:
+    """Count the words of documents."""
+    bag = BagOfWords().fit(source)
+    return bag, bag.transform(source)
+
+
+def build_similarity_matrix(queries: FeatureTable, targets: FeatureTable) -> Matrix:
+    """Return 1 where two different documents share a page, (queries, targets)."""
+    shared = ((queries.Y > 0).astype(np.int8) @ (targets.Y > 0).astype(np.int8).T).tocsr()
+    if queries is targets:
+        shared.setdiag(0)
+        shared.eliminate_zeros()
+    return shared
+
+
+def _build_test_relation(rows: FeatureTable, train: FeatureTable) -> Relation:
+    return Relation(EntityKind(KIND, rows.X, rows.ids, "tfidf"), KIND, build_similarity_matrix(rows, train), "page")

@@ -1,0 +1,493 @@
+"""From a collection to a model folder: extract features, hold rows out, train, save; resumable."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsabie.core.arrays import Int64, UInt64
+from wsabie.core.errors import InputError
+from wsabie.core.executors import Executor
+from wsabie.core.progress import Progress
+from wsabie.features.base.extraction import extract_to_file, fit_extractor
+from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.base.table_builder import build_label_table
+from wsabie.features.extractor_registry import DEFAULT_EXTRACTORS, create_extractor, load_extractor
+from wsabie.features.images.augmentation import strip_view_ids
+from wsabie.io.alignment import AlignedTable, align_table
+from wsabie.io.fingerprints import compute_fingerprint_or_none, compute_row_marks, compute_shard_row_marks
+from wsabie.io.parsers.text_files import format_path
+from wsabie.io.recognition import open_source
+from wsabie.io.records import FeatureTable, ItemList, ItemSource, Source, count_labels
+from wsabie.io.shards.sharded_table import LabelStatistics, ShardedFeatureTable
+from wsabie.models.annotators import Annotator
+from wsabie.models.base.label_model import LabelModel
+from wsabie.models.base.validation_monitor import MAX_ROWS, check_metric
+from wsabie.models.ensemble import Ensemble, group_columns
+from wsabie.models.word_vectors import WordVectorRanker
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.models.wsabie.warm_start import reorder_features
+from wsabie.storage.atomic_files import lock_folder
+from wsabie.storage.model_folder import is_model_folder
+from wsabie.storage.rejects import Rejects
+from wsabie.training.epoch_stats import EpochStats
+from wsabie.training.trainer import Trainer
+from wsabie.workflows.collection_splits import require_enough_items, split_collection
+from wsabie.workflows.work_folder import find_work_folder, hold_work_folder
+
+WORK_FILES = r"extractor|features\.parquet|features\.parquet\.parts|checkpoint"
+"""Names of the work files beside the model, until it is saved."""
+
+
+@dataclass(frozen=True)
+class TrainingRecipe:
+    """Settings of training a model.
+
+    Attributes
+    ----------
+    source : str
+        Name of the data in the model's facts.
+    model : Path
+        Folder that it is saved to.
+    estimator : LabelModel
+        Not fitted yet; its threads and seed apply to the other steps too, if it has them.
+    description : dict
+        Options of the features: describe, augment, and options of `create_extractor`.
+    hold_out : float
+        Share of the rows (whole groups) that chooses the epoch if there are no validation data.
+    metric : str
+        Validation metric that chooses the epoch; see `Wsabie.fit`.
+    min_rows : int
+        Labels with fewer training rows are left out.
+    resume : bool
+        Continue an interrupted run; False removes its work.
+    system : str
+        Name of the kind of model in its facts: a key of `wsabie.models.estimator_specs.SYSTEMS`.
+    run_options : dict
+        seed and threads if the estimator has none.
+    start : Annotator or None
+        Model whose space is the start of this one.
+    """
+
+    source: str
+    model: Path
+    estimator: LabelModel
+    description: dict[str, Any]
+    hold_out: float = 0.1
+    metric: str = "MAP"
+    min_rows: int = 1
+    resume: bool = False
+    system: str = "wsabie"
+    run_options: dict[str, Any] = field(default_factory=dict)
+    start: Annotator | None = None
+
+    @property
+    def seed(self) -> int:
+        """Seed of all random steps."""
+        return int(getattr(self.estimator, "seed", self.run_options.get("seed", 0)))
+
+    @property
+    def threads(self) -> int | None:
+        """Number of threads; None uses every core that this process may use."""
+        threads: int | None = getattr(self.estimator, "threads", self.run_options.get("threads"))
+        return threads
+
+    @property
+    def work(self) -> Path:
+        """Folder of unfinished work."""
+        return find_work_folder(self.model)
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A saved model.
+
+    Attributes
+    ----------
+    facts : dict
+        Facts of its data, as saved with the model.
+    history : list of EpochStats
+    validation : AlignedTable or None
+        Separate validation data in the model's features and labels.
+    """
+
+    facts: dict[str, Any]
+    history: list[EpochStats]
+    validation: AlignedTable | None = None
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A collection ready for training.
+
+    Attributes
+    ----------
+    training : FeatureTable
+    validation : FeatureTable or None
+        With the labels and features of `training`.
+    extractor : FeatureExtractor or None
+        None where the source is a table.
+    aligned_validation : AlignedTable or None
+        Separate validation data in the model's features and labels.
+    facts : dict
+        Facts that a model of these data is saved with.
+    """
+
+    training: FeatureTable
+    validation: FeatureTable | None
+    extractor: FeatureExtractor | None
+    aligned_validation: AlignedTable | None
+    facts: dict[str, Any]
+
+    @property
+    def validation_arguments(self) -> tuple[Any, Any] | None:
+        """The `validation` argument of `fit`."""
+        return None if self.validation is None else (self.validation.X, self.validation.Y)
+
+    @property
+    def training_arguments(self) -> dict[str, Any]:
+        """The data arguments of `fit`."""
+        return {"X": self.training.X, "Y": self.training.Y, "label_names": self.training.label_names}
+
+    def mark_rows(self) -> UInt64:
+        """Return marks by which training rows are recognised."""
+        return compute_row_marks(self.training)
+
+    def annotator(self, estimator: Any) -> Annotator:
+        """Return the fitted estimator with the feature extractor of new data."""
+        rows = self.training
+        return Annotator(estimator, self.extractor, rows.feature_names, self.facts, rows.dictionary, self.mark_rows())
+
+
+@dataclass(frozen=True)
+class ShardedTrainingData(TrainingData):
+    """Shards ready for training; memory holds no rows but the validation rows in use."""
+
+    training: ShardedFeatureTable  # type: ignore[assignment]
+
+    @property
+    def training_arguments(self) -> dict[str, Any]:
+        """The data arguments of `fit`."""
+        return {"X": self.training}
+
+    def mark_rows(self) -> UInt64:
+        """Return marks by which training rows are recognised."""
+        return compute_shard_row_marks(self.training)
+
+
+def train_model(
+    source: Source | ShardedFeatureTable,
+    valid: Source | None,
+    recipe: TrainingRecipe,
+    *,
+    executor: Executor,
+    progress: Progress,
+    rejects: Rejects,
+    on_epoch: Callable[[EpochStats], None] | None = None,
+    trainer: Callable[..., Trainer] | None = None,
+) -> SavedModel:
+    """Train on a collection and save the model.
+
+    Parameters
+    ----------
+    source : FeatureTable, ItemSource or ShardedFeatureTable
+    valid : FeatureTable, ItemSource or None
+        Chooses the epoch; images only if the training data are images. None: `recipe.hold_out` of the rows.
+    recipe : TrainingRecipe
+    executor : Executor
+        Extracts features.
+    progress : Progress
+    rejects : Rejects
+        Lists unreadable images.
+    on_epoch : callable or None
+        Called with the figures of every epoch.
+    trainer : callable or None
+        Makes the trainer for shards, as `Wsabie.fit` takes it; None: this process trains.
+
+    Raises
+    ------
+    InputError
+        Data that do not fit each other, too few rows, no label with enough of them, what `Wsabie.fit` refuses, or
+        another process that trains this model.
+    """
+    check_validation_metric(recipe)
+    with hold_work_folder(recipe.work, resume=recipe.resume):
+        sides = prepare_training_data(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
+        estimator: Any = _set_columns(recipe.estimator, sides.training.feature_names, sides.extractor)
+        if recipe.start is not None:
+            _start_from_model(estimator, recipe.start, sides)
+        estimator.fit(
+            **sides.training_arguments,
+            progress=progress,
+            **select_supported_fit_params(
+                estimator,
+                validation=sides.validation_arguments,
+                checkpoint=recipe.work / "checkpoint",
+                resume=recipe.resume,
+                fingerprint=sides.facts["fingerprint"] or "",
+                metric=recipe.metric,
+                on_epoch=on_epoch,
+                **({} if trainer is None else {"trainer": trainer}),
+            ),
+        )
+        with lock_folder(recipe.model, wait=True):  # a running update would save its older state over this one
+            sides.annotator(estimator).save(recipe.model)
+    return SavedModel(sides.facts, getattr(estimator, "history_", []), sides.aligned_validation)
+
+
+def check_validation_metric(recipe: TrainingRecipe, n_labels: int | None = None) -> None:
+    """Raise InputError for a metric that cannot choose the epochs of this kind of model."""
+    if recipe.metric != "MAP" and not select_supported_fit_params(recipe.estimator, metric=recipe.metric):
+        raise InputError(f"this model's epochs are chosen by MAP alone, and not by {recipe.metric!r}; leave it out")
+    check_metric(recipe.metric, n_labels, getattr(recipe.estimator, "metrics", ()))
+
+
+def _start_from_model(estimator: Any, start: Annotator, sides: TrainingData) -> None:
+    """Start an estimator from another model's space, with its features in the order of the data."""
+    rows, model = sides.training, start.model
+    if not (isinstance(model, Wsabie) and isinstance(estimator, Wsabie)):
+        raise InputError(
+            f"a model of kind {model.kind} gives no space to begin with; give one of kind wsabie, and train such"
+        )
+    if sides.extractor is not None or rows.dictionary != start.dictionary:
+        raise InputError(
+            "the data is described by another dictionary than that of the model to begin with; describe it by that "
+            "one first: wsabie features images FOLDER --dictionary MODEL --out FILE"
+        )
+    if start.feature_names is not None and rows.feature_names is not None:
+        model = reorder_features(model, start.feature_names, rows.feature_names)
+    estimator.set_params(init_model=model)
+
+
+def select_supported_fit_params(estimator: Any, **options: Any) -> dict[str, Any]:
+    """Select the options that the estimator's `fit` takes: a baseline has no epochs to choose or save."""
+    parameters = signature(estimator.fit).parameters
+    takes_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return {name: value for name, value in options.items() if takes_any_name or name in parameters}
+
+
+def prepare_training_data(
+    source: Source | ShardedFeatureTable,
+    valid: Source | None,
+    recipe: TrainingRecipe,
+    *,
+    executor: Executor,
+    progress: Progress,
+    rejects: Rejects,
+) -> TrainingData:
+    """Prepare training: extract features, align or hold out validation rows, drop rare labels.
+
+    Parameters and errors are those of `train_model`.
+    """
+    if isinstance(source, ShardedFeatureTable):
+        validation_rows = None if valid is None else extract_more_rows(None, valid, executor, progress, rejects)
+        return _prepare_shards(source, validation_rows, recipe)
+    source_fingerprint = compute_fingerprint_or_none(source)
+    extractor: FeatureExtractor | None = None
+    source_facts: dict[str, Any] = {}
+    if isinstance(source, FeatureTable):
+        rows = source
+    else:
+        if source.modality != "documents":  # their features are quickly extracted
+            _check_labels(source, valid, recipe)
+        rows, extractor = extract_training_rows(
+            source, recipe.description, recipe.work, recipe.seed, executor, progress, rejects
+        )
+        extractor_name = str(recipe.description.get("features", DEFAULT_EXTRACTORS[source.modality]))
+        source_facts = {"source_fingerprint": source_fingerprint, "extractor": extractor_name}
+    learnable, aligned = _drop_labels_without_vector(rows, recipe, rejects), None
+    if valid is not None:
+        validation_rows = extract_more_rows(extractor, valid, executor, progress, rejects)
+        aligned = align_table(
+            validation_rows, learnable.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary
+        )
+    training, validation = _split_sides(learnable, aligned, recipe)
+    regions = {"items": source.kind, "image_label": source.full_image_label} if isinstance(source, ItemList) else {}
+    n_unlabelled = int((np.diff((training.Y > 0).tocsr().indptr) == 0).sum())
+    facts = {
+        "fingerprint": source_fingerprint if rows is source else compute_fingerprint_or_none(rows),
+        **source_facts,
+        **{name: value for name, value in regions.items() if value},
+        "rows": len(training),
+        "validation_rows": 0 if validation is None else len(validation),
+        "rows_without_labels": n_unlabelled,
+        "skipped": len(rejects),
+    }
+    facts = _add_common_facts(facts, recipe, training.label_names, learnable.label_names)
+    return TrainingData(training, validation, extractor, aligned, facts)
+
+
+def _add_common_facts(
+    facts: dict[str, Any], recipe: TrainingRecipe, label_names: list[str], all_label_names: list[str]
+) -> dict[str, Any]:
+    """Add the name of the data, and the numbers of labels."""
+    n_dropped = len(all_label_names) - len(label_names)
+    names = {"system": recipe.system, "source": format_path(recipe.source)}
+    return {**names, **facts, "labels": len(label_names), "labels_dropped": n_dropped}
+
+
+def _prepare_shards(
+    rows: ShardedFeatureTable, valid: FeatureTable | None, recipe: TrainingRecipe
+) -> ShardedTrainingData:
+    """Prepare training on shards; the first held-out rows with a label choose the epoch."""
+    training, held_out, aligned = rows, None, None
+    if valid is not None:
+        aligned = align_table(valid, rows.label_names, rows.feature_names, rows.n_features, rows.dictionary)
+    elif recipe.hold_out:
+        require_enough_items(len(rows.shards), recipe.hold_out, "row")
+        training, held_out = rows.split_holdout(recipe.hold_out)
+    statistics = _count_shard_labels(training, "training")
+    held_out_statistics = None if held_out is None else _count_shard_labels(held_out, "validation")
+    label_ids = _select_labels(statistics.of_label, recipe)
+    validation, n_validation = None, 0
+    if aligned is not None:
+        validation = aligned.rows.with_labels(label_ids)
+        n_validation = len(validation)
+    elif held_out is not None and held_out_statistics is not None:
+        if held_out_statistics.of_label[label_ids].any():
+            validation = _drop_further_views(held_out.with_labels(label_ids).first(MAX_ROWS))
+            n_validation = held_out_statistics.rows
+        else:
+            training = rows  # rows without a known label cannot choose an epoch
+    if len(label_ids) < len(rows.label_names):
+        training = training.with_labels(label_ids)
+    statistics = training.compute_label_statistics()
+    facts = {
+        "fingerprint": rows.shards.fingerprint,
+        "rows": statistics.rows,
+        "validation_rows": n_validation,
+        "rows_without_labels": statistics.unlabelled,
+        "skipped": 0,
+    }
+    facts = _add_common_facts(facts, recipe, training.label_names, rows.label_names)
+    return ShardedTrainingData(training, validation, None, aligned, facts)
+
+
+def _count_shard_labels(rows: ShardedFeatureTable, side: str) -> LabelStatistics:
+    statistics = rows.compute_label_statistics()
+    if not statistics.rows:  # whole groups are on one side
+        raise InputError(f"the {side} side of the split would be empty; use other fractions or more rows")
+    return statistics
+
+
+def _drop_further_views(rows: FeatureTable) -> FeatureTable:
+    """Drop further views of images, which are not evaluated."""
+    originals = strip_view_ids(rows.ids, rows.augment)
+    return rows.take([i for i, name in enumerate(rows.ids) if name == originals[i]]) if rows.augment else rows
+
+
+def _check_labels(source: ItemSource, valid: Source | None, recipe: TrainingRecipe) -> None:
+    """Check the labels, before features are extracted for nothing."""
+    labelled_rows = _drop_labels_without_vector(build_label_table(source), recipe, Rejects())
+    training, _ = _split_sides(labelled_rows, None, recipe if valid is None else replace(recipe, hold_out=0.0))
+    check_validation_metric(recipe, len(training.label_names))
+    if hasattr(recipe.estimator, "check_labels"):
+        recipe.estimator.check_labels(training.Y, training.label_names)
+
+
+def _drop_labels_without_vector(rows: FeatureTable, recipe: TrainingRecipe, rejects: Rejects) -> FeatureTable:
+    """Drop labels without a word vector, for a model that ranks labels by their words."""
+    if not isinstance(recipe.estimator, WordVectorRanker):
+        return rows
+    matches = recipe.estimator.compute_targets(rows.label_names)
+    if not len(matches.places):
+        raise InputError(
+            f"none of the {len(rows.label_names):,} labels of {recipe.source} has a word vector, such as "
+            f"{', '.join(map(repr, matches.missing[:3]))}; give vectors of their words, or --knowledge that names them"
+        )
+    other_labels = [label for label in dict.fromkeys(recipe.estimator.labels) if label not in set(rows.label_names)]
+    for label in (*matches.missing, *(recipe.estimator.compute_targets(other_labels).missing if other_labels else ())):
+        rejects.add(label, "label without a word vector")
+    return rows.with_labels(matches.places)
+
+
+def _set_columns(estimator: LabelModel, names: list[str] | None, extractor: Any) -> LabelModel:
+    """Set the columns of an ensemble to the kinds of features, where they can be told apart."""
+    if not isinstance(estimator, Ensemble) or estimator.by != "columns" or estimator.columns is not None:
+        return estimator
+    sizes = [part.n_features_ for part in getattr(extractor, "parts", ())]
+    blocks = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]) if sizes else group_columns(names or [])
+    estimator.set_params(columns=blocks or None)
+    return estimator
+
+
+def extract_training_rows(
+    source: ItemSource,
+    description: Mapping[str, Any],
+    work: Path | None,
+    seed: int,
+    executor: Executor,
+    progress: Progress,
+    rejects: Rejects,
+    fitting_items: ItemSource | None = None,
+) -> tuple[FeatureTable, FeatureExtractor]:
+    """Extract the features of items, fitted on `fitting_items` or all; unfinished work in the folder `work` is used."""
+    options, fitting_items = dict(description), source if fitting_items is None else fitting_items
+    augment = options.pop("augment", 0)
+    extractor = create_extractor(options.pop("features", None), modality=source.modality, **options, seed=seed)
+    extractor.make_decoder(augment)  # refuses impossible views before any fitting
+    if work is None:
+        extractor = fit_extractor(extractor, fitting_items, executor, progress, rejects)
+        return extractor.transform(source, executor=executor, progress=progress, rejects=rejects), extractor
+    folder, table = work / "extractor", work / "features.parquet"
+    if is_model_folder(folder):
+        requested_extractor, extractor = extractor, load_extractor(folder)
+        extractor.refuse_other(requested_extractor, folder, "go on with the same options, or begin anew (--restart)")
+    else:
+        extractor = fit_extractor(extractor, fitting_items, executor, progress, rejects)
+        extractor.save(folder)
+    extract_to_file(source, extractor, table, executor=executor, progress=progress, rejects=rejects, augment=augment)
+    rows = open_source(table)
+    if not isinstance(rows, FeatureTable):
+        raise TypeError("features are rows")
+    return rows, extractor
+
+
+def extract_more_rows(
+    extractor: FeatureExtractor | None, valid: Source, executor: Executor, progress: Progress, rejects: Rejects
+) -> FeatureTable:
+    """Return the rows of further data; features are extracted as for the training data.
+
+    Raises
+    ------
+    InputError
+        Images where the training data are a table.
+    """
+    if isinstance(valid, FeatureTable):
+        return valid
+    if extractor is None:
+        raise InputError(
+            f"the training data are rows of features and {valid.path} holds {valid.modality}; give the same kind"
+        )
+    return extractor.transform(valid, executor=executor, progress=progress, rejects=rejects)
+
+
+def _split_sides(
+    rows: FeatureTable, valid: AlignedTable | None, recipe: TrainingRecipe
+) -> tuple[FeatureTable, FeatureTable | None]:
+    """Return training and validation rows, with the labels that have enough training rows."""
+    if not rows.label_names:
+        raise InputError(f"nothing in {recipe.source} has a label; label the data, or describe them without training")
+    training, held_out = rows, None if valid is None else valid.rows
+    if valid is None and recipe.hold_out:
+        require_enough_items(len(rows), recipe.hold_out, "row")
+        sides = split_collection(rows, "auto", recipe.hold_out, 0, recipe.seed)
+        training, held_out = rows.take(sides.train), rows.take(sides.valid)
+    label_ids = _select_labels(count_labels(training), recipe)
+    if held_out is None:
+        return training.with_labels(label_ids), None
+    validation = held_out.with_labels(label_ids)
+    if valid is None and not count_labels(validation).any():
+        return rows.with_labels(label_ids), None  # rows without a known label cannot choose an epoch
+    return training.with_labels(label_ids), validation
+
+
+def _select_labels(counts: Int64, recipe: TrainingRecipe) -> Int64:
+    """Return the ids of labels with enough training rows."""
+    label_ids = np.flatnonzero(counts >= recipe.min_rows) if recipe.min_rows > 1 else np.arange(len(counts))
+    if not len(label_ids):
+        raise InputError(f"no label has {recipe.min_rows} training rows; lower --min-rows, or give more rows")
+    return label_ids

@@ -1,0 +1,148 @@
+"""Images of a search result: an HTML page, or a PNG sheet, with a heading and a reason per group."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from io import BytesIO
+from typing import Any, NamedTuple
+
+from wsabie.features.images.image_decoder import UnreadableItemError
+from wsabie.io.records import ItemSource
+from wsabie.search.query_labels import format_label_list
+from wsabie.workflows.augmented_search import AugmentedResult
+from wsabie.workflows.charts.chart_files import load_font
+from wsabie.workflows.report.examples import render_thumbnail
+from wsabie.workflows.report.html_pages import render_page
+from wsabie.workflows.report.report_input import EncodedImage
+
+_TILE, _GAP, _ACROSS, _EDGE = 96, 12, 10, 16
+_TEXT, _SMALL = 15, 11
+_INK, _SOFT, _PAPER = "#1d1c1a", "#5c5952", "#ffffff"
+
+
+def load_result_images(answer: AugmentedResult, source: ItemSource) -> dict[str, EncodedImage]:
+    """Return thumbnails of the matching images by id; unreadable ones are missing."""
+    return load_thumbnails((match.id for group in answer.groups for match in group.matches), source)
+
+
+def load_thumbnails(names: Iterable[str], source: ItemSource) -> dict[str, EncodedImage]:
+    """Return thumbnails of some images of a source by id; unreadable ones are missing."""
+    requested, thumbnails = set(names), dict[str, EncodedImage]()
+    for item in source:
+        if item.id in requested:
+            try:
+                thumbnails[item.id] = render_thumbnail(item.content)
+            except UnreadableItemError:
+                continue
+    return thumbnails
+
+
+def render_result_page(
+    answer: AugmentedResult,
+    pictures: Mapping[str, EncodedImage],
+    where: str,
+    *,
+    files: Mapping[str, str] | None = None,
+    labels: Mapping[str, Collection[str]] | None = None,
+) -> str:
+    """Render a page without script or network.
+
+    Parameters
+    ----------
+    answer : AugmentedResult
+    pictures : mapping of str to EncodedImage
+        By id, as `load_result_images` returns them.
+    where : str
+        Name of the searched collection.
+    files : mapping of str to str or None
+        Paths of images that are files of their own, by id; others are named by their id.
+    labels : mapping of str to collection of str or None
+        Labels of images in the collection, by id; matching ones are marked.
+    """
+    names = [("group-0", "matches")]
+    names += [(f"group-{i}", format_label_list(group.labels)) for i, group in enumerate(answer.groups[1:], 1)]
+    return render_page(
+        "search.html",
+        query=answer.query_labels,
+        collection=where,
+        sections=list(zip(names, answer.groups, strict=False)),
+        pictures=pictures,
+        files=files or {},
+        labels=labels or {},
+    )
+
+
+class SheetLine(NamedTuple):
+    """A row of images.
+
+    Attributes
+    ----------
+    heading, why : str
+        Lines above them.
+    tiles : list of (str, str)
+        Id of each image, and the text below it.
+    """
+
+    heading: str
+    why: str
+    tiles: list[tuple[str, str]]
+
+
+def render_result_sheet(answer: AugmentedResult, pictures: Mapping[str, EncodedImage]) -> bytes:
+    """Draw a sheet of all groups, ten images in a row, with Pillow."""
+    return render_sheet(list_sheet_lines(answer), pictures)
+
+
+def list_sheet_lines(answer: AugmentedResult) -> list[SheetLine]:
+    """Return the lines of a sheet for a search result."""
+    lines = []
+    for group in answer.groups:
+        has_several_labels = len(group.labels) > 1
+        tiles = [
+            (match.id, f"{match.label} {match.score:.2f}" if has_several_labels else f"{match.score:.2f}")
+            for match in group.matches
+        ]
+        heading = answer.query_labels.query if group.score is None else format_label_list(group.labels)
+        lines.append(SheetLine(heading, group.why, tiles))
+    return lines
+
+
+def render_sheet(lines: Sequence[SheetLine], pictures: Mapping[str, EncodedImage], across: int = _ACROSS) -> bytes:
+    """Draw a sheet of images as PNG, at most `across` in a row, as wide as these and the lines above them."""
+    from PIL import Image as Pillow
+    from PIL import ImageDraw
+
+    step, text = _TILE + _GAP, _TEXT + 6
+    heights = [2 * text + -(-len(line.tiles) // across) * (step + _SMALL) + _GAP for line in lines]
+    width = 2 * _EDGE + across * step - _GAP
+    paper = Pillow.new("RGB", (width, 2 * _EDGE + sum(heights)), _PAPER)
+    draw, top, right = ImageDraw.Draw(paper), _EDGE, 0
+    for line, height in zip(lines, heights, strict=True):
+        heading = _draw_text(draw, (_EDGE, top), line.heading, _TEXT + 2, _INK, width - 2 * _EDGE)
+        why = _draw_text(draw, (_EDGE, top + text), line.why, _SMALL + 1, _SOFT, width - 2 * _EDGE)
+        right = max(right, heading, why, min(len(line.tiles), across) * step - _GAP)
+        for number, (name, caption) in enumerate(line.tiles):
+            x, y = _EDGE + number % across * step, top + 2 * text + number // across * (step + _SMALL)
+            if name in pictures:
+                _paste_thumbnail(paper, pictures[name], x, y)
+            _draw_text(draw, (x, y + _TILE), caption, _SMALL, _SOFT, _TILE)
+        top += height
+    file = BytesIO()
+    paper = paper.crop((0, 0, min(width, right + 2 * _EDGE), paper.height))
+    paper.save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
+def _paste_thumbnail(sheet: Any, image: EncodedImage, x: int, y: int) -> None:
+    from PIL import Image as Pillow
+
+    small = Pillow.open(BytesIO(image.content))
+    small.thumbnail((_TILE, _TILE))
+    sheet.paste(small, (x + (_TILE - small.width) // 2, y + (_TILE - small.height) // 2))
+
+
+def _draw_text(draw: Any, position: tuple[int, int], text: str, size: int, colour: str, room: int) -> int:
+    """Draw a line of text, cut to its room, and return its width."""
+    font = load_font(size)
+    while text and draw.textlength(text, font=font) > room:
+        text = text.rstrip("…")[:-1] + "…" if len(text) > 2 else ""
+    draw.text(position, text, fill=colour, font=font)
+    return int(draw.textlength(text, font=font)) + 1

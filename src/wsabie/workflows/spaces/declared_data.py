@@ -1,0 +1,312 @@
+"""Data of a declaration: pairs of every relation, and rows of every kind, whose features are extracted first."""
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from wsabie.core.errors import InputError
+from wsabie.core.executors import Executor
+from wsabie.core.progress import Progress
+from wsabie.core.validation import require
+from wsabie.evaluation.splits import Split
+from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.base.table_builder import build_label_table
+from wsabie.io.alignment import align_table
+from wsabie.io.datasets.attribute_recognition import read_attributes
+from wsabie.io.datasets.item_attributes import AttributeTable
+from wsabie.io.fingerprints import compute_fingerprint_or_none
+from wsabie.io.formats.id_list import select_listed_ids
+from wsabie.io.formats.pair_list import read_id_pairs
+from wsabie.io.parsers.text_files import format_path
+from wsabie.io.recognition import open_source
+from wsabie.io.records import FeatureTable, ItemSource, ItemSubset, Source
+from wsabie.io.space_declaration import FITTED_CANDIDATES, KindDeclaration, RelationDeclaration, SpaceDeclaration
+from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.label_names import normalise_label_name
+from wsabie.workflows.model_training import extract_more_rows, extract_training_rows
+
+LABELS = "labels"
+IdPairs = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class DeclaredData:
+    """The data of a declaration.
+
+    Attributes
+    ----------
+    rows : dict of str to FeatureTable
+        Of the kinds with data.
+    couples : dict of str to list of (query id, target id)
+        The pairs of every relation.
+    """
+
+    rows: dict[str, FeatureTable]
+    couples: dict[str, IdPairs]
+
+    @property
+    def pair_marks(self) -> dict[str, int]:
+        """Checksums of the relations, by which the same pairs are recognised in any order."""
+        return {
+            name: sum(zlib.crc32("\t".join(pair).encode()) for pair in pairs) for name, pairs in self.couples.items()
+        }
+
+
+def collect_declared_data(
+    declared: SpaceDeclaration,
+    relations: list[RelationDeclaration],
+    rows_of: Callable[[KindDeclaration, Source], FeatureTable],
+    rejects: Rejects,
+) -> DeclaredData:
+    """Open all data that some relations need; `rows_of` extracts features of items without.
+
+    Raises
+    ------
+    InputError
+        Data that cannot be opened, or a relation without pairs.
+    """
+    kind_names = {name for relation in relations for name in (relation.query, relation.target)}
+    related = _read_attributes(declared, relations, rejects)  # before the work of describing: a name may be wrong
+    for relation in relations:
+        if relation.pairs is not None and not relation.pairs.exists():
+            raise InputError(
+                f"there is no file or folder {format_path(relation.pairs)}, the pairs of [relations.{relation.name}]"
+            )
+    rows = {}
+    for name, kind in declared.kinds.items():
+        if name in kind_names and kind.data is not None:
+            rows[name] = _add_groups(rows_of(kind, _open_source(kind, relations, rejects)), related.get(name))
+    couples = {relation.name: _collect_pairs(relation, rows, related, rejects) for relation in relations}
+    return DeclaredData(rows, couples)
+
+
+def _open_source(kind: KindDeclaration, relations: list[RelationDeclaration], rejects: Rejects) -> Source:
+    has_labels = any(
+        relation.names == LABELS and kind.name in (relation.query, relation.target) for relation in relations
+    )
+    labels_from = "auto" if has_labels or kind.split is not None else "none"
+    source = open_source(str(kind.data), labels_from=labels_from, split=kind.split, rejects=rejects)
+    return source if kind.ids is None else select_listed_ids(source, kind.ids, rejects=rejects)
+
+
+def _read_attributes(
+    declared: SpaceDeclaration, relations: list[RelationDeclaration], rejects: Rejects
+) -> dict[str, AttributeTable]:
+    """Return the attributes of items by kind, as far as the relations use them."""
+    names_by_kind: dict[str, list[str]] = {}
+    for relation in relations:
+        if relation.names is not None and relation.names != LABELS:
+            (kind_name,) = {name for name in (relation.query, relation.target) if declared.kinds[name].data is not None}
+            names_by_kind.setdefault(kind_name, []).append(relation.names)
+    return {
+        name: read_attributes(str(declared.kinds[name].data), kinds=list(dict.fromkeys(names)), rejects=rejects)
+        for name, names in names_by_kind.items()
+    }
+
+
+def _add_groups(rows: FeatureTable, related: AttributeTable | None) -> FeatureTable:
+    """Return the rows with the groups that their attribute table lists."""
+    if related is None or rows.groups is not None or not related.groups:
+        return rows
+    return replace(rows, groups=[related.groups.get(name, name) for name in rows.ids])
+
+
+def _collect_pairs(
+    relation: RelationDeclaration,
+    rows: dict[str, FeatureTable],
+    related: Mapping[str, AttributeTable],
+    rejects: Rejects,
+) -> IdPairs:
+    """Return the pairs of a relation; (item, name) where shared names make the pairs."""
+    if relation.pairs is not None:
+        kinds = (relation.query, relation.target if relation.candidates is None else None)
+        ends = [_index_by_spelling(rows[kind]) if kind in rows else None for kind in kinds]
+        couples = read_id_pairs(relation.pairs, rejects=rejects)
+        return list(_select_pairs_with_data(couples, ends, relation.pairs, rejects))
+    by_query = relation.query in rows
+    kind_name = relation.query if by_query else relation.target
+    pairs = _list_named_items(rows[kind_name], str(relation.names), related.get(kind_name))
+    return pairs if by_query else [(name, item_id) for item_id, name in pairs]
+
+
+def _index_by_spelling(rows: FeatureTable) -> dict[str, str]:
+    """Return the ids of rows by their normalised spelling, so that pairs share these strings."""
+    return {normalise_label_name(name): name for name in rows.ids}
+
+
+def _select_pairs_with_data(
+    couples: Iterable[tuple[str, str]], ends: list[dict[str, str] | None], path: Path, rejects: Rejects
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs whose items have rows, where their kind has any; reject the others.
+
+    Names are normalised as in a space. Otherwise one pair could stand in training and, spelt differently, in
+    validation.
+    """
+    for pair in couples:
+        names = [normalise_label_name(name) for name in pair]
+        query, target = (name if ids is None else ids.get(name) for name, ids in zip(names, ends, strict=True))
+        if query is not None and target is not None:
+            yield query, target
+        else:
+            where = " ".join(map(format_path, [str(path), *names]))
+            rejects.add(where, "pair of a thing without data", names[0 if query is None else 1])
+
+
+def _list_named_items(rows: FeatureTable, names: str, related: AttributeTable | None) -> IdPairs:
+    """Return (item, name) for all items with rows."""
+    if related is None or names == LABELS:
+        Y = rows.Y.tocoo()
+        return [(rows.ids[i], rows.label_names[y]) for i, y, v in zip(Y.row, Y.col, Y.data, strict=True) if v > 0]
+    item_ids = set(rows.ids)
+    return [pair for pair in related.pairs[names] if pair[0] in item_ids]
+
+
+def select_relations(declared: SpaceDeclaration, only: tuple[str, ...]) -> list[RelationDeclaration]:
+    """Return the relations with these names, for training; all if no names are given.
+
+    Raises
+    ------
+    InputError
+        There is no such relation, or it is declared for evaluation only.
+    """
+    relations = {declared_relation.name: declared_relation for declared_relation in declared.relations}
+    unknown = [name for name in only if name not in relations]
+    if unknown:
+        raise InputError(f"{declared.path} declares no relation {unknown[0]!r}; it declares {', '.join(relations)}")
+    selected = [relations[name] for name in only] if only else declared.relations
+    evaluation_relation = next((relation.name for relation in selected if relation.candidates is not None), None)
+    if evaluation_relation is not None:
+        raise InputError(
+            f'{declared.path} [relations.{evaluation_relation}] says candidates = "{FITTED_CANDIDATES}", which is for '
+            "`wsabie evaluate`; give the declaration of training"
+        )
+    return selected
+
+
+def open_declared_data(
+    declared: SpaceDeclaration, relations: list[RelationDeclaration], rejects: Rejects
+) -> tuple[DeclaredData, dict[str, Source]]:
+    """Return the data that relations need, and their sources; only tables have features yet.
+
+    Raises
+    ------
+    InputError
+        As `collect_declared_data`.
+    """
+    sources: dict[str, Source] = {}
+
+    def outline_rows(kind: KindDeclaration, source: Source) -> FeatureTable:
+        sources[kind.name] = source
+        return source if isinstance(source, FeatureTable) else build_label_table(source)
+
+    return collect_declared_data(declared, relations, outline_rows, rejects), sources
+
+
+class EntityFeatureExtractor:
+    """Extract the features of the items of every kind; kinds that share a map share an extractor.
+
+    Parameters
+    ----------
+    seed : int
+    executor, progress, rejects
+        As in `wsabie.workflows.model_training.train_model`.
+    work : Path or None
+        Folder that keeps extracted features until a space is saved.
+    fitting_sides : mapping of str to Split or None
+        By kind: the extractors are fitted on the training side of its items alone. None: on all items.
+
+    Attributes
+    ----------
+    extractors : dict of str to FeatureExtractor
+    fingerprints : dict of str to str or None
+        Of the data of each kind.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        executor: Executor,
+        progress: Progress,
+        rejects: Rejects,
+        work: Path | None = None,
+        fitting_sides: Mapping[str, Split] | None = None,
+    ) -> None:
+        self.seed, self.work, self.fitting_sides = seed, work, fitting_sides
+        self.run = (executor, progress, rejects)
+        self.extractors: dict[str, FeatureExtractor] = {}
+        self.fingerprints: dict[str, str | None] = {}
+        self.first_kinds: dict[str, tuple[str, FeatureTable]] = {}
+
+    def extract_kind(self, kind: KindDeclaration, source: Source) -> FeatureTable:
+        """Return the items of a kind in the features of its map.
+
+        Raises
+        ------
+        InputError
+            Data whose features cannot be extracted so.
+        """
+        self.fingerprints[kind.name] = compute_fingerprint_or_none(source)
+        if kind.mapped_by in self.first_kinds:
+            return self._extract_with_shared_map(kind, source, *self.first_kinds[kind.mapped_by])
+        rows = source if isinstance(source, FeatureTable) else self._extract_items(kind, source)
+        if rows is source:
+            require(not kind.description, f"[kinds.{kind.name}] says how to describe what is rows of features already")
+        self.first_kinds[kind.mapped_by] = kind.name, rows
+        return rows
+
+    def extract(self, declared: SpaceDeclaration, data: DeclaredData, sources: Mapping[str, Source]) -> DeclaredData:
+        """Return the data with the features of all items."""
+        rows = {name: self.extract_kind(declared.kinds[name], source) for name, source in sources.items()}
+        return replace(data, rows={name: _regroup(table, data.rows[name]) for name, table in rows.items()})
+
+    def extract_more(
+        self, data: DeclaredData, sources: Mapping[str, Source], fitted_rows: Mapping[str, FeatureTable]
+    ) -> DeclaredData:
+        """Return other items of fitted kinds in the features of these kinds.
+
+        Raises
+        ------
+        InputError
+            Items of a kind that has no features.
+        """
+        rows = {}
+        for name, source in sources.items():
+            if name not in fitted_rows:
+                raise InputError(f"things of the kind {name!r} are known by their names alone; leave its data out")
+            rows[name] = _regroup(self._extract_as_fitted(name, source, fitted_rows[name]), data.rows[name])
+        return replace(data, rows=rows)
+
+    def _extract_items(self, kind: KindDeclaration, source: ItemSource) -> FeatureTable:
+        work = None if self.work is None else self.work / "kinds" / f"{len(self.extractors)}"
+        sides = self.fitting_sides
+        fitting_items = None if sides is None else ItemSubset(source, sides[kind.name].train)
+        rows, self.extractors[kind.name] = extract_training_rows(
+            source, kind.description, work, self.seed, *self.run, fitting_items
+        )
+        return rows
+
+    def _extract_with_shared_map(
+        self, kind: KindDeclaration, source: Source, first_name: str, first_rows: FeatureTable
+    ) -> FeatureTable:
+        """Return the items in the features of the kind that had the map first."""
+        place = f"[kinds.{kind.name}] shares the map of {first_name!r}"
+        require(not kind.description, f"{place}, which says how things are described; leave it out here")
+        if not isinstance(source, FeatureTable) and first_name not in self.extractors:
+            raise InputError(f"{place}, which is made of rows, and {kind.data} holds {source.modality}; give rows")
+        if first_name in self.extractors:
+            self.extractors[kind.name] = self.extractors[first_name]
+        return self._extract_as_fitted(first_name, source, first_rows)
+
+    def _extract_as_fitted(self, name: str, source: Source, fitted_rows: FeatureTable) -> FeatureTable:
+        executor, progress, rejects = self.run
+        rows = extract_more_rows(self.extractors.get(name), source, executor, progress, rejects)
+        return align_table(rows, None, fitted_rows.feature_names, fitted_rows.X.shape[1], fitted_rows.dictionary).rows
+
+
+def _regroup(rows: FeatureTable, outline: FeatureTable) -> FeatureTable:
+    """Return the rows in the groups that were known before their features were extracted."""
+    if outline.groups is None:
+        return rows
+    group = dict(zip(outline.ids, outline.groups, strict=True))
+    return replace(rows, groups=[group[item_id] for item_id in rows.ids])

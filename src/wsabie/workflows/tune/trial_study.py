@@ -1,0 +1,376 @@
+"""The study of a search: trials in an Optuna journal file, proposals by its sampler, early stops by its pruner.
+
+A finished trial is one line of the file, so a killed run loses at most the running one; `optuna-dashboard FILE` opens
+it, too. Proposals and early stops come from a study in memory that holds the earlier trials alone: the same trials,
+seed and number give the same place, wherever a trial runs and however often the search is stopped.
+"""
+
+import csv
+import fcntl
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+
+from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import to_json_value
+from wsabie.storage.atomic_files import explain_write_errors, write_text
+from wsabie.storage.schema_validation import check_schema
+from wsabie.workflows.tune.search_spaces import ChoiceParameter, RangeParameter, SearchSpace
+
+FORMAT = 1
+STUDY_NAME = "wsabie tune"
+N_RANDOM_TRIALS = 8
+"""Random trials before the tree-structured Parzen estimator (Bergstra et al. 2011) takes over."""
+_STATES: Mapping[str, Literal["done", "stopped", "failed"]] = {
+    "COMPLETE": "done",
+    "PRUNED": "stopped",
+    "FAIL": "failed",
+}
+_FOREIGN_FILE = (ValueError, KeyError, TypeError, AttributeError, IndexError, AssertionError)
+"""Errors of Optuna on a file that it did not write."""
+
+StoredTrial = Any
+"""A `optuna.trial.FrozenTrial`, as the study keeps it."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A setting and its figures.
+
+    Attributes
+    ----------
+    number : int
+        0 for the defaults.
+    place : dict or None
+        Its place in the search space; None when it lies outside, as the defaults may.
+    parameters : dict
+        Parameters of the estimator.
+    epochs : int
+        Planned.
+    figures : list of float
+        The metric on the validation rows after every epoch.
+    state : {"done", "stopped", "failed"}
+        "stopped" fell behind; "failed" diverged, or did not fit into memory.
+    reason : str
+        Cause of the failure.
+    seconds : float
+    """
+
+    number: int
+    place: dict[str, Any] | None
+    parameters: dict[str, Any]
+    epochs: int
+    figures: list[float]
+    state: Literal["done", "stopped", "failed"]
+    reason: str
+    seconds: float
+
+    @property
+    def figure(self) -> float | None:
+        """Figure of the best epoch; None for a failed trial."""
+        return max(self.figures, default=None) if self.state != "failed" else None
+
+    @property
+    def epoch(self) -> int:
+        """Number of the best epoch, from 1; 0 if there is none."""
+        return self.figures.index(max(self.figures)) + 1 if self.figures else 0
+
+
+def find_best_trial(trials: Sequence[Trial]) -> Trial | None:
+    """Return the finished trial with the highest figure, the first of equal ones; skip stopped trials."""
+    return max(
+        (trial for trial in trials if trial.state == "done"),
+        key=lambda trial: (trial.figure or 0.0, -trial.number),
+        default=None,
+    )
+
+
+class TrialStudy:
+    """The trials of one search in its file, locked by one process; opened by `open_study`.
+
+    Attributes
+    ----------
+    trials : list of Trial
+        All finished trials in order.
+    stored_trials : list of FrozenTrial
+        The same trials as Optuna keeps them.
+    """
+
+    def __init__(self, study: Any, path: Path) -> None:
+        self._study, self._path = study, path
+        self.stored_trials: list[StoredTrial] = study.get_trials()
+        self.trials = [_read_trial(stored, number, path) for number, stored in enumerate(self.stored_trials)]
+
+    def add(self, stored: StoredTrial) -> Trial:
+        """Write a finished trial; it is on the disk when this returns."""
+        with explain_write_errors(self._path):
+            self._study.add_trial(stored)
+        self.stored_trials.append(stored)
+        self.trials.append(_read_trial(stored, len(self.trials), self._path))
+        return self.trials[-1]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all trials."""
+        return sum(trial.seconds for trial in self.trials)
+
+
+@contextmanager
+def open_study(path: Path, identity: dict[str, Any]) -> Iterator[TrialStudy]:
+    """Open the file of a search, or create it.
+
+    Parameters
+    ----------
+    path : Path
+    identity : dict
+        JSON-able: data, settings and versions that must agree for the trials to be comparable.
+
+    Raises
+    ------
+    InputError
+        The file belongs to another search, is locked by another process, is no study, or cannot be written.
+    """
+    optuna = require_optuna()
+    identity = {"format": FORMAT, **to_json_value(identity)}
+    with explain_write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+b")
+    with file, _silence_log(optuna):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(
+                f"another run is tuning into {path.parent}; wait for it, or name another folder"
+            ) from error
+        except OSError:  # this file system has no locks
+            pass
+        study = _load_study(optuna, path, is_new=not _cut_unfinished_line(file, path))
+        if not study.user_attrs and not study.trials:
+            with explain_write_errors(path):
+                study.set_user_attr("search", identity)
+        _refuse_other_search(study.user_attrs.get("search"), identity, path)
+        yield TrialStudy(study, path)
+
+
+class LiveTrial:
+    """A running trial: a place that Optuna proposes, and a pruner that compares it with earlier trials.
+
+    Parameters
+    ----------
+    space : dict of str to ChoiceParameter or RangeParameter
+    earlier_trials : sequence of FrozenTrial
+    seed, number : int
+    start : dict or None
+        Place of the defaults, trial 0; None lies outside of the space.
+    halving : bool
+        Stop the trial where it falls behind, by successive halving (Li et al. 2020, ASHA) after a quarter and a half of
+        its epochs.
+
+    Attributes
+    ----------
+    place : dict or None
+
+    Raises
+    ------
+    InputError
+        Optuna is not installed, or a trial lies outside the space.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        earlier_trials: Sequence[StoredTrial],
+        seed: int,
+        number: int,
+        *,
+        start: Mapping[str, Any] | None = None,
+        halving: bool = True,
+    ) -> None:
+        optuna = require_optuna()
+        pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=2)
+        with _silence_log(optuna):
+            self._study = optuna.create_study(
+                direction="maximize",
+                sampler=optuna.samplers.TPESampler(n_startup_trials=N_RANDOM_TRIALS, seed=_derive_seed(seed, number)),
+                pruner=pruner if halving else optuna.pruners.NopPruner(),
+            )
+            _add_evidence(optuna, self._study, earlier_trials)
+            distributions = {name: _make_distribution(optuna, dimension) for name, dimension in space.items()}
+            if number == 0 and start is not None:
+                self._study.enqueue_trial({name: _encode_value(space[name], start[name]) for name in space})
+            self._trial = self._study.ask(distributions if number or start is not None else {})
+        values = self._trial.params
+        self.place = {name: _decode_value(space[name], values[name]) for name in values} if number else start
+        self._quarters = 0
+
+    def is_behind(self, figures: Sequence[float], epochs: int) -> bool:
+        """Return True after a quarter or a half of the epochs if too many earlier trials were better there."""
+        quarters = 4 * len(figures) // epochs
+        if quarters == self._quarters:
+            return False
+        self._quarters = quarters
+        self._trial.report(max(figures), quarters)
+        return bool(self._trial.should_prune())
+
+    def finish(self, state: str, figures: Sequence[float], **facts: Any) -> StoredTrial:
+        """Return the trial as the study keeps it; `facts` are the other fields of `Trial`."""
+        for name, value in {"place": self.place, **facts}.items():
+            self._trial.set_user_attr(name, to_json_value(value))
+        key = next(key for key, name in _STATES.items() if name == state)
+        value = max(figures) if state == "done" else None
+        stored = self._study.tell(self._trial, value, require_optuna().trial.TrialState[key])
+        stored.intermediate_values = dict(enumerate(figures, 1))
+        return stored
+
+
+def require_optuna() -> Any:
+    """Import Optuna, or raise an error that says how to install it."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise InputError("tuning needs Optuna, which is not installed; run: pip install 'wsabie[tune]'") from error
+    return optuna
+
+
+def write_trials_csv(path: Path, trials: Sequence[Trial], names: Sequence[str]) -> None:
+    """Write all trials as a table for other programs, with the values of some parameters."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["trial", "state", "figure", "best_epoch", "epochs_trained", "seconds", *names])
+    for trial in trials:
+        figure = "" if trial.figure is None else f"{trial.figure:.6f}"
+        values = [trial.parameters.get(name, "default") for name in names]
+        writer.writerow(
+            [trial.number, trial.state, figure, trial.epoch, len(trial.figures), f"{trial.seconds:.2f}", *values]
+        )
+    write_text(path, text.getvalue())
+
+
+def _read_trial(stored: StoredTrial, number: int, path: Path) -> Trial:
+    figures = [figure for _, figure in sorted(stored.intermediate_values.items())]
+    facts = {**stored.user_attrs, "number": number, "figures": figures, "state": _STATES.get(stored.state.name)}
+    return check_schema(Trial, facts, path, "name another folder")
+
+
+def _load_study(optuna: Any, path: Path, *, is_new: bool) -> Any:
+    """Return the study of a file; a file of another kind is not changed."""
+    journal = optuna.storages.journal
+    try:
+        lock = journal.JournalFileOpenLock(str(path))
+        storage = optuna.storages.JournalStorage(journal.JournalFileBackend(str(path), lock))
+        if is_new:
+            with explain_write_errors(path):
+                return optuna.create_study(storage=storage, study_name=STUDY_NAME, direction="maximize")
+        return optuna.load_study(storage=storage, study_name=STUDY_NAME)
+    except _FOREIGN_FILE as error:
+        raise InputError(
+            f"{path} is no list of trials that tuning wrote; name another folder, or move it away"
+        ) from error
+
+
+def _cut_unfinished_line(file: IO[bytes], path: Path) -> bool:
+    """Cut off a last line that a kill left unfinished; return False if no line is left."""
+    file.seek(0)
+    content = file.read()
+    complete = content[: content.rfind(b"\n") + 1]
+    if len(complete) < len(content) and b'{"op_code":'.startswith(content[:11]):
+        with explain_write_errors(path):
+            os.truncate(path, len(complete))
+        return bool(complete)
+    return bool(content)
+
+
+def _refuse_other_search(stored: Any, current: dict[str, Any], path: Path) -> None:
+    stored = stored if isinstance(stored, dict) else {}
+    if stored.get("format") != FORMAT:
+        raise InputError(f"{path} was written by another version of wsabie; name another folder")
+    for name in dict.fromkeys([*current, *stored]):
+        if stored.get(name) != current.get(name):
+            difference = "other data" if name == "data" else f"another {name.replace('_', ' ')}"
+            raise InputError(
+                f"{path.parent} holds trials with {difference} ({_abbreviate(stored.get(name))}, now "
+                f"{_abbreviate(current.get(name))}), "
+                "which cannot be compared; name another folder, or move that one away"
+            )
+
+
+def _abbreviate(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _add_evidence(optuna: Any, study: Any, earlier_trials: Sequence[StoredTrial]) -> None:
+    """Add earlier trials as the sampler and the pruner are to see them.
+
+    A failed trial counts as worse than all stopped ones; a trial outside of the space is no place, but a rival.
+    """
+    states = optuna.trial.TrialState
+    for stored in earlier_trials:
+        figures, is_done = stored.intermediate_values.values(), stored.state == states.COMPLETE
+        evidence = {}
+        if stored.state == states.PRUNED:
+            share = len(figures) / max(stored.user_attrs["epochs"], 1)
+            evidence[round(1000 * share)] = max(figures)
+        try:
+            study.add_trial(
+                optuna.create_trial(
+                    params=stored.params,
+                    distributions=stored.distributions,
+                    state=states.FAIL if not stored.params else states.COMPLETE if is_done else states.PRUNED,
+                    value=stored.value if is_done and stored.params else None,
+                    intermediate_values=evidence,
+                    system_attrs=stored.system_attrs,
+                )
+            )
+        except ValueError as error:
+            raise InputError(f"a trial lies outside of the search ({error}); name another folder") from error
+
+
+def _make_distribution(optuna: Any, dimension: ChoiceParameter | RangeParameter) -> Any:
+    """Return Optuna's distribution; numbers of a choice are in order, others are not."""
+    kinds = optuna.distributions
+    if isinstance(dimension, RangeParameter):
+        return kinds.FloatDistribution(dimension.low, dimension.high, log=dimension.log)
+    values = dimension.values
+    if not dimension.is_ordered:
+        return kinds.CategoricalDistribution([_encode_value(dimension, value) for value in values])
+    if dimension.step:
+        return kinds.IntDistribution(values[0], values[-1], step=dimension.step)
+    return kinds.IntDistribution(0, len(values) - 1)
+
+
+def _encode_value(dimension: ChoiceParameter | RangeParameter, value: Any) -> Any:
+    """Return a value as Optuna stores it: itself, its JSON text, or its position among uneven numbers."""
+    if isinstance(dimension, RangeParameter) or dimension.step:
+        return value
+    if dimension.is_ordered:
+        return dimension.values.index(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else json.dumps(value)
+
+
+def _decode_value(dimension: ChoiceParameter | RangeParameter, value: Any) -> Any:
+    if isinstance(dimension, RangeParameter):
+        return value
+    return next(choice for choice in dimension.values if _encode_value(dimension, choice) == value)
+
+
+def _derive_seed(seed: int, number: int) -> int:
+    return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+
+
+@contextmanager
+def _silence_log(optuna: Any) -> Iterator[None]:
+    """Keep Optuna's own log off the terminal, and restore its level afterwards."""
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(level)

@@ -1,0 +1,106 @@
+"""Help and completion: groups, examples that parse, flags of estimators as their signatures are."""
+
+import re
+import shlex
+import subprocess
+import sys
+from inspect import signature
+from typing import Any, get_args, get_type_hints
+
+import pytest
+import typer
+
+import wsabie
+from wsabie.cli.command import list_leaves
+from wsabie.cli.estimator_options import EstimatorOptions, ShapeOptions
+from wsabie.cli.main import app
+from wsabie.models.estimator_specs import list_parameters
+
+HEAVY = ("numba", "sklearn", "scipy", "pyarrow", "numpy", "sqlalchemy", "fastapi")
+
+
+def list_commands(group: Any, prefix: str = "") -> dict[str, Any]:
+    commands: dict[str, Any] = {}
+    for name in group.list_commands(None):
+        command = group.commands[name]
+        inner = hasattr(command, "commands")
+        commands |= list_commands(command, f"{prefix}{name} ") if inner else {prefix + name: command}
+    return commands
+
+
+COMMANDS = list_commands(typer.main.get_command(app))
+
+
+def test_the_list_begins_with_what_people_need_first() -> None:
+    group: Any = typer.main.get_command(app)
+    assert group.list_commands(None)[:3] == ["collection", "train", "annotate"]
+    assert sorted(group.list_commands(None)) == sorted(group.commands)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_are_commands_that_parse(name: str) -> None:
+    examples = COMMANDS[name].epilog.splitlines()
+    assert len(examples) == 2
+    for example in examples:
+        program, *words = shlex.split(example)
+        n_names = len(name.split())
+        assert (program, " ".join(words[:n_names])) == ("wsabie", name)
+        COMMANDS[name].make_context(name, words[n_names:])
+
+
+def test_help_has_groups_with_everyday_options_first_and_examples_last(cli: Any) -> None:
+    headings = re.findall(r"^(\S.*):$", cli("train", "--help").out, re.MULTILINE)
+    assert headings[:3] == ["Arguments", "Options", "Parameters of the model"]
+    assert headings[-3:] == ["Machine", "Output", "Examples"]
+    assert "  wsabie train photos/ --model birds\n" in cli("train", "--help").out
+
+
+def test_no_command_loads_what_is_heavy_for_its_help() -> None:
+    code = (
+        "import sys, typer\n"
+        "from wsabie.cli.main import app\n"
+        "group = typer.main.get_command(app)\n"
+        "for words in (['train'], ['compare'], ['collection', 'labels'], ['serve']):\n"
+        "    try: group([*words, '--help'])\n"
+        "    except SystemExit: pass\n"
+        f"print([m for m in {HEAVY} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete(shell: str) -> None:
+    from typer._completion_shared import get_completion_script
+
+    script = get_completion_script(prog_name="wsabie", complete_var="_WSABIE_COMPLETE", shell=shell)
+    assert "_WSABIE_COMPLETE" in script
+    assert {"--install-completion", "--show-completion"} <= {
+        option for parameter in typer.main.get_command(app).params for option in parameter.opts
+    }
+
+
+def test_flags_of_estimators_are_their_parameters() -> None:
+    defaults = {name: one.default for name, one in signature(wsabie.Wsabie).parameters.items()}
+    documented = wsabie.Wsabie.__doc__ or ""
+    leaves = {leaf.name: leaf for leaf in list_leaves(ShapeOptions)}
+    assert leaves.keys() <= defaults.keys()
+    assert {"replay", "deterministic"} <= defaults.keys()
+    hints = get_type_hints(ShapeOptions)
+    for name, leaf in leaves.items():
+        help_text = next(mark.help for mark in get_args(leaf.hint) if hasattr(mark, "help"))
+        default = re.search(r"\(default: (.+?)\)", help_text)
+        assert default is not None
+        assert default[1].partition(",")[0] == str(defaults[name])
+        choices = [value for part in get_args(hints[name]) for value in get_args(part)]
+        assert all(f'"{choice}"' in documented for choice in choices), (name, choices)
+
+
+def test_rare_parameters_are_set_by_name() -> None:
+    given = EstimatorOptions(set_=["margin=0.5", "scaling=none"], replay="auto", hogwild=True)
+    assert given.settings("wsabie") == {"margin": 0.5, "scaling": None, "replay": "auto", "deterministic": False}
+    assert {"margin", "scaling"} <= list_parameters("wsabie").keys()
+    with pytest.raises(wsabie.InputError, match="did you mean margin"):
+        EstimatorOptions(set_=["margn=0.5"]).settings("wsabie")
+    with pytest.raises(wsabie.InputError, match="is not NAME=VALUE"):
+        EstimatorOptions(set_=["margin"]).settings("wsabie")

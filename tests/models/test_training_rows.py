@@ -1,0 +1,331 @@
+"""Training on shards: the same as in memory where one block holds all, and the same bits whatever the shards."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sharded import in_shards, shuffled, toy_rows
+from wsabie.core.errors import InputError
+from wsabie.io.shards.sharded_table import ShardedFeatureTable
+from wsabie.models.base import training_rows
+from wsabie.models.linear_ranker import LinearRanker
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.training import prefetch
+from wsabie.training.epoch_runner import EpochRunner
+from wsabie.training.epoch_stats import EpochStats
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of 8 rows in blocks of 120."""
+    monkeypatch.setattr(prefetch, "ROWS_PER_BLOCK", 120)
+    monkeypatch.setattr(prefetch, "CHUNK", 8)
+
+
+def tables(model: Any) -> list[np.ndarray]:
+    return [array.copy() for array in model.space_.arrays().values()]
+
+
+def equal(one: Any, other: Any) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(tables(one), tables(other), strict=True))
+
+
+def new(**options: Any) -> Wsabie:
+    return Wsabie(**{"dim": 8, "epochs": 4, "threads": 1, "seed": 5, **options})
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("how", ["auto", "tfidf", None])
+def test_one_block_is_training_in_memory(tmp_path: Path, dense: bool, how: Any) -> None:
+    rows = in_shards(toy_rows(dense=dense), tmp_path / "shards", rows=100)
+    whole = rows.load()
+    read, held = new(scaling=how).fit(rows), new(scaling=how).fit(whole.X, whole.Y, label_names=whole.label_names)
+    if dense and how is not None:  # the moments are added up shard by shard
+        assert all(np.allclose(a, b, atol=1e-4) for a, b in zip(tables(read), tables(held), strict=True))
+    else:
+        assert equal(read, held)
+    assert read.settings_ == held.settings_
+    assert list(read.vocabulary_) == list(held.vocabulary_)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_rate_falls_from_block_to_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what is done of the epoch: 600 rows in blocks of 120, two epochs."""
+    asked: list[float] = []
+    rule = EpochRunner.build_step_config
+
+    def noted(self: EpochRunner, space: Any, epoch: float) -> Any:
+        asked.append(epoch)
+        return rule(self, space, epoch)
+
+    monkeypatch.setattr(EpochRunner, "build_step_config", noted)
+    new(epochs=2).fit(in_shards(toy_rows(), tmp_path / "shards"))
+    assert asked[-10:] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.6, 1.8])
+
+
+def blocks_of(rows: ShardedFeatureTable) -> training_rows.ShardedData:
+    """What training goes over."""
+    sharded = training_rows.ShardedRows(rows, rows.compute_label_statistics())
+    return sharded.build_data(sharded.fit_scaling(rows.n_features, None), "pairs", 5)
+
+
+def pair_numbers(blocks: Iterable[Any]) -> list[range]:
+    """Of each block, by which its pairs draw: twice the same number would be the same draws."""
+    of_blocks = [(block.targets.first_pair, len(block.targets.labels)) for block in blocks]
+    return [range(first, first + n) for first, n in of_blocks]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_pairs_of_an_epoch_have_numbers_from_block_to_block(tmp_path: Path) -> None:
+    rows = in_shards(toy_rows(), tmp_path / "shards")
+    numbers = pair_numbers(blocks_of(rows).read_epoch(1))
+    assert len(numbers) == 5
+    assert [number for block in numbers for number in block] == list(range(rows.compute_label_statistics().pairs))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_parts_of_an_epoch_share_no_row_and_no_number_and_say_when_they_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training_rows, "CHUNK", 8)
+    rows = in_shards(toy_rows(), tmp_path / "shards")
+    blocks, n = blocks_of(rows), 60
+    assert blocks.count_parts(1) == n
+    parts = [blocks.read_part(1, number) for number in range(n)]
+    numbers = pair_numbers(parts)
+    assert (
+        sum(map(len, numbers))
+        == len({pair for part in numbers for pair in part})
+        == rows.compute_label_statistics().pairs
+    )
+    assert all(part.start == number << training_rows.PAIRS_OF_PART for number, part in enumerate(numbers))
+    assert [part.begins for part in parts] == pytest.approx(np.arange(n) / n)
+    assert sum(len(part.inputs.indptr) - 1 for part in parts) == 600
+
+
+def test_few_rows_make_few_parts(tmp_path: Path) -> None:
+    """A part is read in chunks, of which it has one at least."""
+    assert blocks_of(in_shards(toy_rows(), tmp_path / "shards")).count_parts(9) == 3
+
+
+def test_a_row_to_compile_with_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not when the data of the trainer are built."""
+    spans: list[Any] = []
+    read = ShardedFeatureTable.read_spans
+
+    def noted(self: ShardedFeatureTable, asked: Any) -> Any:
+        spans.append(list(asked))
+        return read(self, asked)
+
+    monkeypatch.setattr(ShardedFeatureTable, "read_spans", noted)
+    rows = in_shards(toy_rows(), tmp_path / "shards")
+    blocks_of(rows)
+    assert spans == []
+    new(epochs=1).fit(rows)
+    assert spans == [[(0, 1)], [(0, 600)]]
+
+
+def test_a_training_is_known_again_by_its_rows_groups_and_labels(tmp_path: Path) -> None:
+    """A checkpoint of others is refused."""
+    grouped = replace(toy_rows(), groups=[f"group {i // 5}" for i in range(600)])
+    plain, rows = in_shards(toy_rows(), tmp_path / "plain"), in_shards(grouped, tmp_path / "grouped")
+    of_labels = [rows.with_labels(np.array(keep)) for keep in ([0, 1, 2], [0, 1, 3])]
+    chosen = [
+        plain,
+        *plain.split_holdout(0.2),
+        *plain.split_holdout(0.3),
+        rows,
+        *rows.split_holdout(0.2),
+        *rows.split_holdout(0.3),
+    ]
+    sums = [training_rows.ShardedRows(one, None).compute_checksum() for one in [*chosen, *of_labels]]
+    assert len(set(sums)) == len(sums) == 12
+    assert (
+        sums[6]
+        == training_rows.ShardedRows(
+            in_shards(grouped, tmp_path / "again").split_holdout(0.2)[0], None
+        ).compute_checksum()
+    )
+
+
+def test_linear_models_too(tmp_path: Path) -> None:
+    rows = in_shards(toy_rows(), tmp_path / "shards")
+    whole = rows.load()
+    held = LinearRanker(epochs=2, threads=1).fit(whole.X, whole.Y, label_names=whole.label_names)
+    assert equal(LinearRanker(epochs=2, threads=1).fit(rows), held)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_neither_shards_nor_threads_change_a_bit(tmp_path: Path, deterministic: bool) -> None:
+    rows = toy_rows(by_label=True)
+    models = []
+    for size, threads, source in ((600, 1, rows), (70, 2 if deterministic else 1, shuffled(rows)), (111, 1, rows)):
+        shards = in_shards(source, tmp_path / f"{size}", rows=size)
+        models.append(new(threads=threads, deterministic=deterministic).fit(shards))
+    assert equal(models[0], models[1])
+    assert equal(models[0], models[2])
+    assert models[0].score(rows.X, rows.Y) > 0.9
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("sampler", ["frequency", "adaptive"])
+def test_samplers_know_how_often_labels_come(tmp_path: Path, sampler: str) -> None:
+    rows = in_shards(toy_rows(), tmp_path / "shards")
+    assert new(sampler=sampler, epochs=8).fit(rows).score(toy_rows().X, toy_rows().Y) > 0.9
+
+
+@pytest.mark.usefixtures("small_blocks", "every_epoch")
+def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    learnt, judged = in_shards(toy_rows(), tmp_path / "shards").split_holdout(0.2)
+    some = judged.first(50)
+    options: dict[str, Any] = {"validation": (some.X, some.Y)}
+
+    def stop(stats: EpochStats) -> None:
+        if stats.epoch == 1:
+            raise KeyboardInterrupt
+
+    whole = new().fit(learnt, **options)
+    with pytest.raises(KeyboardInterrupt):
+        new().fit(learnt, checkpoint=tmp_path / "c", on_epoch=stop, **options)
+    seen: list[int] = []
+    on = new(threads=2).fit(
+        learnt, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda stats: seen.append(stats.epoch), **options
+    )
+    assert seen == [1, 2, 3]  # the epoch that was told is made again: it was stopped before it was saved
+    assert equal(whole, on)
+    with pytest.raises(InputError, match="made with other data"):
+        new().fit(judged, checkpoint=tmp_path / "c", resume=True, **options)
+
+
+def test_labels_come_from_the_shards_alone(tmp_path: Path) -> None:
+    rows = in_shards(toy_rows(), tmp_path / "shards")
+    with pytest.raises(InputError, match="bring their labels along"):
+        new().fit(rows, toy_rows().Y)
+    with pytest.raises(InputError, match="requires y to be passed"):
+        new().fit(toy_rows().X)
+
+
+def tickets_of(n: int, at_once: int) -> np.ndarray:
+    """The tickets of all rows, which are drawn some at a time: by them the kept ones are known again."""
+    sizes = ((lo, min(at_once, n - lo)) for lo in range(0, n, at_once))
+    drawn = [np.random.default_rng([new().seed, 7, lo]).exponential(size=size) for lo, size in sizes]
+    return np.concatenate(drawn).astype(np.float32)
+
+
+@pytest.mark.parametrize("at_once", [1 << 14, 100])
+def test_a_buffer_is_filled_from_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """All at once it is that of rows in memory; some at a time it counts the same rows, and has some of every part."""
+    monkeypatch.setattr(training_rows, "ROWS_READ", at_once)
+    rows = in_shards(toy_rows(), tmp_path / "shards", rows=70)
+    whole = rows.load()
+    held = new(replay=50).fit(whole.X, whole.Y, label_names=whole.label_names)
+    read = new(replay=50).fit(rows)
+    assert equal(read, held)
+    for model in (read, held):
+        assert len(model.memory_) == 50
+    mine, theirs = read.memory_, held.memory_
+    assert mine.n_seen == theirs.n_seen == len(whole)
+    assert np.array_equal(mine.label_counts, theirs.label_counts)
+    assert np.array_equal(mine.feature_counts, theirs.feature_counts)
+    same = np.array_equal(mine.tickets, theirs.tickets) and np.array_equal(mine.rows.data, theirs.rows.data)
+    assert same == (at_once > len(whole))
+    places = [np.flatnonzero(tickets_of(len(whole), at_once) == ticket)[0] for ticket in mine.tickets]
+    assert set(np.array(places) // 100) == set(range(6))
+    more = toy_rows(seed=1)
+    assert read.partial_fit(more.X, more.Y, label_names=more.label_names, epochs=2).score(whole.X, whole.Y) > 0.9
+
+
+def test_training_on_shards_begins_with_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels that it lacks stand at the mean of their rows, wherever these lie."""
+    monkeypatch.setattr(training_rows, "ROWS_READ", 100)
+    rows = in_shards(toy_rows(), tmp_path / "shards", rows=70)
+    whole, names = rows.load(), rows.label_names
+    few = whole.with_labels(np.arange(len(names) - 1))
+    start = new().fit(few.X, few.Y, label_names=few.label_names)
+    options: dict[str, Any] = {"init_model": start, "epochs": 1, "learning_rate": 1e-6}
+    read = new(**options).fit(rows)
+    held = new(**options).fit(whole.X, whole.Y, label_names=names)
+    assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(tables(read), tables(held), strict=True))
+    assert np.allclose(read.label_vectors[:-1], start.label_vectors, atol=1e-4)
+
+
+def test_more_shards_than_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wsabie.io.shards.shard_folder.MOST_OPEN", 2)
+    many, one = (in_shards(toy_rows(), tmp_path / str(size), rows=size) for size in (50, 600))
+    assert equal(new(epochs=2).fit(many), new(epochs=2).fit(one))
+    assert many.shards.shard.cache_info().currsize == 2  # type: ignore[attr-defined]
+
+
+def test_shards_that_are_opened_again_are_not_looked_through_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = in_shards(toy_rows(), tmp_path / "shards", rows=50)
+    monkeypatch.setattr("wsabie.io.shards.shard_folder.MOST_OPEN", 2)
+    first = many.read_spans([(0, 600)])[0]
+    monkeypatch.setattr("wsabie.storage.column_files._check_lengths", lambda _: pytest.fail("looked through again"))
+    assert np.array_equal(many.read_spans([(0, 600)])[0].data, first.data)  # type: ignore[union-attr]
+
+
+# ---- what is set aside
+
+
+def of(rows: ShardedFeatureTable) -> set[str]:
+    return {name for block in rows.blocks(64) for name in block.ids}
+
+
+def test_what_is_held_out_is_a_random_share_of_the_rows(tmp_path: Path) -> None:
+    rows = in_shards(toy_rows(by_label=True), tmp_path / "shards", rows=70)
+    learnt, judged = rows.split_holdout(0.25)
+    assert len(of(judged)) == judged.compute_label_statistics().rows == 150
+    assert of(learnt) | of(judged) == {f"row-{i}" for i in range(600)}
+    assert not of(learnt) & of(judged)
+    assert judged.compute_label_statistics().of_label.min() > 10  # every label, although the source is sorted by them
+    assert of(judged) == of(in_shards(shuffled(toy_rows()), tmp_path / "other", rows=600).split_holdout(0.25)[1])
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_groups_stay_together(tmp_path: Path) -> None:
+    rows = replace(toy_rows(), groups=[f"group {i // 5}" for i in range(600)])
+    learnt, judged = in_shards(rows, tmp_path / "shards", rows=70).split_holdout(0.25)
+    sides = [{int(name.split("-")[1]) // 5 for name in of(side)} for side in (learnt, judged)]
+    assert not sides[0] & sides[1]
+    assert 0.15 < len(sides[1]) / 120 < 0.35
+    assert learnt.compute_label_statistics().rows == len(of(learnt)) == 600 - len(of(judged))
+    seen: list[EpochStats] = []
+    new(epochs=1).fit(learnt, on_epoch=seen.append)
+    assert seen[0].pairs == learnt.compute_label_statistics().pairs
+
+
+def test_labels_that_are_left_out_are_left_out_everywhere(tmp_path: Path) -> None:
+    rows = in_shards(toy_rows(), tmp_path / "shards", rows=70)
+    few = rows.with_labels(np.array([1, 4, 5]))
+    whole = toy_rows().with_labels([1, 4, 5])
+    truth = few.compute_label_statistics()
+    assert truth.of_label.tolist() == (whole.Y > 0).sum(0).A1.tolist()
+    assert truth.unlabelled == int((np.diff(whole.Y.indptr) == 0).sum()) == 400
+    assert few.load().label_names == ["label 1", "label 4", "label 5"]
+    again = few.with_labels(np.array([2]))
+    assert again.load().Y.sum() == whole.Y[:, 2].sum()
+
+
+def test_the_first_of_no_rows_are_none(tmp_path: Path) -> None:
+    rows = in_shards(toy_rows(4), tmp_path / "shards")
+    learnt, judged = rows.split_holdout(0.1)
+    assert (len(judged.first(2000)), len(learnt.first(2000))) == (0, 4)
+
+
+@pytest.mark.parametrize("share", [-1.0, 0.0, 1.0, 2.0, float("nan")])
+def test_a_share_is_between_0_and_1(tmp_path: Path, share: float) -> None:
+    with pytest.raises(InputError, match=r"the share set aside is .*; give a number between 0 and 1"):
+        in_shards(toy_rows(4), tmp_path / "shards").split_holdout(share)
+
+
+@pytest.mark.parametrize("number", [-1, 4])
+def test_a_row_that_is_not_there(tmp_path: Path, number: int) -> None:
+    with pytest.raises(InputError, match=f"has no row {number}; give 0 to 3"):
+        in_shards(toy_rows(4), tmp_path / "shards").at(number)

@@ -1,0 +1,86 @@
+"""Nothing that comes from data becomes markup."""
+
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsabie.core.errors import InputError
+from wsabie.workflows.charts.svg_charts import format_svg, make_element, replace_forbidden
+from wsabie.workflows.compare.comparison import TextTable
+from wsabie.workflows.report.html_pages import PageChart, encode_image, load_environment
+from wsabie.workflows.report.report_input import EncodedImage
+
+HOSTILE = '"><img src=x onerror=alert(1)></p><script>alert(2)</script>'
+
+
+class Reader(HTMLParser):
+    """Collects what a browser would see."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def rendered(template: str, **values: Any) -> Reader:
+    return Reader(replace_forbidden(load_environment().from_string(template).render(values)))
+
+
+@given(st.text())
+def test_any_text_is_read_back_as_text(value: str) -> None:
+    found = rendered('<p title="{{ value }}">{{ value }}</p>', value=value)
+    assert [tag for tag, _ in found.tags] == ["p"]
+    allowed = "".join(c for c in value if c.isprintable() or c in "\n\t ")
+    readable = "".join(c for c in found.words if c.isprintable() or c in "\n\t ").replace("\ufffd", "")
+    assert readable == allowed.replace("\ufffd", "")
+    assert set(found.tags[0][1]) == {"title"}
+
+
+@given(st.text())
+def test_any_text_is_text_of_a_chart(value: str) -> None:
+    found = Reader(format_svg(make_element("text", text=value, class_=value)))
+    assert [tag for tag, _ in found.tags] == ["text"]
+    assert set(found.tags[0][1]) == {"class"}
+
+
+def test_hostile_text_stays_inside_its_attribute_and_element() -> None:
+    found = rendered('{% from "macros.html" import label %}<p title="{{ text }}">{{ label(text) }}</p>', text=HOSTILE)
+    assert found.tags == [("p", {"title": HOSTILE}), ("bdi", {"dir": "auto"})]
+    assert found.words == HOSTILE
+
+
+def test_hostile_names_of_a_chart_stay_text() -> None:
+    drawing = make_element("svg", class_=HOSTILE)
+    table = TextTable([HOSTILE], [[HOSTILE, HOSTILE]])
+    chart = PageChart(drawing, [(HOSTILE, 0), (HOSTILE, -1)], table=table)
+    found = rendered('{% from "macros.html" import chart %}{{ chart(figure, text, text) }}', figure=chart, text=HOSTILE)
+    assert not {"img", "script"} & {tag for tag, _ in found.tags}
+    assert found.words.count(HOSTILE) == 7
+
+
+def test_characters_that_html_forbids_are_replaced() -> None:
+    assert replace_forbidden("a\x00b\x1bc\ud800\ufffe") == "a\ufffdb\ufffdc\ufffd\ufffd"
+    assert replace_forbidden("line\nnext\ttab") == "line\nnext\ttab"
+    replace_forbidden("\ud800").encode("utf-8")
+
+
+def test_attributes_of_elements() -> None:
+    made = make_element("a", text="x", href="#here", hidden=None, data_name="n", class_="c")
+    assert format_svg(made) == '<a href="#here" data-name="n" class="c">x</a>'
+
+
+def test_an_image_that_could_hold_a_script_is_refused() -> None:
+    with pytest.raises(InputError, match="type 'image/svg"):
+        encode_image(EncodedImage(b"<svg/>", "image/svg+xml"))
+    assert encode_image(EncodedImage(b"a", "image/png")) == "data:image/png;base64,YQ=="

@@ -1,0 +1,32 @@
+"""Whether the page says where the baseline is ahead."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from wsabie.evaluation.label_frequency import FrequencyBin
+from wsabie.workflows.report.report_charts import name_weak_bands
+
+
+def bands(*recalls: float) -> list[FrequencyBin]:
+    return [FrequencyBin(2**i, 2 ** (i + 1) - 1, 5, 5, recall, 0.0) for i, recall in enumerate(recalls)]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "sentence"),
+    [
+        ((0.5, 0.6, 0.7), (0.4, 0.6, 0.6), ""),
+        ((0.1, 0.6, 0.7), (0.4, 0.5, 0.6), " k-NN finds more than WARP in the band 1 of training pictures."),
+        (
+            (0.1, 0.2, 0.3),
+            (0.4, 0.5, 0.6),
+            " k-NN finds more than WARP in the bands 1, 2–3 and 4–7 of training pictures.",
+        ),
+    ],
+)
+def test_labels_for_which_the_baseline_finds_more_are_named(ours: Any, theirs: Any, sentence: str) -> None:
+    given: Any = SimpleNamespace(modality="pictures")
+    entries: Any = [SimpleNamespace(title="WARP"), SimpleNamespace(title="k-NN")]
+    assert name_weak_bands(given, entries, [bands(*ours), bands(*theirs)]) == sentence
+    assert name_weak_bands(given, entries[:1], [bands(*ours)]) == ""

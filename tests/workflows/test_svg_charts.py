@@ -1,0 +1,118 @@
+"""Charts: what is drawn stands where the numbers say, gaps stay gaps, and words stay words."""
+
+import itertools
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from wsabie.workflows.charts.svg_charts import (
+    BOTTOM_MARGIN,
+    HEIGHT,
+    LEFT_MARGIN,
+    RIGHT_MARGIN,
+    TOP_MARGIN,
+    WIDTH,
+    BarGroup,
+    ChartAxis,
+    ChartSeries,
+    IntervalSpan,
+    draw_bar_chart,
+    draw_interval_chart,
+    draw_line_chart,
+    format_svg,
+)
+
+NAN = float("nan")
+
+
+def parsed(chart: ET.Element) -> Any:
+    """The chart as a reader of its file sees it."""
+    return ET.fromstring(format_svg(chart))  # noqa: S314
+
+
+def points(node: Any) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in (pair.split(",") for pair in node.get("points").split())]
+
+
+def test_a_line_runs_from_corner_to_corner() -> None:
+    chart = parsed(
+        draw_line_chart([ChartSeries("a", [1, 5], [0.0, 1.0])], ChartAxis("x"), ChartAxis("y", low=0.0), title="t")
+    )
+    (line,) = chart.iter("polyline")
+    assert points(line) == [(LEFT_MARGIN, HEIGHT - BOTTOM_MARGIN), (WIDTH - RIGHT_MARGIN, TOP_MARGIN)]
+    assert chart.find("title").text == "t"
+    assert chart.get("role") == "img"
+
+
+def test_a_gap_breaks_the_line_and_a_lonely_point_is_still_marked() -> None:
+    y = [0.1, 0.2, NAN, 0.4, NAN, 0.6, 0.7]
+    chart = parsed(draw_line_chart([ChartSeries("a", range(7), y)], ChartAxis("x"), ChartAxis("y"), title="t"))
+    assert [len(points(line)) for line in chart.iter("polyline")] == [2, 2]
+    assert len(list(chart.iter("circle"))) == 5
+
+
+def test_bands_lie_around_their_line_and_limits_have_no_markers() -> None:
+    series = [
+        ChartSeries("a", [0, 1], [0.5, 0.5], [0.4, 0.4], [0.6, 0.6]),
+        ChartSeries("top", [0, 1], [1.0, 1.0], style=-1),
+    ]
+    chart = parsed(draw_line_chart(series, ChartAxis("x"), ChartAxis("y", low=0.0), title="t"))
+    (band,) = [node for node in chart.iter("polygon") if "band" in node.get("class")]
+    line = next(node for node in chart.iter("polyline") if node.get("class") == "line s0")
+    heights = sorted({y for _, y in points(band)})
+    assert heights[0] < points(line)[0][1] < heights[1]
+    assert len(list(chart.iter("circle"))) == 2
+
+
+def test_many_points_do_not_crowd_their_markers() -> None:
+    chart = parsed(
+        draw_line_chart([ChartSeries("a", range(500), [1.0] * 500)], ChartAxis("x"), ChartAxis("y"), title="t")
+    )
+    assert 10 <= len(list(chart.iter("circle"))) <= 32
+
+
+def test_bars_are_as_high_as_their_values() -> None:
+    groups = [BarGroup("one", [1.0, 2.0, NAN]), BarGroup("two", [4.0, 0.0, 3.0], 1)]
+    chart = parsed(draw_bar_chart(groups, ["a", "b", "c"], "x", ChartAxis("n"), title="t"))
+    bars = list(chart.iter("rect"))
+    heights = [float(bar.get("height")) for bar in bars]
+    assert len(bars) == 5  # NaN has none
+    assert heights[1] == pytest.approx(2 * heights[0], abs=0.05)
+    assert heights[2] == pytest.approx(HEIGHT - BOTTOM_MARGIN - TOP_MARGIN, abs=0.05)
+    assert heights[3] == 0
+    assert [bar.find("title").text for bar in bars][:2] == ["one, a: 1", "one, b: 2"]
+    places = sorted((float(bar.get("x")), float(bar.get("width"))) for bar in bars)
+    assert all(x + width <= following for (x, width), (following, _) in itertools.pairwise(places))
+
+
+def test_intervals_that_hold_zero_look_unsure() -> None:
+    spans = [
+        IntervalSpan("p@1", 0.1, 0.05, 0.15),
+        IntervalSpan("MAP", -0.01, -0.03, 0.02),
+        IntervalSpan("AUC", -0.2, -0.3, -0.1),
+    ]
+    chart = parsed(draw_interval_chart(spans, "difference", title="t"))
+    dots = list(chart.iter("circle"))
+    assert [dot.get("class") for dot in dots] == ["dot sure", "dot unsure", "dot sure"]
+    zero = next(line for line in chart.iter("line") if line.get("class") == "zero")
+    assert float(dots[2].get("cx")) < float(dots[1].get("cx")) < float(zero.get("x1")) < float(dots[0].get("cx"))
+    whiskers = [line for line in chart.iter("line") if "whisker" in line.get("class")]
+    assert all(LEFT_MARGIN < float(w.get("x1")) < float(w.get("x2")) < WIDTH for w in whiskers)
+
+
+def test_names_from_data_stay_text() -> None:
+    hostile = "</svg><script>alert(1)</script>"
+    chart = parsed(
+        draw_bar_chart(
+            [BarGroup(hostile, [1.0])], [hostile], hostile, ChartAxis(hostile), title=hostile, description=hostile
+        )
+    )
+    assert {node.tag for node in chart.iter()} == {"svg", "title", "desc", "line", "text", "rect"}
+
+
+def test_a_chart_of_nothing_is_still_a_chart() -> None:
+    assert (
+        parsed(draw_line_chart([ChartSeries("a", [1], [NAN])], ChartAxis("x"), ChartAxis("y"), title="t")) is not None
+    )
+    assert parsed(draw_bar_chart([BarGroup("a", [0.0])], ["x"], "x", ChartAxis("y"), title="t")) is not None

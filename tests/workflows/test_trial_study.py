@@ -1,0 +1,153 @@
+"""The study: a kill loses one trial at most, and nothing that is not ours is written over."""
+
+import csv
+import errno
+import fcntl
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wsabie.core.errors import InputError
+from wsabie.workflows.tune.search_spaces import ChoiceParameter, SearchSpace
+from wsabie.workflows.tune.trial_study import (
+    LiveTrial,
+    Trial,
+    TrialStudy,
+    find_best_trial,
+    open_study,
+    write_trials_csv,
+)
+
+optuna = pytest.importorskip("optuna")
+NAMED = {"data": ["abc", None], "seed": 0}
+SPACE: SearchSpace = {"dim": ChoiceParameter((50, 100, 150))}
+
+
+def trial(number: int, *figures: float, state: str = "done") -> Trial:
+    return Trial(number, {"dim": 50}, {"dim": 50}, 4, list(figures), state, "", 1.5)  # type: ignore[arg-type]
+
+
+def run(study: TrialStudy, *figures: float, state: str = "done") -> Trial:
+    """A trial with these figures, written."""
+    live = LiveTrial(SPACE, study.stored_trials, 0, len(study.trials), start={"dim": 50})
+    return study.add(live.finish(state, figures, parameters=live.place, epochs=4, reason="", seconds=1.5))
+
+
+def test_trials_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "trials.jsonl"
+    with open_study(path, NAMED) as study:
+        made = [run(study, 0.1, 0.3, 0.2), run(study, 0.2, state="stopped")]
+    assert made[0] == trial(0, 0.1, 0.3, 0.2)
+    with open_study(path, NAMED) as study:
+        assert study.trials == made
+        assert study.seconds == 3.0
+        run(study, state="failed")
+    with open_study(path, NAMED) as study:
+        assert len(study.trials) == 3
+
+
+def test_other_programs_read_the_study(tmp_path: Path) -> None:
+    """As Optuna's dashboard does: parameters as they are, a curve for each trial, the best one."""
+    path = tmp_path / "trials.jsonl"
+    with open_study(path, NAMED) as study:
+        made = [run(study, 0.1, 0.3, 0.2), run(study, 0.2, state="stopped"), run(study, state="failed")]
+    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path)))
+    study = optuna.load_study(study_name=None, storage=storage)
+    assert [stored.state.name for stored in study.trials] == ["COMPLETE", "PRUNED", "FAIL"]
+    assert [stored.params for stored in study.trials] == [one.place for one in made]
+    assert study.trials[0].intermediate_values == {1: 0.1, 2: 0.3, 3: 0.2}
+    assert study.best_value == 0.3
+    assert study.user_attrs["search"]["seed"] == 0
+
+
+def test_the_best_epoch_and_the_best_trial() -> None:
+    trials = [trial(0, 0.1, 0.3, 0.3), trial(1, 0.9, state="stopped"), trial(2, 0.3), trial(3, state="failed")]
+    assert (trials[0].figure, trials[0].epoch) == (0.3, 2)
+    assert (trials[3].figure, trials[3].epoch) == (None, 0)
+    assert find_best_trial(trials) is trials[0]
+    assert find_best_trial([trials[1], trials[3]]) is None
+
+
+@settings(deadline=None, max_examples=60)
+@given(cut=st.integers(0, 1500))
+def test_a_kill_at_any_byte_loses_one_trial_at_most(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    path = tmp_path_factory.mktemp("cut") / "trials.jsonl"
+    with open_study(path, NAMED) as study:
+        for _ in range(2):
+            run(study, 0.5)
+    content = path.read_bytes()
+    path.write_bytes(content[:cut])
+    whole = content[:cut].count(b"\n") - 2  # two lines say which search it is
+    with open_study(path, NAMED) as study:
+        assert len(study.trials) == max(whole, 0)
+        run(study, 0.25)
+    with open_study(path, NAMED) as study:
+        assert study.trials[-1].figures == [0.25]
+
+
+def test_another_search_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    with open_study(path, NAMED):
+        pass
+    before = path.read_bytes()
+    for other, said in (({"data": ["xyz", None]}, "holds trials with other data"), ({"seed": 1}, "another seed")):
+        with pytest.raises(InputError, match=said), open_study(path, NAMED | other):
+            pass
+    assert path.read_bytes() == before
+
+
+def test_a_trial_of_other_types_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    with open_study(path, NAMED) as study:
+        run(study, 0.5)
+    path.write_text(path.read_text().replace('"epochs":4', '"epochs":[4]'))
+    with pytest.raises(InputError, match="damaged at epochs: expected int, got array; name"), open_study(path, NAMED):
+        pass
+
+
+def test_without_locks_it_is_written_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not every file system has them."""
+
+    def refused(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    with open_study(tmp_path / "trials.jsonl", NAMED) as begun:
+        assert begun.trials == []
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    with open_study(path, NAMED), pytest.raises(InputError, match="another run is tuning"), open_study(path, NAMED):
+        pass
+
+
+@settings(deadline=None)
+@given(
+    content=st.one_of(st.binary(min_size=1, max_size=80), st.text('{"op_code": 014}\n[]', max_size=40).map(str.encode))
+)
+def test_any_bytes_are_trials_or_one_sentence(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("any") / "trials.jsonl"
+    path.write_bytes(content)
+    message = ""
+    try:
+        with open_study(path, NAMED) as study:
+            assert study.trials == []
+    except InputError as error:
+        message = str(error)
+        assert path.read_bytes() == content
+    else:
+        return
+    assert str(path.parent) in message
+
+
+def test_the_table_for_other_programs(tmp_path: Path) -> None:
+    write_trials_csv(tmp_path / "trials.csv", [trial(0, 0.25), trial(1, state="failed")], ["dim", "scaling"])
+    with (tmp_path / "trials.csv").open(newline="") as file:
+        lines = list(csv.reader(file))
+    assert lines[0] == ["trial", "state", "figure", "best_epoch", "epochs_trained", "seconds", "dim", "scaling"]
+    assert lines[1] == ["0", "done", "0.250000", "1", "1", "1.50", "50", "default"]
+    assert lines[2][:3] == ["1", "failed", ""]
