@@ -92,8 +92,8 @@ def by_trees(task: Task, true: Any) -> Any:
         wrong = tree.train(points, labels, epochs=EPOCHS)
         seconds = time.perf_counter() - begun
         print(f"tree ({name}) of {len(tree.shape.starts):,} nodes: wrong steps {wrong[0]:.3f} to {wrong[-1]:.3f}")
-        for tree.beam in BEAMS:
-            yield measured(task, f"tree ({name}), beam {tree.beam}", tree, true, seconds, tree.n_bytes)
+        for tree.effort in BEAMS:
+            yield measured(task, f"tree ({name}), beam {tree.effort}", tree, true, seconds, tree.n_bytes)
 
 
 def by_index(task: Task, kind: Any, true: Any, recall: float) -> Any:

@@ -21,7 +21,8 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.folder.collection import Collection, create_collection
-from wsabie.collection.items.item_pages import ItemFilter, read_item_page
+from wsabie.collection.items.filters import ItemFilter
+from wsabie.collection.items.item_pages import read_item_page
 from wsabie.collection.overview.facets import read_facets, read_item_details
 
 N_ITEMS, N_LABELS, N_FOLDERS = 100_000, 5_000, 1_000
@@ -52,7 +53,8 @@ def fill(
             for (i, j), q in zip(pairs["s"], p, strict=True)
         ])  # fmt: skip
         c.execute(insert(tables.item_scores), [
-            {"model_id": 1, "item_id": i + 1, "best_probability": float(b), "uncertainty": float(min(b, 1 - b))}
+            {"model_id": 1, "item_id": i + 1, "best_probability": float(b), "uncertainty": float(min(b, 1 - b)),
+             "best_precision": float(b), "scored_at": time_}
             for i, b in enumerate(best)
         ])  # fmt: skip
 

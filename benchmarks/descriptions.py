@@ -20,6 +20,7 @@ from wsabie.evaluation.splits import split
 from wsabie.features.composite_extractors import KernelPcaExtractor
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.io.records import FeatureTable
+from wsabie.workflows.compare.comparison import build_comparison_task
 from wsabie.workflows.compare.comparison_run import compare_models
 from wsabie.workflows.compare.entrants import build_entrants
 from wsabie.workflows.demos import MIN_PICTURES, N_TERMS, SIZE, open_sample_images
@@ -41,9 +42,8 @@ def measured(names: str, part: str, balance: str | None, threads: int, component
     run = SerialExecutor() if threads == 1 else ProcessExecutor(threads)
     rows, sides = extract_split(open_sample_images(part), chosen, by_group, executor=run)
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
-    (entry,) = compare_models(
-        train, valid, test, build_entrants(["wsabie"], threads=threads), min_rows=MIN_PICTURES
-    ).entries
+    task = build_comparison_task(train, valid, test, min_rows=MIN_PICTURES)
+    (entry,) = compare_models(task, build_entrants(["wsabie"], threads=threads)).entries
     means = entry.evaluation.means
     return {
         "features": rows.X.shape[1],

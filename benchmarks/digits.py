@@ -37,6 +37,7 @@ from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.storage.rejects import Rejects
 
 FEATURES = ("mfcc", "sai", "mfcc,sai")
 FEW = (2, 5, 45)
@@ -156,7 +157,7 @@ class Digits:
     """The recordings, and what is said of them."""
 
     def __init__(self, folder: Path, keep: Path | None) -> None:
-        related = read_spoken_digits_attributes(folder)
+        related = read_spoken_digits_attributes(folder, rejects=Rejects())
         self.folder, self.keep = folder, keep
         self.ids = np.array(related.ids)
         self.test = np.array([related.splits[name] == "test" for name in related.ids])

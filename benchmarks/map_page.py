@@ -31,8 +31,8 @@ from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.maps import item_map
-from wsabie.collection.maps.projection import compute_principal_components
-from wsabie.collection.registry.item_embeddings import load_item_embeddings, save_item_embeddings
+from wsabie.collection.maps.item_map import compute_principal_components
+from wsabie.collection.registry.item_index import load_item_embeddings, save_item_embeddings
 from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.samples import get_sample_path

@@ -19,6 +19,7 @@ from benchmarks.visterm_task import load
 from papers.datasets import open_data
 from wsabie.core.executors import SerialExecutor
 from wsabie.core.progress import SILENT
+from wsabie.features.base.sampling import WorkContext
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.model_training import TrainingRecipe
@@ -63,16 +64,8 @@ def searched(name: str, trials: int) -> None:
         plan = TuningPlan(build_search_space({"dim": 100, "epochs": 2}), trials=n, halving=False)
         with tempfile.TemporaryDirectory() as folder:
             recipe = TrainingRecipe(name, Path(folder) / "model", Wsabie(), {})
-            return tune_model(
-                data.train,
-                data.valid,
-                None,
-                plan,
-                recipe,
-                executor=SerialExecutor(),
-                progress=SILENT,
-                rejects=Rejects(),
-            )
+            run = WorkContext(SerialExecutor(), SILENT, Rejects())
+            return tune_model(data.train, data.valid, None, plan, recipe, run)
 
     work(trials)  # compilation and imports are not training
     one, _ = grown_by(lambda: work(1))

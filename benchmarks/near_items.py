@@ -15,7 +15,7 @@ from benchmarks.machine import told
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.folder.collection import Collection, create_collection
-from wsabie.collection.registry import item_embeddings, item_index
+from wsabie.collection.registry import item_index
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
             taken = []
             for query in rng.normal(size=(100, asked.dim)):
                 begun = time.perf_counter()
-                item_index.find_nearest_items(collection, query, similarity=similarity)
+                item_index.find_nearest_items(collection, [query], similarity=similarity)
                 taken.append(1000 * (time.perf_counter() - begun))
             print(f"{similarity}: median {np.median(taken):.1f} ms, least {min(taken):.1f} ms")
 
@@ -57,8 +57,8 @@ def filled(collection: Collection, n: int, table: np.ndarray) -> None:
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.items), items)
         connection.execute(insert(tables.models), [model | {"facts": {}, "figures": {}}])
-    kept = item_embeddings.ItemEmbeddings(np.arange(1, n + 1), np.arange(n, dtype=np.uint64), table)
-    item_embeddings.save_item_embeddings(collection.models / "m", kept)
+    kept = item_index.ItemEmbeddings(np.arange(1, n + 1), np.arange(n, dtype=np.uint64), table)
+    item_index.save_item_embeddings(collection.models / "m", kept)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from wsabie.models.neighbours import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.popularity import Popularity
 from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.workflows.compare.comparison import TextTable
+from wsabie.workflows.compare.comparison import TextTable, build_comparison_task
 from wsabie.workflows.compare.comparison_run import compare_models
 from wsabie.workflows.compare.entrants import build_entrants
 
@@ -73,7 +73,8 @@ def _align_line(cells: Sequence[str], widths: Sequence[int], gap: str) -> str:
 def emoji(_: Path | None) -> dict[str, Any]:
     """The product's defaults against cosine k-NN (k chosen on validation) and popularity."""
     train, valid, test = described("emoji", ProcessExecutor(count_available_cores()))
-    found = compare_models(train, valid, test, build_entrants(["wsabie", "nearest", "popularity"]), min_rows=2)
+    task = build_comparison_task(train, valid, test, min_rows=2)
+    found = compare_models(task, build_entrants(["wsabie", "nearest", "popularity"]))
     print(format_text_table(found.table()))
     ours, best = found["wsabie"].evaluation.means, found["nearest"].evaluation.means
     for name in ("p@10", "recall@50"):

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from wsabie.distributed.averaging_rounds import AveragingRounds, RoundInterval, RoundReport, WorkerMessage
-from wsabie.distributed.averaging_worker import PartReport
 from wsabie.distributed.table_deltas import TableDeltas
+from wsabie.training.loops import EpochPass
 
-REPORT = PartReport(np.zeros(1, np.int64), np.zeros(1), 1, 0.0, 0)
+REPORT = EpochPass(np.zeros(1, np.int64), 0.0, 1, 0.0, 0)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from benchmarks.ray_plan import Fixed
 from benchmarks.ray_training import about, fit
 from wsabie.distributed import averaging_rounds
 from wsabie.distributed.averaging_rounds import RoundReport, WorkerLoss, WorkerMessage
-from wsabie.distributed.averaging_trainer import AveragingRunner
-from wsabie.distributed.averaging_worker import AveragingWorker
+from wsabie.distributed.averaging_trainer import AveragingRunner, AveragingWorker
 from wsabie.distributed.table_deltas import TableDeltas
 from wsabie.training.settings import TrainingSettings
 from wsabie.training.trainer import Trainer

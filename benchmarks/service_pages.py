@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.machine import told
 from wsabie.collection.folder.collection import open_collection
-from wsabie.collection.registry.item_embeddings import load_item_embeddings, save_item_embeddings
+from wsabie.collection.registry.item_index import load_item_embeddings, save_item_embeddings
 from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.samples import get_sample_path
 

@@ -29,8 +29,8 @@ from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training import prefetch
 from wsabie.training.training_data import RowBlock, TrainingData, build_targets
-from wsabie.workflows.charts.chart_files import ChartSpec, render_svg
-from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries
+from wsabie.workflows.charts.chart_files import render_svg
+from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries, LineChart
 from wsabie.workflows.shard_runs import ShardOptions
 from wsabie.workflows.shard_writer import write_shards
 
@@ -131,7 +131,7 @@ def main() -> None:
     if asked.draw:
         at = list(range(1, epochs + 1))
         lines = [ChartSeries(name, at, mean.tolist(), style=i) for i, (name, mean) in enumerate(means.items())]
-        chart = ChartSpec(asked.task, lines, ChartAxis("epoch"), ChartAxis("validation MAP"))
+        chart = LineChart(asked.task, lines, ChartAxis("epoch"), ChartAxis("validation MAP"))
         asked.draw.write_text(render_svg([chart]), encoding="utf-8")
     if asked.json:
         print(json.dumps({"task": asked.task, "rows": len(rows), "seeds": asked.seeds, "curves": found}))

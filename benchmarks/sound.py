@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.machine import told, verdict
 from wsabie.core.arrays import Float32
-from wsabie.features.audio.audio_extractor import EncodedAudio
+from wsabie.features.audio.audio_words import EncodedAudio
 from wsabie.features.audio.auditory_images import (
     AuditoryImageConfig,
     compute_auditory_images,

@@ -23,9 +23,8 @@ from threadpoolctl import threadpool_limits
 from wsabie.core.executors import ProcessExecutor
 from wsabie.core.machine import collect_versions, count_available_cores
 from wsabie.features.images.augmentation import crop_view, generate_views
-from wsabie.features.images.block_descriptors import BlockConfig, extract_block_descriptors
 from wsabie.features.images.image_decoder import decode_image
-from wsabie.features.images.visual_words import VisualWords
+from wsabie.features.images.visual_words import BlockConfig, VisualWords, extract_block_descriptors
 from wsabie.io.records import Item, ItemList
 
 BAR = 40.0  # pictures a second and core

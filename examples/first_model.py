@@ -1,12 +1,10 @@
 """Learn from some of the bundled pictures and annotate one that was not learned from. The README shows this file."""
 
 import wsabie
-from wsabie.io.records import ItemList
-from wsabie.samples import get_sample_path
 
-emoji = wsabie.open_source(get_sample_path("emoji"))
+emoji = wsabie.open_source(wsabie.get_sample_path("emoji"))
 wanted = {"animal", "fruit", "flower"}
-pictures = ItemList(emoji.path, [p for p in emoji if wanted & set(p.labels)])
+pictures = wsabie.ItemList(emoji.path, [p for p in emoji if wanted & set(p.labels)])
 
 rows = wsabie.VisualWords(n_words=500, size=96).fit(pictures).transform(pictures)
 parts = wsabie.split(len(rows), by="group", valid=0, test=0.1, ids=rows.ids, groups=rows.groups)

@@ -4,13 +4,10 @@ import sys
 from pathlib import Path
 
 import wsabie
-from wsabie.io.records import ItemList
-from wsabie.models.explanations import explain_picture
-from wsabie.samples import get_sample_path
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "heat")
-emoji = wsabie.open_source(get_sample_path("emoji"))
-pictures = ItemList(emoji.path, [p for p in emoji if {"animal", "fruit"} & set(p.labels)])
+emoji = wsabie.open_source(wsabie.get_sample_path("emoji"))
+pictures = wsabie.ItemList(emoji.path, [p for p in emoji if {"animal", "fruit"} & set(p.labels)])
 
 terms = wsabie.VisualWords(n_words=500, size=96).fit(pictures)
 rows = terms.transform(pictures)
@@ -18,6 +15,6 @@ model = wsabie.Wsabie(dim=16, epochs=10).fit(rows.X, rows.Y, label_names=rows.la
 
 folder.mkdir(parents=True, exist_ok=True)
 for picture in pictures.items[:4]:
-    found = explain_picture(wsabie.Annotator(model, terms), picture.content, "fruit")
+    found = wsabie.explain_picture(wsabie.Annotator(model, terms), picture.content, "fruit")
     found.save(folder / f"{picture.id}.png")
     print(f"{folder / picture.id}.png: {found.label} {found.score:.2f}")

@@ -3,18 +3,17 @@
 from pathlib import Path
 
 import wsabie
-from wsabie.io.records import Item, ItemList
-from wsabie.samples import get_sample_path
 
 
-def documents(texts: dict[str, str]) -> ItemList:
+def documents(texts: dict[str, str]) -> wsabie.ItemList:
     """Texts by their ids."""
-    return ItemList(Path("texts"), [Item(name, text.encode(), ()) for name, text in texts.items()], "documents")
+    items = [wsabie.Item(name, text.encode(), ()) for name, text in texts.items()]
+    return wsabie.ItemList(Path("texts"), items, "documents")
 
 
-emoji = wsabie.open_source(get_sample_path("emoji"))
+emoji = wsabie.open_source(wsabie.get_sample_path("emoji"))
 wanted = {"animal", "fruit", "flower", "vehicle", "drink"}
-pictures = ItemList(emoji.path, [p for p in emoji if wanted & set(p.labels)])
+pictures = wsabie.ItemList(emoji.path, [p for p in emoji if wanted & set(p.labels)])
 seen = wsabie.VisualWords(n_words=500, size=96).fit(pictures).transform(pictures)
 
 said = documents({p.id: " ".join(p.labels) for p in pictures})  # all that a picture is called, in 25 languages

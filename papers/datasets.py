@@ -152,18 +152,17 @@ def open_data(
 
 def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> PaperData:
     from wsabie.io.vocabulary.hierarchies import read_hierarchy
-    from wsabie.samples import get_sample_path
+    from wsabie.samples import get_sample_path, list_bundled_parts
     from wsabie.workflows.demos import (
         DESCRIPTION,
         MIN_PICTURES,
         N_TERMS,
         SIZE,
         extract_sample,
-        list_sample_parts,
         open_sample_images,
     )
 
-    parts, pictures = list_sample_parts("all"), open_sample_images("all")
+    parts, pictures = list_bundled_parts(), open_sample_images("all")
     _, rows, sides = extract_sample(pictures, seed=seed, executor=executor, progress=progress)
     about = (
         f"the bundled sample collection ({' '.join(DESCRIPTION[part] for part in parts).removesuffix('.')}), as "

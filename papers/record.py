@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from papers.claims import OrderingClaim, StatementCheck
-from wsabie.workflows.charts.chart_files import ChartSpec
+from wsabie.workflows.charts.svg_charts import LineChart
 
 if TYPE_CHECKING:
     from papers.datasets import PaperData
@@ -135,7 +135,7 @@ class RunFindings:
     rows : list of FindingRow
     missing : dict of str to str
         Rows that could not be filled, with the reason.
-    charts : list of ChartSpec
+    charts : list of LineChart
     notes : list of str
         Sentences that belong to the figures.
     groups : sequence of str, dict of str to such, or None
@@ -148,7 +148,7 @@ class RunFindings:
 
     rows: list[FindingRow]
     missing: dict[str, str] = field(default_factory=dict)
-    charts: list[ChartSpec] = field(default_factory=list)
+    charts: list[LineChart] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     groups: Sequence[str] | Mapping[str, Sequence[str]] | None = None
     image_sheet: bytes | None = field(default=None, repr=False)
@@ -210,7 +210,7 @@ class PaperRecord:
     needs_data: bool = True
     opening: DataOpener | None = None
     tuned: bool = False
-    chart: Callable[["PaperRecord", RunFindings], list[ChartSpec]] | None = None
+    chart: Callable[["PaperRecord", RunFindings], list[LineChart]] | None = None
 
     @property
     def table_columns(self) -> tuple[str, ...]:

@@ -1,17 +1,30 @@
 """Charts of a run's rows, and checks of such rows."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import log10
 
 from papers.record import FindingRow, PaperRecord, RunFindings
-from wsabie.workflows.charts.chart_files import ChartSpec, build_log_axis
-from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries
+from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries, LineChart, format_tick
 
 _K = (*range(1, 11), 15, 20, 30, 40, 50)
 
 
-def draw_by_length(record: PaperRecord, findings: RunFindings) -> list[ChartSpec]:
+def build_log_axis(name: str, values: Sequence[float]) -> ChartAxis:
+    """Build an axis for base-10 logarithms of values, with marks at the powers of ten.
+
+    Examples
+    --------
+    >>> build_log_axis("rank", [1, 300]).ticks
+    [(0.0, '1'), (1.0, '10'), (2.0, '100'), (3.0, '1k')]
+    """
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    ticks = [(float(power), format_tick(10.0**power)) for power in range(low, high + 1)]
+    return ChartAxis(name, ticks, float(low), float(high))
+
+
+def draw_by_length(record: PaperRecord, findings: RunFindings) -> list[LineChart]:
     """Draw precision at k, and sibling precision where it is known (Weston et al. 2010, Figure 1)."""
     charts = []
     for kind, name in (("p", "precision"), ("psib", "sibling precision")):
@@ -23,7 +36,7 @@ def draw_by_length(record: PaperRecord, findings: RunFindings) -> list[ChartSpec
         if lines:
             ticks = [(float(k), str(k)) for k in (1, 2, 4, 6, 8, 10)]
             charts.append(
-                ChartSpec(f"{name.capitalize()} at k", lines, ChartAxis("k", ticks), ChartAxis(name, low=0.0))
+                LineChart(f"{name.capitalize()} at k", lines, ChartAxis("k", ticks), ChartAxis(name, low=0.0))
             )
     return charts
 
@@ -38,7 +51,7 @@ def _draw_at_k(finding: FindingRow, kind: str, style: int) -> ChartSeries | None
     )
 
 
-def draw_by_dimension(record: PaperRecord, findings: RunFindings) -> list[ChartSpec]:
+def draw_by_dimension(record: PaperRecord, findings: RunFindings) -> list[LineChart]:
     """Draw metrics against the dimensions, the paper's and ours in two charts: the data differ."""
     charts = []
     for metric in ("p@1", "MAP"):
@@ -50,14 +63,14 @@ def draw_by_dimension(record: PaperRecord, findings: RunFindings) -> list[ChartS
             line = ChartSeries(metric, [x for x, _ in points], [y for _, y in points])
             ticks = [(x, f"{x:g}") for x, _ in points]
             charts.append(
-                ChartSpec(
+                LineChart(
                     f"{metric}, {name}", [line], ChartAxis("dimensions", ticks), ChartAxis(f"{metric}{unit}", low=0.0)
                 )
             )
     return charts
 
 
-def draw_by_feature_dimension(record: PaperRecord, findings: RunFindings) -> list[ChartSpec]:
+def draw_by_feature_dimension(record: PaperRecord, findings: RunFindings) -> list[LineChart]:
     """Draw p@3 against the dimensions, a line for each kind of features, the slides' beside ours."""
     (published,) = record.published
     ours = {finding.row: finding.figures.get("p@3") for finding in findings.rows}
@@ -74,11 +87,11 @@ def draw_by_feature_dimension(record: PaperRecord, findings: RunFindings) -> lis
             for i, (features, pairs) in enumerate(lines.items())
         ]
         ticks = [(x, f"{x:g}") for x in sorted({x for pairs in lines.values() for x, _ in pairs})]
-        charts.append(ChartSpec(f"p@3, {name}", series, ChartAxis("dimensions", ticks), ChartAxis("p@3", low=0.0)))
+        charts.append(LineChart(f"p@3, {name}", series, ChartAxis("dimensions", ticks), ChartAxis("p@3", low=0.0)))
     return charts
 
 
-def draw_by_label_count(record: PaperRecord, findings: RunFindings) -> list[ChartSpec]:
+def draw_by_label_count(record: PaperRecord, findings: RunFindings) -> list[LineChart]:
     """Draw p@1 and MAP against the number of labels."""
     return [
         _draw_over(findings, "labels", metric, f"{metric} and the number of labels", log=True)
@@ -86,17 +99,17 @@ def draw_by_label_count(record: PaperRecord, findings: RunFindings) -> list[Char
     ]
 
 
-def draw_by_seconds(record: PaperRecord, findings: RunFindings) -> list[ChartSpec]:
+def draw_by_seconds(record: PaperRecord, findings: RunFindings) -> list[LineChart]:
     """Draw p@10 and MAP of the validation rows against the seconds of training."""
     return [_draw_over(findings, "seconds", metric, f"{metric} on validation rows") for metric in ("p@10", "MAP")]
 
 
-def draw_by_epoch(record: PaperRecord, findings: RunFindings) -> list[ChartSpec]:
+def draw_by_epoch(record: PaperRecord, findings: RunFindings) -> list[LineChart]:
     """Draw draws per update against epochs."""
     return [_draw_over(findings, "epoch", "draws per update", "Negatives drawn per update")]
 
 
-def _draw_over(findings: RunFindings, x: str, y: str, title: str, *, log: bool = False) -> ChartSpec:
+def _draw_over(findings: RunFindings, x: str, y: str, title: str, *, log: bool = False) -> LineChart:
     """Draw a line for each model; row names are "model, ..."."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for finding in findings.rows:
@@ -108,7 +121,7 @@ def _draw_over(findings: RunFindings, x: str, y: str, title: str, *, log: bool =
         ChartSeries(name, [log10(a) if log else a for a, _ in pairs], [b for _, b in pairs], style=i)
         for i, (name, pairs) in enumerate(lines.items())
     ]
-    return ChartSpec(title, series, axis, ChartAxis(y, low=0.0))
+    return LineChart(title, series, axis, ChartAxis(y, low=0.0))
 
 
 def _parse_model(finding: FindingRow) -> str:

@@ -52,16 +52,16 @@ def fast_sequential(problem: Problem) -> Outcome:
 
 
 def fast_owpc(problem: Problem) -> Outcome:
-    """`kernels.owpc.run_visits_owpc` over the whole order."""
-    from wsabie.kernels.training.owpc import run_owpc_visits
+    """`run_visits` with `ViolatorScores` over the whole order."""
+    from wsabie.kernels.training.sequential_loop import ViolatorScores, run_visits
     from wsabie.kernels.training.warp import N_COUNTERS
 
     space = problem.space.copy()
     counters, loss = np.zeros(N_COUNTERS, np.int64), np.zeros(1)
     scratch, scores = np.zeros((2, 16 * len(space.width)), np.float32), np.zeros(space.n_labels, np.float32)
-    run_owpc_visits(
-        space.pattern(problem.inputs), space.label_arrays(), problem.targets, problem.rule, problem.order,
-        0, len(problem.order), scores, scratch, counters, loss, space.width,
+    run_visits(
+        space.pattern(problem.inputs), space.label_arrays(), problem.targets, problem.rule, ViolatorScores(scores),
+        problem.order, 0, len(problem.order), scratch, counters, loss, space.width,
     )  # fmt: skip
     return outcome(space, counters, float(loss[0]))
 
@@ -114,7 +114,7 @@ def run_one_block(problem: Problem, bounds: Any, tile: int | None = None) -> tup
     with KernelThreads(n_threads) as threads:
         threads.each(
             lambda t: run_blocks(
-                pattern, labels, targets, problem.rule, problem.sampler, block, cuts, 0, 1, owned, owned,
+                pattern, labels, targets, problem.rule, problem.sampler, block, cuts, owned, owned,
                 threads.counts, t, counters[t], losses[t], space.width,
             )
         )  # fmt: skip

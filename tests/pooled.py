@@ -124,7 +124,7 @@ def fast_pool(problem: Pooled, n_threads: int = 1) -> Ran:
     plan = _BlockPlan(
         space, problem.block, problem.order.astype(np.int64), NegativeSampler([PoolSamplerState()]), n_threads
     )
-    pattern, n_blocks = space.pattern(problem.inputs), len(plan.cuts) - 1
+    pattern = space.pattern(problem.inputs)
     with KernelThreads(n_threads) as threads:
         threads.each(
             lambda t: run_blocks(
@@ -135,8 +135,6 @@ def fast_pool(problem: Pooled, n_threads: int = 1) -> Ran:
                 PoolSamplerState(),
                 plan.example_block,
                 plan.cuts,
-                0,
-                n_blocks,
                 plan.bounds,
                 plan.label_bounds,
                 threads.counts,

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from toys import toy
+from wsabie.io.recognition import open_row_stream
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import InMemoryStream
 from wsabie.io.shards.sharded_table import ShardedFeatureTable, open_shards
-from wsabie.io.stream_recognition import open_row_stream
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.shard_runs import ShardOptions
 from wsabie.workflows.shard_writer import write_shards

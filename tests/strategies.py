@@ -52,7 +52,7 @@ class SketchedSpace(JointSpace):
         from wsabie.kernels.embedding.label_sketches import SketchedLabels, sketch_labels
 
         codes = tables.allocate_bytes_like(self.labels)
-        self.asked = SketchedLabels(super().label_arrays(), codes, np.zeros(self.n_labels, np.float32))
+        self.asked = SketchedLabels(*super().label_arrays(), codes, np.zeros(self.n_labels, np.float32))
         sketch_labels(self.asked, 0, self.n_labels, self.width)
         return self.asked
 

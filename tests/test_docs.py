@@ -69,6 +69,20 @@ def test_the_reference_has_every_public_name() -> None:
     assert {a or b for a, b in listed} == set(wsabie.__all__)
 
 
+def test_pages_and_examples_import_public_names_alone() -> None:
+    pages = [path for path in DOCS.rglob("*.md") if path.parent.name != "decisions"]
+    imports = re.compile(
+        r"^(?:>>> |\.\.\. )?\s*(?:from (wsabie[\w.]*) import (.+)|import (wsabie\.[\w.]+))$", re.MULTILINE
+    )
+    faults = []
+    for path in [ROOT / "README.md", *pages, *(ROOT / "examples").glob("*.py")]:
+        for module, names, whole in imports.findall(path.read_text(encoding="utf-8")):
+            imported = {name.split(" as ")[0].strip() for name in names.partition("#")[0].split(",") if name}
+            if whole or module != "wsabie" or not imported <= set(wsabie.__all__):
+                faults.append((path.name, whole or f"{module}: {names}"))
+    assert faults == []
+
+
 def test_the_page_on_models_has_every_kind_in_both_tables() -> None:
     page = (DOCS / "models.md").read_text(encoding="utf-8")
     kinds, which = (part.partition("\n## ")[0] for part in page.split("| `--kind` |")[1:])

@@ -15,8 +15,8 @@ from wsabie.io.records import FeatureTable
 from wsabie.models.base.validation_monitor import MAX_ROWS
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.workflows.collection_splits import split_labels
-from wsabie.workflows.compare.entrant_fitting import evaluate_model
 from wsabie.workflows.compare.entrants import Entrant, Options
+from wsabie.workflows.model_evaluation import evaluate_model
 
 
 class BestEpochModel(NamedTuple):

@@ -96,17 +96,7 @@ def compare_on_data(
 ) -> comparison.Comparison:
     """Compare all entrants on the split of the data, with precision at these lengths."""
     return compare_models(
-        data.train,
-        data.valid,
-        data.test,
-        entrants,
-        min_rows=data.min_rows,
-        ks=ks,
-        resamples=_RESAMPLES,
-        seed=setting.seed,
-        allow_overlap=data.published_split,
-        similar=data.similar,
-        progress=setting.progress,
+        build_task(data), entrants, ks=ks, resamples=_RESAMPLES, seed=setting.seed, progress=setting.progress
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from papers.record import Cell, FindingRow, PaperRecord, RunFindings, RunSettings
+from papers.record_charts import build_log_axis
 from papers.runs.rank_law import (
     compute_exact_law,
     compute_harmonic_numbers,
@@ -13,8 +14,7 @@ from papers.runs.rank_law import (
     measure_law,
 )
 from wsabie.training.losses import compute_rank_losses
-from wsabie.workflows.charts.chart_files import ChartSpec, build_log_axis
-from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries
+from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries, LineChart
 
 LABELS = (1_000, 15_952, 109_444)
 """Numbers of labels: a thousand, and those of ImageNet and Web in the first paper."""
@@ -155,7 +155,7 @@ def compute_rank_approximation(record: PaperRecord, setting: RunSettings) -> Run
     return RunFindings(rows, charts=charts)
 
 
-def _draw_bias_chart(Y: int, ranks: list[int], rows: list[FindingRow]) -> ChartSpec:
+def _draw_bias_chart(Y: int, ranks: list[int], rows: list[FindingRow]) -> LineChart:
     x = [float(np.log10(k)) for k in ranks]
     names = ("E[(Y-1)/N]", "E[floor((Y-1)/N)]", "(Y-1)/E[N]")
     lines = [
@@ -163,7 +163,7 @@ def _draw_bias_chart(Y: int, ranks: list[int], rows: list[FindingRow]) -> ChartS
         for i, name in enumerate(names)
     ]
     axis = build_log_axis("margin rank k", ranks)
-    return ChartSpec(
+    return LineChart(
         f"Estimated rank, {Y:,} labels",
         [*lines, ChartSeries("the rank itself", x, x, style=-1)],
         axis,
@@ -207,7 +207,7 @@ def check_top_preference(findings: RunFindings) -> tuple[bool, str]:
     return apart_loss < close_loss, f"{apart_loss:.3f} against {close_loss:.3f}"
 
 
-def draw_miss_chart(record: PaperRecord, findings: RunFindings) -> list[ChartSpec]:
+def draw_miss_chart(record: PaperRecord, findings: RunFindings) -> list[LineChart]:
     """Draw P(no update) by rank, for Algorithm 1 and for the default limit on the draws."""
     charts = []
     for Y in LABELS[1:]:
@@ -220,6 +220,6 @@ def draw_miss_chart(record: PaperRecord, findings: RunFindings) -> list[ChartSpe
         ]
         axis = build_log_axis("margin rank k", ranks)
         charts.append(
-            ChartSpec(f"Visits without an update, {Y:,} labels", lines, axis, ChartAxis("share", low=0.0, high=1.0))
+            LineChart(f"Visits without an update, {Y:,} labels", lines, axis, ChartAxis("share", low=0.0, high=1.0))
         )
     return charts

@@ -10,7 +10,7 @@ from wsabie.core.progress import SILENT
 from wsabie.io.records import FeatureTable
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.workflows.collection_splits import split_labels
-from wsabie.workflows.compare.entrant_fitting import evaluate_model
+from wsabie.workflows.model_evaluation import evaluate_model
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from wsabie.core.errors import InputError
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.io.records import FeatureTable
 from wsabie.models.neighbours import ApproximateNeighbours, NearestNeighbours
+from wsabie.storage.rejects import Rejects
 
 
 def rows(X: object, Y: object, prefix: str) -> FeatureTable:
@@ -53,7 +54,7 @@ def test_corel5k(data_dir: Path) -> None:
     from wsabie.io.formats.mulan import read_mulan
 
     folder = data_dir / "corel5k_mulan"
-    train, test = (read_mulan(folder / f"Corel5k-{side}-sparse.arff") for side in ("train", "test"))
+    train, test = (read_mulan(folder / f"Corel5k-{side}-sparse.arff", rejects=Rejects()) for side in ("train", "test"))
     found = measure_brittleness(train, test, depths=(1, 3, 6))
     trees = [f for f in found if f.kind == "tree"]
     assert all(0 < f.share_found < 1 for f in trees)

@@ -57,3 +57,11 @@ def test_who_runs_out_of_time_in_the_first_epoch_has_a_point_all_the_same(
     assert len(late) == 1
     assert 0 < float(late[0].figures["epoch"]) <= 1  # type: ignore[arg-type]
     assert any("OWPC-SGD was stopped after 0.0 s, in epoch 1" in note for note in found.notes)
+
+
+def test_log_axis_spans_whole_powers() -> None:
+    from papers.record_charts import build_log_axis
+
+    axis = build_log_axis("n", [20, 900])
+    assert (axis.low, axis.high) == (1.0, 3.0)
+    assert axis.ticks == [(1.0, "10"), (2.0, "100"), (3.0, "1k")]

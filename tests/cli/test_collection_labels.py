@@ -12,7 +12,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.folder.collection import create_collection
-from wsabie.collection.merge_proposals.proposal_search import LabelCount, MergeProposal
+from wsabie.collection.merge_proposals.proposals import LabelCount, MergeProposal
 
 Cli = Callable[..., Any]
 

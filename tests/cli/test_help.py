@@ -88,8 +88,7 @@ def test_flags_of_estimators_are_their_parameters() -> None:
     assert {"replay", "deterministic"} <= defaults.keys()
     hints = get_type_hints(ShapeOptions)
     for name, leaf in leaves.items():
-        help_text = next(mark.help for mark in get_args(leaf.hint) if hasattr(mark, "help"))
-        default = re.search(r"\(default: (.+?)\)", help_text)
+        default = re.search(r"\(default: (.+?)\)", leaf.info.help)
         assert default is not None
         assert default[1].partition(",")[0] == str(defaults[name])
         choices = [value for part in get_args(hints[name]) for value in get_args(part)]

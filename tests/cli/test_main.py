@@ -190,7 +190,7 @@ def test_ctrl_c_says_what_is_left_of_a_collection(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("wsabie.collection.folder.collection.open_collection", stopped)
-    monkeypatch.setattr("wsabie.collection.folder.collection.is_collection", lambda _: True)
+    monkeypatch.setattr("wsabie.collection.folder.collection_file.is_collection", lambda _: True)
     monkeypatch.setattr("wsabie.server.launcher.open_socket", stopped)
     ran = cli(*words, tmp_path)
     assert (ran.code, said in ran.err) == (130, True), ran.err

@@ -15,7 +15,7 @@ from declared import PAIRS
 from wsabie.cli.main import run
 from wsabie.features.base.table_builder import build_label_table
 from wsabie.io.recognition import open_source
-from wsabie.models.annotators import SpaceAnnotator
+from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 from wsabie.workflows.collection_splits import split_collection
 from wsabie.workflows.spaces import space_training
 from wsabie.workflows.spaces.relation_holdout import split_relations

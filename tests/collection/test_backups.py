@@ -23,15 +23,21 @@ from wsabie.collection.db.database import begin_read, open_database, read_versio
 from wsabie.collection.db.journal import begin_entry, read_history
 from wsabie.collection.folder import backups
 from wsabie.collection.folder.backups import (
+    accept_catalogue,
     back_up,
     check_backup,
     format_dump_command,
     format_load_command,
     list_backups,
+    restore_backup,
 )
-from wsabie.collection.folder.collection import Collection, check_database, create_collection, open_collection
-from wsabie.collection.folder.connection import suggest_recovery
-from wsabie.collection.folder.restoration import accept_catalogue, restore_backup
+from wsabie.collection.folder.collection import (
+    Collection,
+    check_database,
+    create_collection,
+    open_collection,
+    suggest_recovery,
+)
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import BusyError, InputError
 from wsabie.storage.atomic_files import DiskFullError

@@ -21,14 +21,8 @@ from sqlalchemy.exc import IntegrityError
 from wsabie.collection.db import database, sqlite_file, tables
 from wsabie.collection.db.database import begin_read, begin_write, read_version
 from wsabie.collection.db.journal import begin_entry, read_history
-from wsabie.collection.folder.collection import (
-    Collection,
-    check_database,
-    create_collection,
-    is_collection,
-    open_collection,
-)
-from wsabie.collection.folder.collection_file import lock_catalogue, read_state
+from wsabie.collection.folder.collection import Collection, check_database, create_collection, open_collection
+from wsabie.collection.folder.collection_file import is_collection, lock_catalogue, read_state
 from wsabie.core.errors import BusyError, InputError
 from wsabie.storage.atomic_files import DiskFullError
 

@@ -15,22 +15,22 @@ import pytest
 from sqlalchemy import insert, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from wsabie.collection.annotations import annotation_list
+from wsabie.collection.annotations import decisions
 from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.db import tables
 from wsabie.collection.db.damage import find_damage, find_label_cycles
 from wsabie.collection.db.database import begin_read, begin_write, open_database
 from wsabie.collection.db.errors import explain_database_errors
 from wsabie.collection.db.journal import read_history, undo_entry
-from wsabie.collection.folder.backups import back_up
+from wsabie.collection.folder.backups import back_up, restore_backup
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
-from wsabie.collection.folder.restoration import restore_backup
 from wsabie.collection.interchange.tag_export import export_tags
 from wsabie.collection.items import item_pages
+from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.jobs import queue
 from wsabie.collection.labels import label_edits, label_list, label_store
 from wsabie.collection.labels.label_list import list_labels
-from wsabie.collection.merge_proposals.proposal_store import refresh_proposals
+from wsabie.collection.merge_proposals.proposals import refresh_proposals
 from wsabie.collection.overview import facets, label_details
 from wsabie.collection.overview.status import read_status
 from wsabie.collection.registry.model_registry import find_rollback, list_models
@@ -74,7 +74,12 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
             connection.execute(insert(tables.suggestions).values(suggestion))
             connection.execute(
                 insert(tables.item_scores).values(
-                    model_id=1, item_id=7, best_probability=0.5, uncertainty=0.5, scored_at="2026-01-01"
+                    model_id=1,
+                    item_id=7,
+                    best_probability=0.5,
+                    uncertainty=0.5,
+                    scored_at="2026-01-01",
+                    best_precision=0.9,
                 )
             )
         queue.enqueue_job(collection, "scan", {}, by="eve")
@@ -86,10 +91,10 @@ READ: tuple[Callable[[Collection], object], ...] = (
     lambda c: read_status(c, check=True),
     lambda c: read_status(c),
     lambda c: read_history(c.engine),
-    lambda c: annotation_list.read_annotation_page(c, annotation_list.AnnotationFilter()),
+    lambda c: decisions.read_annotation_page(c, decisions.AnnotationFilter()),
     lambda c: list_labels(c),
     lambda c: label_details.read_label_details(c, label_list.find_label_numbers(c, ["zebra"])[0]),
-    lambda c: item_pages.read_item_page(c, item_pages.ItemFilter()),
+    lambda c: item_pages.read_item_page(c, ItemFilter()),
     lambda c: (list_models(c), find_rollback(c)),
     lambda c: queue.list_jobs(c),
     lambda c: facets.read_facets(c),

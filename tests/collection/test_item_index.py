@@ -16,14 +16,16 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.registry import item_index
-from wsabie.collection.registry.item_embeddings import ItemEmbeddings, load_search_index, save_item_embeddings
 from wsabie.collection.registry.item_index import (
     SENSIBLE,
+    ItemEmbeddings,
     find_nearest_items,
     index_items,
     load_item_index,
+    load_search_index,
     read_index_status,
     renew_indices,
+    save_item_embeddings,
 )
 from wsabie.core.errors import InputError
 from wsabie.search.approximate_index import ApproximateIndex
@@ -79,7 +81,7 @@ def filled(tmp_path: Path, database: str | None, monkeypatch: pytest.MonkeyPatch
 def exactly(collection: Collection, query: Any, similarity: Any, **options: Any) -> list[item_index.ItemNeighbour]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(item_index, "load_item_index", lambda _, __, exact: exact)
-        return find_nearest_items(collection, query, similarity=similarity, **options)
+        return find_nearest_items(collection, [query], similarity=similarity, **options)[0]
 
 
 def used(collection: Collection, similarity: str = "cosine") -> Any:
@@ -101,7 +103,7 @@ def looking_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_whether_an_index_is_proposed(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     model = filled.models / "m"
-    assert read_index_status(model, SENSIBLE - 1) == ("few", None, None, None)
+    assert read_index_status(model, SENSIBLE - 1) == item_index.IndexStatus("few", None, None, None)
     assert read_index_status(model, SENSIBLE).state == "none"
     index_items(filled)
     assert read_index_status(model, N).state == "ready"
@@ -115,11 +117,11 @@ def test_whether_an_index_is_proposed(filled: Collection, monkeypatch: pytest.Mo
 def test_items_are_found_by_the_index(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not isinstance(used(filled), ApproximateIndex)
     made = index_items(filled, recall=0.9)
-    assert [one.similarity for one in made] == ["dot", "cosine"]
-    assert all(one.facts["recall@10"] > 0.75 for one in made)
+    assert list(made) == ["dot", "cosine"]
+    assert all(facts["recall@10"] > 0.75 for facts in made.values())
     stands = read_index_status(filled.models / "m", N)
-    assert (stands.state, stands.recall) == ("ready", min(one.facts["recall@10"] for one in made))
-    assert stands.milliseconds == max(one.facts["milliseconds"] for one in made)
+    assert (stands.state, stands.recall) == ("ready", min(facts["recall@10"] for facts in made.values()))
+    assert stands.milliseconds == max(facts["milliseconds"] for facts in made.values())
     looking_everywhere(monkeypatch)
     few = {"only": [25, 26, 27]}  # these alone are not looked for by codes
     for gone in (0, 20):  # the first ones, so that all others have other places than when the index was made
@@ -132,7 +134,7 @@ def test_items_are_found_by_the_index(filled: Collection, monkeypatch: pytest.Mo
                     with mock.patch.object(
                         FaissCodes, "search", autospec=True, side_effect=FaissCodes.search
                     ) as looked:
-                        found = find_nearest_items(filled, query, similarity=similarity, k=4, **options)  # type: ignore[arg-type]
+                        found = find_nearest_items(filled, [query], similarity=similarity, k=4, **options)[0]  # type: ignore[arg-type]
                     assert found == expected
                     assert looked.called == (options is not few)
 
@@ -147,21 +149,21 @@ def test_items_that_came_changed_or_went(filled: Collection, monkeypatch: pytest
         connection.execute(update(tables.items).where(tables.items.c.id.in_(range(200, 220))).values(state="missing"))
     assert isinstance(used(filled), ApproximateIndex)
     for query in (*some(50, 30, seed=3).points[:5], *some(N + 1, 40, seed=4).points[:5], *some(1, N).points[198:203]):
-        found = find_nearest_items(filled, query)
+        found = find_nearest_items(filled, [query])[0]
         assert found == exactly(filled, query, "cosine")
         assert not {near.item for near in found} & set(range(200, 220))
 
 
 def test_it_is_made_anew_when_much_has_changed(filled: Collection) -> None:
     model = filled.models / "m"
-    assert renew_indices(filled, model) == []
+    assert renew_indices(filled, model) == {}
     assert not list(model.glob("points/index-*"))  # nobody asked for one
     index_items(filled)
-    assert renew_indices(filled, model) == []
+    assert renew_indices(filled, model) == {}
     save_item_embeddings(model, some(1, N).merge(some(N + 1, 30, seed=4)))
-    assert renew_indices(filled, model) == []
+    assert renew_indices(filled, model) == {}
     save_item_embeddings(model, some(1, N).merge(some(N + 1, 90, seed=4)))
-    assert [one.similarity for one in renew_indices(filled, model)] == ["dot", "cosine"]
+    assert list(renew_indices(filled, model)) == ["dot", "cosine"]
     assert len(used(filled)._tail) == 0
     other = filled.models / "other"
     save_item_embeddings(other, some(1, N, seed=5))
@@ -173,7 +175,7 @@ def test_half_of_an_index_is_none(filled: Collection) -> None:
     index_items(filled)
     shutil.rmtree(filled.models / "m" / "points" / "index-cosine")
     assert read_index_status(filled.models / "m", SENSIBLE).state == "none"
-    assert [one.similarity for one in renew_indices(filled, filled.models / "m")] == ["dot", "cosine"]
+    assert list(renew_indices(filled, filled.models / "m")) == ["dot", "cosine"]
     assert read_index_status(filled.models / "m", SENSIBLE).state == "ready"
 
 
@@ -212,7 +214,7 @@ def test_a_damaged_index_is_passed_by(filled: Collection, what: str, caplog: pyt
             file.write_bytes(file.read_bytes()[:-9] + b"123456789")
     with caplog.at_level(logging.WARNING, "wsabie"):
         query = some(1, 1, seed=8).points[0]
-        assert find_nearest_items(filled, query) == exactly(filled, query, "cosine")
+        assert find_nearest_items(filled, [query])[0] == exactly(filled, query, "cosine")
     assert "searched exactly" in caplog.text
     assert len(renew_indices(filled, filled.models / "m")) == 2
     assert isinstance(used(filled), ApproximateIndex)

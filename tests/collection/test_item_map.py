@@ -22,12 +22,13 @@ from wsabie.collection.db.cache import FileCache
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import begin_entry, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
-from wsabie.collection.items.item_pages import ItemFilter, read_item_page
+from wsabie.collection.items.filters import ItemFilter
+from wsabie.collection.items.item_pages import read_item_page
 from wsabie.collection.labels import label_edits, label_store
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import train_model
-from wsabie.collection.maps import item_map, projection
-from wsabie.collection.registry.item_embeddings import load_item_embeddings, save_item_embeddings
+from wsabie.collection.maps import item_map
+from wsabie.collection.registry.item_index import load_item_embeddings, save_item_embeddings
 from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.core.errors import InputError, UnknownLabelError
 
@@ -62,7 +63,7 @@ def test_principal_components_are_those_of_scikit_learn() -> None:
     points = (rng.normal(size=(20_000, 30)) * np.linspace(3, 1, 30) + rng.normal(size=30)).astype(np.float32)
     unit = points / np.linalg.norm(points, axis=1, keepdims=True)
     theirs = PCA(n_components=2, svd_solver="full").fit(unit.astype(np.float64))
-    ours = projection.compute_principal_components(points)
+    ours = item_map.compute_principal_components(points)
     np.testing.assert_allclose(ours.directions.T, theirs.components_, atol=2e-4)  # signs and all
     np.testing.assert_allclose(ours.places(points), theirs.transform(unit), atol=2e-4)
     assert ours.share == pytest.approx(theirs.explained_variance_ratio_.sum(), rel=1e-4)
@@ -71,14 +72,14 @@ def test_principal_components_are_those_of_scikit_learn() -> None:
 def test_the_same_points_give_the_same_bits_whatever_the_length() -> None:
     points = np.random.default_rng(0).normal(size=(20_000, 20)).astype(np.float32)
     once, again = (
-        projection.compute_principal_components(points),
-        projection.compute_principal_components(points.copy()),
+        item_map.compute_principal_components(points),
+        item_map.compute_principal_components(points.copy()),
     )
     assert (once.places(points) == again.places(points)).all()
-    longer = projection.compute_principal_components(points * 8)  # only directions count
+    longer = item_map.compute_principal_components(points * 8)  # only directions count
     assert (once.directions == longer.directions).all()
     for few in (points[:0], points[:1], points[:5, :1]):
-        assert np.isfinite(projection.compute_principal_components(few).places(few)).all()
+        assert np.isfinite(item_map.compute_principal_components(few).places(few)).all()
 
 
 def test_items_of_a_kind_lie_together_and_labels_among_theirs(learnt: Collection) -> None:
@@ -132,7 +133,7 @@ def test_points_that_are_saved_while_a_map_is_drawn(learnt: Collection, monkeypa
     monkeypatch.setattr(item_map, "load_search_index", then_saved)
     drawn = item_map.build_map(learnt)
     assert len(drawn.items) == len(drawn.places) == 40
-    assert (drawn.places == projection.compute_principal_components(fewer.points).places(fewer.points)).all()
+    assert (drawn.places == item_map.compute_principal_components(fewer.points).places(fewer.points)).all()
     assert item_map.build_map(learnt) is drawn
 
 
@@ -177,7 +178,7 @@ def test_many_who_ask_at_once_are_given_what_is_theirs() -> None:
 
 
 def test_a_umap_is_kept_and_new_items_go_beside_their_like(learnt: Collection, by_umap: None) -> None:
-    with pytest.raises(InputError, match="no UMAP of the model in use yet; run: wsabie collection map"):
+    with pytest.raises(InputError, match="no UMAP of the model in use yet; have it computed first"):
         item_map.build_map(learnt, "umap")
     assert item_map.list_projections(learnt)[1].state in ("none", "not installed")
     made = item_map.compute_projection(learnt)
@@ -229,21 +230,21 @@ def test_umap_itself_on_drawings(learnt: Collection) -> None:
 
 
 def test_without_umap_one_sentence_says_what_to_install(learnt: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projection, "has_umap", lambda: False)
+    monkeypatch.setattr(item_map, "has_umap", lambda: False)
     monkeypatch.setattr(item_map, "has_umap", lambda: False)
     assert item_map.list_projections(learnt)[1].state == "not installed"
     with pytest.raises(InputError, match=r"pip install 'wsabie\[map\]'"):
         item_map.compute_projection(learnt)
-    monkeypatch.setattr(projection, "has_umap", lambda: True)
+    monkeypatch.setattr(item_map, "has_umap", lambda: True)
     with pytest.raises(InputError, match="UMAP needs 10 items and there are 3"):
-        projection.compute_umap(np.ones((3, 2), np.float32), np.zeros((3, 2), np.float32))
+        item_map.compute_umap(np.ones((3, 2), np.float32), np.zeros((3, 2), np.float32))
 
 
 def test_colours_tell_what_is_decided_and_what_is_suggested(learnt: Collection) -> None:
     tag(learnt, {3: ["food"]}, "rejected")
-    found = item_map.colour_items(learnt, "food")
-    assert (np.diff(found.items) > 0).all()
-    codes = dict(zip(found.items.tolist(), found.codes.tolist(), strict=True))
+    numbers, states = item_map.colour_items(learnt, "food")
+    assert (np.diff(numbers) > 0).all()
+    codes = dict(zip(numbers.tolist(), states.tolist(), strict=True))
     accepted = {one.id for one in read_item_page(learnt, ItemFilter(label="food")).items}
     assert {n for n, code in codes.items() if code == item_map.ACCEPTED} == accepted
     assert codes[3] == item_map.REJECTED
@@ -263,8 +264,6 @@ def test_nothing_to_draw(collection: Collection) -> None:
 def test_a_model_that_has_seen_nothing(learnt: Collection) -> None:
     opened = load_model_in_use(learnt)
     points = load_item_embeddings(opened.path, opened.model.dim)
-    with pytest.raises(InputError, match="no projection 'tsne'; choose one of pca, umap"):
-        item_map.build_map(learnt, "tsne")
     save_item_embeddings(
         opened.path, points._replace(items=points.items[:0], marks=points.marks[:0], points=points.points[:0])
     )

@@ -14,24 +14,14 @@ from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry, format_current_time
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items import item_pages
-from wsabie.collection.items.filters import FilterQuery, build_clauses
-from wsabie.collection.items.item_pages import SORTS, ItemFilter, ItemPage, read_item_page
+from wsabie.collection.items.filters import FilterQuery, ItemFilter, build_clauses
+from wsabie.collection.items.item_pages import SORTS, ItemPage, read_item_page
 from wsabie.collection.labels import label_store
 from wsabie.collection.overview.facets import FolderFacet, LabelFacet, read_facets, read_item_details
 from wsabie.collection.registry.model_registry import load_model
-from wsabie.collection.registry.thresholds import Threshold
 from wsabie.core.errors import InputError, UnknownLabelError
 
 N = 120
-COMMON = 0.5
-"""From which probability on the model is right often enough."""
-
-
-class _Judged:
-    """A model in use of which no more than its threshold is wanted."""
-
-    def threshold(self, precision: float) -> Threshold:
-        return Threshold(precision, COMMON, {})
 
 
 @pytest.fixture
@@ -67,7 +57,7 @@ def filled(collection: Collection) -> Collection:
                 suggested.append({"model_id": 1, "item_id": i, "label_id": label, "score": p, "probability": p})
         if draw.random() < 0.7:
             p = draw.choice([0.5, draw.random()])
-            surest = draw.choice([None, 0.0, 0.9, draw.random()])
+            surest = draw.choice([0.0, 0.0, 0.9, draw.random()])
             seen.append(
                 {
                     "model_id": 1,
@@ -75,6 +65,7 @@ def filled(collection: Collection) -> Collection:
                     "best_probability": p,
                     "uncertainty": min(p, 1 - p),
                     "best_precision": surest,
+                    "scored_at": format_current_time(),
                 }
             )
     model = {
@@ -165,12 +156,12 @@ def present(*others: Passes) -> Passes:
     return lambda row, rows: row.state == "present" and all(one(row, rows) for one in others)
 
 
-def unfitting(precision: float, common: float) -> Passes:
+def unfitting(precision: float) -> Passes:
     def passes(row: Any, rows: Rows) -> bool:
         seen = rows.scores.get(row.id)
         if seen is None or has("sea", "accepted")(row, rows) or has("sky", "accepted")(row, rows):
             return False
-        return bool(seen.best_probability < common if seen.best_precision is None else seen.best_precision < precision)
+        return bool(seen.best_precision < precision)
 
     return passes
 
@@ -189,10 +180,10 @@ CASES: list[tuple[dict[str, Any], Passes]] = [
         (row.id, name) in rows.sure and (row.id, name) not in rows.whole for name in ("sea", "sky")))),
     ({"unlabelled": True},
      present(lambda row, c: not (has("sea", "accepted")(row, c) or has("sky", "accepted")(row, c)))),
-    ({"no_tag_fits": 0.9}, present(unfitting(0.9, COMMON))),
-    ({"no_tag_fits": 0.9, "label_state": "suggested", "label": "sea"}, present(waits(), unfitting(0.9, COMMON))),
+    ({"no_tag_fits": 0.9}, present(unfitting(0.9))),
+    ({"no_tag_fits": 0.9, "label_state": "suggested", "label": "sea"}, present(waits(), unfitting(0.9))),
     ({"no_tag_fits": 0.6, "unlabelled": True, "folder": "a"},
-     present(unfitting(0.6, COMMON), lambda row, _: row.path.startswith("a/"))),
+     present(unfitting(0.6), lambda row, _: row.path.startswith("a/"))),
     ({"folder": "a"}, present(lambda row, _: row.path.startswith("a/"))),
     ({"folder": "Möwe/"}, present(lambda row, _: row.folder == "Möwe")),
     ({"root": 1, "words": "img 1"}, present(lambda row, _: "img" in row.path.lower() and "1" in row.path)),
@@ -213,7 +204,6 @@ def test_pages_hold_what_passes_in_order(filled: Collection, few: int, monkeypat
     """Whichever way is taken: along the order (`few` = 0), or from the filter; with and without counting."""
     monkeypatch.setattr(item_pages, "MAX_SORTED", few)
     monkeypatch.setattr(item_pages, "MAX_COUNTED", few // 2)
-    monkeypatch.setattr(item_pages, "load_model_in_use", lambda _: _Judged())
     rows = Rows(filled)
     for asked, passes in CASES:
         for number, sort in enumerate(SORTS):
@@ -228,15 +218,14 @@ def test_pages_hold_what_passes_in_order(filled: Collection, few: int, monkeypat
 def test_what_no_tag_fits_is_read_from_an_index(filled: Collection) -> None:
     if filled.engine.dialect.name != "sqlite":
         pytest.skip("PostgreSQL goes through so few rows without one")
-    for common in (None, COMMON):
-        meant = FilterQuery(ItemFilter(no_tag_fits=0.9), None, 1, "sqlite", common)
-        query = build_clauses(meant)[0].numbers
-        assert query is not None
-        asked = str(query.compile(filled.engine, compile_kwargs={"literal_binds": True}))
-        with begin_read(filled.engine) as connection:
-            plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {asked}")]
-        read = [step for step in plan if "item_scores" in step]
-        assert ["model_id=? AND" in step for step in read] == [True, True], plan
+    meant = FilterQuery(ItemFilter(no_tag_fits=0.9), None, 1, "sqlite")
+    query = build_clauses(meant)[0].numbers
+    assert query is not None
+    asked = str(query.compile(filled.engine, compile_kwargs={"literal_binds": True}))
+    with begin_read(filled.engine) as connection:
+        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {asked}")]
+    (step,) = (step for step in plan if "item_scores" in step)
+    assert "model_id=? AND" in step, plan
 
 
 def test_words_are_looked_for_once(filled: Collection) -> None:
@@ -274,7 +263,7 @@ def test_facets_count(filled: Collection) -> None:
     found = read_facets(filled)
     assert sum(folder.items for folder in found.folders) == read_item_page(filled).total
     assert FolderFacet(1, "a/b", len(everything(filled, "path", folder="a/b"))) in found.folders
-    sea = next(label for label in found.labels if label.label == "sea")
+    sea = next(label for label in found.labels if label.name == "sea")
     with begin_read(filled.engine) as connection:
         a = tables.annotations.c
         states = list(connection.execute(select(a.state).where(a.label_id == sea.id)).scalars())

@@ -17,13 +17,13 @@ from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection, lock_models
 from wsabie.collection.labels import label_store
 from wsabie.collection.learning import evaluation
-from wsabie.collection.learning.evaluation import compare_models, serialize_comparison
+from wsabie.collection.learning.evaluation import compare_models
 from wsabie.collection.learning.model_fitting import LearningCurve, Point
-from wsabie.collection.learning.retrain_policy import forecast_training
-from wsabie.collection.learning.training import TrainingResult, train_model
+from wsabie.collection.learning.training import RetrainForecast, TrainingResult, forecast_training, train_model
 from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.model_registry import Rollback
 from wsabie.core.errors import BusyError, InputError
+from wsabie.core.records import convert_record
 
 OPTIONS: dict[str, Any] = {"by": "eve", "features": "colour", "threads": 1, "epochs": 8, "dim": 20}
 Rows = dict[int, dict[str, Any]]
@@ -143,7 +143,7 @@ def test_a_comparison_says_what_the_training_said(tagged: tuple[Collection, Rows
     assert all(label.after < label.before for label in two.lost)
     back = compare_models(collection, [2, 1]).models[1]
     assert {m.label: (m.after, m.before) for m in back.lost} == {m.label: (m.before, m.after) for m in two.gained}
-    assert serialize_comparison(found)["models"][1]["difference"]["MAP"]["mean"] == two.difference["MAP"].mean
+    assert convert_record(found)["models"][1]["difference"]["MAP"]["mean"] == two.difference["MAP"].mean
 
 
 def test_tags_of_today_judge_all_models(tagged: tuple[Collection, Rows]) -> None:
@@ -262,15 +262,17 @@ def test_the_way_back_is_a_stack(tagged: tuple[Collection, Rows]) -> None:
 
 def test_a_first_model_has_no_way_back_and_all_is_new(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
-    assert forecast_training(collection) == (300, "full", "there is no model in use yet")
+    assert forecast_training(collection) == RetrainForecast(300, "full", "there is no model in use yet")
     train_model(collection, **OPTIONS)
     assert model_registry.find_rollback(collection) is None
     out, most = collection.engine.pool.checkedout, []  # type: ignore[attr-defined]
     event.listen(collection.engine, "checkout", lambda *_: most.append(out()))
-    assert forecast_training(collection)[:2] == (0, "nothing")
+    forecast = forecast_training(collection)
+    assert (forecast.decisions, forecast.method) == (0, "nothing")
     assert max(most) == 1  # who holds one connection never waits for another
     tag(collection, {1: ["x"], 2: ["x"]})
-    assert forecast_training(collection) == (2, "corrections", "2 items were decided about since model 1 learnt")
+    reason = "2 items were decided about since model 1 learnt"
+    assert forecast_training(collection) == RetrainForecast(2, "corrections", reason)
     train_model(collection, **OPTIONS)
     assert isinstance(model_registry.find_rollback(collection), Rollback)
 

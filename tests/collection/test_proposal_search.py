@@ -13,8 +13,8 @@ from wsabie.collection.db.journal import begin_entry, format_current_time, read_
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_edits, label_list, label_store
 from wsabie.collection.labels.label_enrichment import EnrichmentCounts, enrich_labels
-from wsabie.collection.merge_proposals import proposal_search
-from wsabie.collection.merge_proposals.proposal_search import (
+from wsabie.collection.merge_proposals import proposals
+from wsabie.collection.merge_proposals.proposals import (
     MergeProposal,
     ProposalList,
     apply_proposals,
@@ -104,7 +104,7 @@ def test_spelling_alone_is_enough_where_only_a_mark_differs(collection: Collecti
 
 def test_the_score_that_is_told_decides(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     tagged(collection, {"café": [4, 5], "cafe": []})
-    monkeypatch.setattr(proposal_search, "compute_score", lambda evidence: 0.69996)
+    monkeypatch.setattr(proposals, "compute_score", lambda evidence: 0.69996)
     assert [one.score for one in find_proposals(collection, min_score=0.7).proposals] == [0.7]
     assert not find_proposals(collection, min_score=0.701).proposals
 

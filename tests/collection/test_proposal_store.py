@@ -12,7 +12,7 @@ from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import format_current_time, undo_entry
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_edits
-from wsabie.collection.merge_proposals.proposal_store import ProposalStatus, read_proposals, refresh_proposals
+from wsabie.collection.merge_proposals.proposals import ProposalStatus, read_proposals, refresh_proposals
 from wsabie.core.errors import InputError
 
 CLEAR = {"Old town": [1], "old-town": [2, 3], "café": [4, 5], "cafe": [], "Tree": [6, 7], "tree": [8], "TREE": []}

@@ -16,9 +16,9 @@ from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.db import sqlite_file, tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import read_history
+from wsabie.collection.folder.backups import accept_catalogue, restore_backup
 from wsabie.collection.folder.collection import Collection, create_collection, lock_models, open_collection
 from wsabie.collection.folder.collection_file import lock_catalogue
-from wsabie.collection.folder.restoration import accept_catalogue, restore_backup
 from wsabie.collection.interchange.tag_export import write_to_pictures
 from wsabie.collection.jobs.worker import run_next_job
 from wsabie.collection.overview.status import read_status
@@ -93,7 +93,7 @@ def test_who_may_not_write_can_look(folder: Path) -> None:
                 change(folder, by="eve")
         with (
             open_collection(folder, read_only=True) as collection,
-            pytest.raises(InputError, match="write the tags elsewhere with --out, or check the permissions"),
+            pytest.raises(InputError, match="write the tags elsewhere, or check the permissions"),
         ):
             write_to_pictures(collection)
     assert sorted((folder / ".wsabie").iterdir()) == before

@@ -69,7 +69,7 @@ def test_no_thread_finds_the_labels_of_a_model_gone(collection: Collection) -> N
     annotator = SimpleNamespace(facts={"label_ids": list(numbers.values())})
     opened = model_registry.LoadedModel(1, collection.place, annotator, None)  # type: ignore[arg-type]
     with begin_read(collection.engine) as before:
-        model_registry.read_last_entry(before)  # this one goes on seeing what was
+        read_last_entry(before)  # this one goes on seeing what was
         merged(collection, ["1"], "2")
         with begin_read(collection.engine) as after, ThreadPoolExecutor(2) as pool:
 

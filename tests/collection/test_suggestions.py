@@ -19,12 +19,13 @@ from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.items import item_pages
+from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.labels import label_edits, label_list
 from wsabie.collection.learning.suggestions import LabelRanker, accept_suggestions, apply_model
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.overview import facets
-from wsabie.collection.registry import item_embeddings, item_index, model_registry
-from wsabie.collection.registry.item_embeddings import compute_mark
+from wsabie.collection.registry import item_index, model_registry
+from wsabie.collection.registry.item_index import compute_mark
 from wsabie.collection.registry.model_registry import load_model
 from wsabie.collection.registry.thresholds import (
     FEWEST_OF_LABEL,
@@ -79,7 +80,7 @@ def test_a_threshold_keeps_what_it_promises(learnt: tuple[Collection, dict[int, 
     assert opened.threshold(0.75) is sure
     for percent in range(1, 151):
         opened.threshold(percent / 151)
-    assert len(opened._thresholds) <= 100
+    assert opened.threshold.cache_info().currsize <= 100  # type: ignore[attr-defined]
     assert sure.common is not None
     chosen = [
         there[item]["kind"] == name
@@ -129,11 +130,9 @@ def test_no_tag_fits_most_items_of_another_domain(learnt: tuple[Collection, dict
     assert applied.inference.items == 40
     assert applied.coverage is not None
     none = set(applied.coverage.uncovered_items)
-    shown = item_pages.read_item_page(collection, item_pages.ItemFilter(no_tag_fits=0.8), sort="added_at", limit=1000)
+    shown = item_pages.read_item_page(collection, ItemFilter(no_tag_fits=0.8), sort="added_at", limit=1000)
     assert [item.id for item in shown.items] == applied.coverage.uncovered_items
     assert shown.total == applied.coverage.uncovered
-    with pytest.raises(InputError, match="a precision of 2 cannot be"):
-        item_pages.read_item_page(collection, item_pages.ItemFilter(no_tag_fits=2))
     untagged = [item for item in range(1, 301) if item % 3 == 0]
     assert len(none & set(foreign)) > 0.8 * len(foreign)
     assert len(none & set(foreign)) / len(foreign) > len(none & set(untagged)) / len(untagged)
@@ -174,7 +173,7 @@ def test_a_look_is_told_in_the_journal(learnt: tuple[Collection, dict[int, dict[
 
 def test_near_items(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, there = learnt
-    kept = item_embeddings.load_item_embeddings(load_model(collection).path, 100)
+    kept = item_index.load_item_embeddings(load_model(collection).path, 100)
     assert kept.items.tolist()[:300] == list(there)
     at = kept.points / np.linalg.norm(kept.points, axis=1, keepdims=True)
     near = item_index.find_similar_items(collection, 5, 7)
@@ -188,7 +187,7 @@ def test_near_items(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> Non
     assert np.mean([there[one.item]["kind"] == "people" for one in people if one.item in there]) > 0.8
     annotator = load_model(collection).annotator
     row = annotator.rows_of_items([Item("one", collection.folder / "0004.webp", ())])
-    assert item_index.find_nearest_items(collection, annotator.model.transform(row)[0], 1)[0].item == 5
+    assert item_index.find_nearest_items(collection, annotator.model.transform(row), 1)[0][0].item == 5
     with pytest.raises(InputError, match="has not seen item 9999"):
         item_index.find_similar_items(collection, 9999)
     but = [one.item for one in people[:5]]
@@ -209,9 +208,9 @@ def test_items_that_are_gone_are_not_near(learnt: tuple[Collection, dict[int, di
 
 
 def test_points_are_kept_by_item_and_content() -> None:
-    one = item_embeddings.ItemEmbeddings(np.array([1, 3]), np.array([7, 8], np.uint64), np.eye(2, dtype=np.float32))
+    one = item_index.ItemEmbeddings(np.array([1, 3]), np.array([7, 8], np.uint64), np.eye(2, dtype=np.float32))
     both = one.merge(
-        item_embeddings.ItemEmbeddings(np.array([2, 3]), np.array([5, 6], np.uint64), np.ones((2, 2), np.float32))
+        item_index.ItemEmbeddings(np.array([2, 3]), np.array([5, 6], np.uint64), np.ones((2, 2), np.float32))
     )
     assert both.items.tolist() == [1, 2, 3]
     assert both.points.tolist() == [[1, 0], [1, 1], [1, 1]]
@@ -239,7 +238,7 @@ def _times(folder: Path) -> tuple[str, str, int]:
     tags = [json.loads(line) for line in (folder / "suggested.jsonl").read_text().splitlines()]
     times: set[tuple[str, str]] = {(tag["model_made"], tag["at"]) for tag in tags}
     with open_collection(folder) as collection:
-        shown = item_pages.read_item_page(collection, item_pages.ItemFilter(label_state="suggested"), limit=1).items[0]
+        shown = item_pages.read_item_page(collection, ItemFilter(label_state="suggested"), limit=1).items[0]
         at = {one.at for one in facets.read_item_details(collection, shown.id).suggestions}
     assert len(times) == 1  # all were looked at together
     (made, looked), *_ = times
@@ -265,15 +264,10 @@ def test_the_commands(tmp_path: Path, database: str | None) -> None:
     assert said("apply", folder, "--threads", 1, "--min-precision", 0.9)["coverage"]["precision"] == 0.9
     accepted = said("apply", folder, "--threads", 1, "--accept-above", 0.3)["accepted"]["added"]
     assert said("history", folder)["entries"][0]["changes"] == accepted
-    made, looked, open_one = _times(folder)
+    made, looked, _ = _times(folder)
     assert made < looked
     said("apply", folder, "--threads", 1, "--all-items")
     assert looked < _times(folder)[1]
-    with open_collection(folder) as collection, begin_write(collection.engine) as connection:
-        connection.execute(tables.item_scores.update().values(scored_at=None))  # as an older version left it
-    with open_collection(folder) as collection:
-        assert {one.at for one in facets.read_item_details(collection, open_one).suggestions} == {None}
-    assert _times(folder) == (made, made, open_one)
     assert [m["in_use"] for m in said("models", folder)["models"]] == [True, False]
     assert said("models", folder, "--use", 1)["used"] == {"number": 1, "before": 2, "unseen": 0}
     assert said("models", folder, "--use", 2)["used"]["before"] == 1

@@ -8,8 +8,7 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels.label_edits import rename_label, set_label_parent
 from wsabie.collection.labels.label_enrichment import enrich_labels
 from wsabie.collection.scan.scanner import scan_collection
-from wsabie.collection.search.query_parsing import LabelKnowledge
-from wsabie.collection.search.text_search import SearchResult, search_items
+from wsabie.collection.search.text_search import LabelKnowledge, SearchResult, search_items
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 

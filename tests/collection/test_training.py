@@ -26,8 +26,7 @@ from wsabie.collection.learning import feature_store, training
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import TrainingResult, train_model
 from wsabie.collection.registry import model_registry
-from wsabie.collection.registry.item_embeddings import load_search_index
-from wsabie.collection.registry.item_index import index_items, load_item_index
+from wsabie.collection.registry.item_index import index_items, load_item_index, load_search_index
 from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError
@@ -297,7 +296,7 @@ def test_models_of_a_collection_see_pictures_alone(collection: Collection) -> No
         folder.mkdir(exist_ok=True)
         (folder / f"{number}.txt").write_text(f"a text of {number}")
     scan_collection(collection, by="eve")
-    with pytest.raises(InputError, match=r"see pictures, and .* holds documents; to learn from these: wsabie train"):
+    with pytest.raises(InputError, match="pictures, and this one holds documents; train a model on its files instead"):
         train_model(collection, **OPTIONS)
     assert not collection.models.exists()
 
@@ -390,9 +389,14 @@ def test_a_full_disk_leaves_the_model_in_use(
     def full(*_: Any, **__: Any) -> None:
         raise DiskFullError("cannot write it: the disk is full")
 
-    for place in ("save_holdout_suggestions", "make_folder_name", "infer_suggestions", "register_model"):
+    for module, place in (
+        (training, "save_holdout_suggestions"),
+        (model_registry, "make_folder_name"),
+        (training, "infer_suggestions"),
+        (model_registry, "register_model"),
+    ):
         with monkeypatch.context() as patched:
-            patched.setattr(training, place, full)
+            patched.setattr(module, place, full)
             with pytest.raises(DiskFullError):
                 train_model(collection, full=True, **OPTIONS)
         assert in_use(collection) == 1
@@ -415,9 +419,12 @@ KILLED = """if True:
     from pathlib import Path
     from wsabie.collection.learning import feature_store, suggestions, training
     from wsabie.collection.folder.collection import open_collection
+    from wsabie.collection.registry import item_index, model_registry
+    places = {"feature_store": feature_store, "suggestions": suggestions}
+    places |= {"item_index": item_index, "model_registry": model_registry, "_Training": training._Training}
     feature_store.SHARD, suggestions._BLOCK = 16, 16
     def train(folder, module, name, when, nth):
-        module = {"training": training, "feature_store": feature_store, "suggestions": suggestions}[module]
+        module = places[module]
         whole, calls = getattr(module, name), []
         def dying(*a, **k):
             calls.append(1)
@@ -472,13 +479,13 @@ def kept(tmp_path_factory: pytest.TempPathFactory, database_of_module: str | Non
     "point",
     [
         ("feature_store", "_write", "after", "2"),
-        ("training", "make_folder_name", "after", "1"),
-        ("training", "register_model", "before", "1"),
-        ("training", "register_model", "after", "1"),
+        ("model_registry", "make_folder_name", "after", "1"),
+        ("model_registry", "register_model", "before", "1"),
+        ("model_registry", "register_model", "after", "1"),
         ("suggestions", "_store_results", "after", "3"),
-        ("suggestions", "save_item_embeddings", "before", "1"),
-        ("training", "_publish", "before", "1"),
-        ("training", "_publish", "after", "1"),
+        ("item_index", "save_item_embeddings", "before", "1"),
+        ("_Training", "publish", "before", "1"),
+        ("_Training", "publish", "after", "1"),
     ],
 )
 def test_a_kill_leaves_a_whole_model_in_use(
@@ -497,7 +504,7 @@ def assert_whole(
     collection: Collection, point: tuple[str, ...], before: int | None, there: dict[int, dict[str, float]]
 ) -> None:
     """What was in use before a kill still is, and the next training ends well."""
-    if point == ("training", "_publish", "after", "1"):
+    if point == ("_Training", "publish", "after", "1"):
         assert in_use(collection) == 2
     else:
         assert (in_use(collection), suggested(collection)) == (before, there)

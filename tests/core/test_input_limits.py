@@ -9,6 +9,7 @@ import pytest
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import VARIABLE, InputLimits, make_limit_error, read_limits
 from wsabie.io.formats.documents import read_table_rows
+from wsabie.storage.rejects import Rejects
 
 
 def test_variable_changes_the_limits_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,9 +32,9 @@ def test_table_passes_with_the_setting_of_its_refusal(tmp_path: Path, monkeypatc
     table = tmp_path / "a.csv"
     table.write_text("a,b,c,d,e,f,g\n1,2,3,4,5,6,7\n")
     with pytest.raises(InputError, match=f'set {VARIABLE}="rows=100 table_columns=7"$'):
-        list(read_table_rows(table))
+        list(read_table_rows(table, Rejects()))
     monkeypatch.setenv(VARIABLE, "rows=100 table_columns=7")
-    assert len(list(read_table_rows(table))) == 1
+    assert len(list(read_table_rows(table, Rejects()))) == 1
 
 
 def test_numbers_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ from wsabie.distributed.averaging_rounds import (
     WorkerLoss,
     WorkerMessage,
 )
-from wsabie.distributed.averaging_worker import PartReport
 from wsabie.distributed.table_deltas import apply_deltas, compute_deltas
+from wsabie.training.loops import EpochPass
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +111,7 @@ class MadeFleet:
 
 
 def report(part):
-    return PartReport(np.zeros(1, np.int64), np.zeros(1), 1, float(part), 0)
+    return EpochPass(np.zeros(1, np.int64), 0.0, 1, float(part), 0)
 
 
 def taken(worker):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from sharded import in_shards, toy_rows
-from wsabie.distributed.averaging_trainer import AveragingRunner
-from wsabie.distributed.averaging_worker import AveragingWorker
+from wsabie.distributed.averaging_trainer import AveragingRunner, AveragingWorker
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training import prefetch
 from wsabie.training.trainer import Trainer

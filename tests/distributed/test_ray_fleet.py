@@ -16,8 +16,7 @@ from sharded import in_shards, toy_rows
 from wsabie.core.errors import InputError
 from wsabie.distributed import averaging_trainer as module
 from wsabie.distributed.averaging_rounds import NoWorkersError, WorkerLoss
-from wsabie.distributed.averaging_trainer import RayFleet, WorkerPlan, make_averaging_trainer
-from wsabie.distributed.averaging_worker import AveragingWorker
+from wsabie.distributed.averaging_trainer import AveragingWorker, RayFleet, WorkerPlan, make_averaging_trainer
 from wsabie.models.wsabie.estimator import Wsabie
 
 ray = pytest.importorskip("ray", reason="ray is needed for training on many machines (extra wsabie[ray])")
@@ -29,7 +28,7 @@ class MadeActor:
 
     def __init__(self, node, *answers):
         self.node, self.answers, self.killed = node, deque(answers), False
-        self.begin = self.work = SimpleNamespace(remote=lambda *_: (self, self.answers.popleft()))
+        self.begin = self.work = SimpleNamespace(remote=lambda *_, **__: (self, self.answers.popleft()))
 
 
 class MadeRay:

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, random_array
 
 from wsabie.core.errors import InputError
-from wsabie.evaluation import near_duplicates
-from wsabie.evaluation.near_duplicates import drop_near, find_nearest_known
-from wsabie.evaluation.splits import Split, check_overlap, split
+from wsabie.evaluation import splits
+from wsabie.evaluation.splits import Split, check_overlap, drop_near, split
 
 
 def assert_partition(parts, n):
@@ -193,9 +192,10 @@ def test_nearest_equals_the_whole_matrix_for_any_block(monkeypatch, sparse):
     dense = X.toarray() if sparse else X
     unit = dense / np.maximum(np.linalg.norm(dense, axis=1, keepdims=True), 1e-12)
     cosine = unit[40:] @ unit[:40].T
-    monkeypatch.setattr(near_duplicates, "_MAX_SIMILARITIES", 30)
-    monkeypatch.setattr(near_duplicates, "_COLUMNS_PER_BLOCK", 7)
-    neighbours, similarities = find_nearest_known(X, np.arange(40, 60), np.arange(40))
+    monkeypatch.setattr(splits, "_MEBIBYTES", 1 / 2**10)
+    _, dropped = drop_near(X, Split(np.arange(40), np.array([], int), np.arange(40, 60)), 1e-9)
+    assert dropped.rows.tolist() == list(range(40, 60))
+    neighbours, similarities = dropped.neighbours, dropped.similarities
     np.testing.assert_allclose(similarities, cosine.max(axis=1), atol=1e-6)
     np.testing.assert_allclose(cosine[np.arange(20), neighbours], cosine.max(axis=1), atol=1e-6)
 

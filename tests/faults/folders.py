@@ -50,7 +50,7 @@ def make_folder(name: str, folder: Path) -> None:
         if name == "space":
             space.save(folder)
         else:
-            from wsabie.models.annotators import SpaceAnnotator
+            from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 
             SpaceAnnotator(space, {}, {}, {}).save(folder)
     elif name == "points":
@@ -169,12 +169,11 @@ def _use_shards(folder: Path) -> None:
 def _info(folder: Path) -> None:
     """As `wsabie info` prints it, twice."""
     from wsabie.cli.models.info import InfoOptions, info
-    from wsabie.cli.options import OutputOptions
     from wsabie.io.shards.shard_folder import is_shard_folder
 
     for as_json in (False, True):
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            info(InfoOptions(model=folder, epochs=not is_shard_folder(folder), output=OutputOptions(json=as_json)))
+            info(InfoOptions(model=folder, epochs=not is_shard_folder(folder), json=as_json))
 
 
 FOLDERS = [*KINDS, "wsabie dense", "nearest dense", "approximate-nearest dense", "annotator", "space"]

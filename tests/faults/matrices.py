@@ -77,13 +77,11 @@ def hostile_matrix(rng: np.random.Generator, shape: tuple[int, int], *, ones: bo
 def doors() -> dict[str, Callable[[Any, Any, Any], Any]]:
     """What takes matrices, by name: functions of features (N, WIDTH), labels (N, LABELS) and label pairs."""
     import wsabie
-    from wsabie.evaluation.near_duplicates import drop_near
     from wsabie.evaluation.positive_ranks import rank_embeddings
-    from wsabie.evaluation.splits import Split
+    from wsabie.evaluation.splits import Split, drop_near
     from wsabie.kernels.embedding.candidates import Dot
     from wsabie.search.query_labels import LabelAliases
-    from wsabie.vocabulary.hierarchy_distance import AncestorHeights, HopDistances
-    from wsabie.vocabulary.label_similarity import SiblingSimilarity
+    from wsabie.vocabulary.label_similarity import AncestorHeights, HopDistances, SiblingSimilarity
 
     rng = np.random.default_rng(0)
     X, Y = random_matrix(rng, (N, WIDTH)), random_matrix(rng, (N, LABELS), ones=True)

@@ -16,7 +16,7 @@ from full_disk import fill
 from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.interchange.tag_export import export_tags
-from wsabie.collection.jobs import handlers, queue, worker
+from wsabie.collection.jobs import queue, worker
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.storage.atomic_files import DiskFullError
@@ -78,7 +78,7 @@ def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: 
 
     def train_without_space(*given: Any) -> dict[str, Any]:
         fill(disk)
-        return handlers._train(*given)
+        return worker._train(*given)
 
     def wait(seconds: float) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -87,7 +87,7 @@ def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: 
         else:  # one that an earlier test has left
             time.sleep(seconds)
 
-    monkeypatch.setitem(handlers.WORK, "train", train_without_space)
+    monkeypatch.setitem(worker.WORK, "train", train_without_space)
     monkeypatch.setattr(worker, "_exit_when_stopped", lambda *_: None)
     monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
     with open_collection(made(disk / "photos")) as collection:

@@ -17,10 +17,12 @@ from tests.faults.truth import assert_sound, states
 from wsabie.collection.db import sqlite_file
 from wsabie.collection.db.database import begin_read, begin_write, open_database
 from wsabie.collection.folder.collection import Collection, open_collection
-from wsabie.collection.jobs import handlers, queue, worker
-from wsabie.collection.jobs.handlers import JobProgress
+from wsabie.collection.jobs import queue, worker
+from wsabie.collection.jobs.worker import JobProgress
 from wsabie.core.errors import BusyError
+from wsabie.server.request_limits import ServiceLimits
 from wsabie.server.request_stages import RequestStages
+from wsabie.storage.atomic_files import lock_file
 
 
 @pytest.fixture
@@ -87,9 +89,9 @@ def test_the_end_of_a_job_is_written_down_as_soon_as_that_can_be(
         if len(waited) == 2:
             writer.__exit__(None, None, None)
 
-    monkeypatch.setitem(handlers.WORK, "apply", locked)
+    monkeypatch.setitem(worker.WORK, "apply", locked)
     monkeypatch.setattr("wsabie.collection.jobs.worker.time.sleep", sleep)
-    with worker._take_turn(collection):
+    with lock_file(collection.place / "jobs.lock"):
         worker._run_job(collection, queue.claim_job(collection))  # type: ignore[arg-type]
     assert (queue.read_job(collection, job.id).state, waited[:2]) == ("done", [1, 5])
 
@@ -115,7 +117,8 @@ def test_a_request_that_the_end_of_the_service_cuts_off_is_told_so() -> None:
 
     async def cut_off() -> None:
         scope = {"type": "http", "method": "GET", "path": "/"}
-        stages = RequestStages(never, 5, 60, share=1.0, min_rate=1.0, get_caller=lambda _: "")
+        limits = ServiceLimits(max_concurrent=5, seconds=60, share=1.0, min_rate=1.0)
+        stages = RequestStages(never, limits, lambda _: "")
         task = asyncio.create_task(stages(scope, never, send))  # type: ignore[arg-type]
         await asyncio.sleep(0.01)
         task.cancel()

@@ -13,6 +13,7 @@ from tests.faults.conftest import Made, asking, assert_problem
 from tests.server.conftest import emoji, make_model
 from tests.server.conftest import served_model as served_model
 
+from wsabie.collection.db.cache import FileCache
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import train_model
@@ -77,7 +78,7 @@ def test_models_are_switched_and_applied_under_load(collection: Collection) -> N
 
 def test_the_files_of_a_model_are_removed_under_load(collection: Collection) -> None:
     path = model_registry.load_model(collection).path
-    model_registry._loaded_models.clear()
+    model_registry._loaded_models._values.clear()
     with asking(collection) as asked, Load(asked, "info", "items/3/similar?k=3") as load:
         load.rest()
         shutil.rmtree(path / "tensors")  # what is mapped stays
@@ -128,7 +129,7 @@ def test_many_open_one_model_while_others_open_another(tmp_path: Path, monkeypat
     turns = itertools.cycle(places.items())
     monkeypatch.setattr(model_registry, "find_model_folder", lambda *_: next(turns))
     monkeypatch.setattr(model_registry, "load_model", lambda _, number: number)
-    monkeypatch.setattr(model_registry, "_loaded_models", {})
+    monkeypatch.setattr(model_registry, "_loaded_models", FileCache(1))
     wrong: list[BaseException] = []
 
     def ask() -> None:

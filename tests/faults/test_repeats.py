@@ -101,9 +101,9 @@ def test_drafts_on_a_disk_that_is_away_are_not_forgotten(photos: Collection, tmp
 @pytest.mark.parametrize(
     ("out", "options", "at", "number"),
     [
-        ("out", {"kind": "imagefolder"}, "wsabie.collection.interchange.image_folder._copy_or_link", 2),
-        ("out", {"kind": "xmp"}, "wsabie.collection.interchange.xmp.write_sidecar", 2),
-        ("out.json", {"pictures": "copy"}, "wsabie.collection.interchange.image_folder._copy_or_link", 2),
+        ("out", {"kind": "imagefolder"}, "wsabie.collection.interchange.picture_export._copy_or_link", 2),
+        ("out", {"kind": "xmp"}, "wsabie.collection.interchange.tag_export.write_sidecar", 2),
+        ("out.json", {"pictures": "copy"}, "wsabie.collection.interchange.picture_export._copy_or_link", 2),
     ],
 )
 def test_the_same_export_again(
@@ -121,7 +121,7 @@ def test_the_same_export_again(
 @pytest.mark.parametrize(
     "at",
     [
-        "wsabie.collection.folder.connection.upgrade_schema",
+        "wsabie.collection.folder.backups.upgrade_schema",
         "wsabie.collection.folder.collection.begin_write",
         "wsabie.collection.folder.collection_file.write_text",
         "wsabie.collection.scan.scanner.write_block",

@@ -11,9 +11,8 @@ import pytest
 
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.executors import ProcessExecutor
-from wsabie.features.audio import audio_extractor, audio_words
-from wsabie.features.audio.audio_extractor import REASONS, AudioDecoder, EncodedAudio
-from wsabie.features.audio.audio_words import AudioCodebooks, MfccWords, SaiWords
+from wsabie.features.audio import audio_words
+from wsabie.features.audio.audio_words import REASONS, AudioCodebooks, EncodedAudio, MfccWords, SaiWords
 from wsabie.features.base.codebook import Codebook
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.images.image_decoder import UnreadableItemError
@@ -121,8 +120,8 @@ def test_channels_are_averaged_and_rates_changed() -> None:
 def test_pieces_are_the_whole(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
     content = as_wav(hum(3))
     (whole,) = EncodedAudio(content, 60).pieces(rate)
-    monkeypatch.setattr(audio_extractor, "PIECE_SECONDS", 0.7)
-    monkeypatch.setattr(audio_extractor, "_BLOCK", 1000)
+    monkeypatch.setattr(audio_words, "PIECE_SECONDS", 0.7)
+    monkeypatch.setattr(audio_words, "_BLOCK", 1000)
     pieces = list(EncodedAudio(content, 60).pieces(rate))
     assert [len(piece) for piece in pieces[:-1]] == [round(0.7 * rate)] * 4
     assert np.concatenate(pieces) == pytest.approx(whole, abs=1e-5)
@@ -307,5 +306,5 @@ def test_digits_and_speakers_are_told_apart(named: str, data_dir: Path) -> None:
 
 
 def test_listeners_travel_to_workers() -> None:
-    (heard,) = AudioDecoder(5.0).iterate_views(Item("a", b"x", ()))
+    (heard,) = MfccWords(max_seconds=5.0).iterate_views(Item("a", b"x", ()))
     assert heard == EncodedAudio(b"x", 5.0)

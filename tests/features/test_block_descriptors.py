@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.features.images.block_descriptors import (
+from wsabie.features.images.visual_words import (
     N_BINS,
     N_COLOURS,
     PALETTE,

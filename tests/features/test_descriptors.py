@@ -149,7 +149,7 @@ def test_a_brighter_picture_has_the_same_responses():
 
 def test_textons_have_to_be_learned():
     with pytest.raises(InputError, match="have not been learned yet"):
-        Textons().encoder()
+        Textons().prepare()
 
 
 # ---- gradients

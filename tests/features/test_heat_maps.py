@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from wsabie.core.errors import InputError
-from wsabie.features.base.extraction_tasks import BlockMap
-from wsabie.features.images.heat_maps import build_heat_map, draw_overlay, share_among_blocks
+from wsabie.features.images.image_extractor import BlockMap
+from wsabie.models.explanations import build_heat_map, draw_overlay, share_among_blocks
 
 
 def some_map(seed, n_blocks=30, n_words=12, width=300, height=200):

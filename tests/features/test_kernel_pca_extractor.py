@@ -27,14 +27,13 @@ class Signed(ImageFeatureExtractor):
 
     name, kind, dense = "signed", "signed", True
     n_features_ = 2
-    _names = ()
 
     def __init__(self, least):
         super().__init__()
         self.least = least
 
-    def encoder(self):
-        return lambda look: (np.arange(2, dtype=np.int32), np.float32([look.at(8).mean() - self.least, 1]))
+    def encode(self, look):
+        return np.arange(2, dtype=np.int32), np.float32([look.at(8).mean() - self.least, 1])
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +145,7 @@ def test_what_cannot_be_fitted(collection, options, sentence):
 
 def test_it_must_have_learned_first():
     with pytest.raises(InputError, match="these components have not been learned yet; call fit with pictures first"):
-        create_extractor("hog", n_components=9).encoder()
+        create_extractor("hog", n_components=9).prepare()
 
 
 def test_another_dictionary_is_told_by_what_differs(fitted):
@@ -177,4 +176,4 @@ def test_other_and_damaged_folders_are_refused(fitted):
             ModelState(parts.kind, parts.config, {**parts.tensors, "map/bias": np.zeros(2, np.float32)})
         )
     with pytest.raises(ModelFolderError, match="another version of wsabie"):  # a kernel would read where nothing is
-        KernelPcaExtractor(HogFeatures(size=32), fitted.pca).encoder()
+        KernelPcaExtractor(HogFeatures(size=32), fitted.pca).prepare()

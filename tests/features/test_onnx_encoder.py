@@ -13,6 +13,7 @@ from wsabie.features.base.extraction import extract_to_file
 from wsabie.features.composite_extractors import ConcatenatedFeatures
 from wsabie.features.encoders import onnx_network
 from wsabie.features.encoders.onnx_encoder import OnnxEncoder
+from wsabie.features.encoders.onnx_network import OnnxContent
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.images.hog import HogFeatures
 from wsabie.features.images.image_decoder import UnreadableItemError
@@ -179,11 +180,11 @@ def test_bytes_are_given_as_bytes(tmp_path):
 
 def test_sides_that_are_open(tmp_path):
     file = identity(tmp_path / "a.onnx", ["n", 3, "height", "width"])
-    assert OnnxEncoder(file)._network().input[2:4] == (224, 224)
-    assert OnnxEncoder(file, side=96)._network().input[2:4] == (96, 96)
+    assert onnx_network.open_network(OnnxContent.load(file), None, None).input[2:4] == (224, 224)
+    assert onnx_network.open_network(OnnxContent.load(file), 96, None).input[2:4] == (96, 96)
     fixed = identity(tmp_path / "b.onnx", ["n", 3, 32, "width"])
     with pytest.raises(InputError, match="takes pictures of 32 x None pixels, and side is 96"):
-        OnnxEncoder(fixed, side=96)._network()
+        OnnxEncoder(fixed, side=96).prepare()
 
 
 def test_the_centre_is_seen_in_the_shape_of_the_input(tmp_path):
@@ -258,7 +259,7 @@ def test_weights_outside_the_file_are_refused(tmp_path, encoder_file):
     model = onnx.load(encoder_file)
     onnx.save(model, tmp_path / "a.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
     with pytest.raises(InputError, match="keeps its weights in other files"):
-        OnnxEncoder(tmp_path / "a.onnx")._network()
+        OnnxEncoder(tmp_path / "a.onnx").prepare()
 
 
 def test_no_decoy_opens_another_file(tmp_path, encoder_file, monkeypatch):
@@ -270,17 +271,18 @@ def test_no_decoy_opens_another_file(tmp_path, encoder_file, monkeypatch):
     (tmp_path / "a.onnx").write_bytes(b"\x32" + bytes([len(decoy)]) + decoy + (tmp_path / "a.onnx").read_bytes())
     assert onnx.load(tmp_path / "a.onnx").doc_string == decoy.decode()
     with pytest.raises(InputError, match="keeps its weights in other files"):
-        OnnxEncoder(tmp_path / "a.onnx")._network()
+        OnnxEncoder(tmp_path / "a.onnx").prepare()
 
 
 def test_a_file_that_is_too_large_is_not_read(encoder_file, monkeypatch):
     monkeypatch.setattr(onnx_network, "MAX_BYTES", 100)
     with pytest.raises(InputError, match="an ONNX file has 1 to 100"):
-        OnnxEncoder(encoder_file).encoder()
+        OnnxEncoder(encoder_file).prepare()
 
 
 def test_without_the_runtime_the_command_is_named(encoder_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     onnx_network.open_network.cache_clear()
+    onnx_network.try_network.cache_clear()
     with pytest.raises(InputError, match=r"pip install 'wsabie\[onnx\]'"):
-        OnnxEncoder(encoder_file)._network()
+        OnnxEncoder(encoder_file).prepare()

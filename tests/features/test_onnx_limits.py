@@ -7,7 +7,7 @@ import pytest
 
 from wsabie.core.errors import InputError
 from wsabie.core.memory_budget import ITEM_MEMORY
-from wsabie.features.encoders import onnx_sandbox
+from wsabie.features.encoders import onnx_network
 from wsabie.features.encoders.onnx_encoder import OnnxEncoder
 from wsabie.features.encoders.onnx_graph_check import check_graph
 from wsabie.features.encoders.onnx_network import OnnxContent, OnnxNetwork, TrialCost, crop_centre
@@ -242,7 +242,7 @@ def test_published_networks_pass():
 
 
 def test_a_file_is_looked_through_once_and_is_not_copied(tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_sandbox, "require_safe_model", None)  # of this process, not of the one that tries
+    monkeypatch.setattr(onnx_network, "require_safe_model", None)  # of this process, not of the one that tries
     path = write_network(tmp_path / "a.onnx", [node("Flatten", ["picture"])])
     assert fit(path).n_features_ == 48
     model = OnnxContent.load(path)

@@ -36,7 +36,7 @@ def test_each_column_is_a_kind_and_commas_separate_in_the_plural(tmp_path: Path)
         "tag": [("a.wav", "slow;quiet")],
     }
     assert related.splits == {"a.wav": "train", "b.wav": "test"}
-    assert read_metadata_attributes(tmp_path) == related  # by its folder
+    assert read_metadata_attributes(tmp_path, rejects=Rejects()) == related  # by its folder
     assert list(read_attributes(tmp_path, kinds=["group", "artist"]).pairs) == ["group", "artist"]
 
 
@@ -137,9 +137,9 @@ def test_nothing_to_read_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no file or folder"):
         read_attributes(tmp_path / "missing")
     with pytest.raises(InputError, match=r"has no metadata\.csv or metadata\.jsonl"):
-        read_metadata_attributes(tmp_path)
+        read_metadata_attributes(tmp_path, rejects=Rejects())
     with pytest.raises(InputError, match="there is no file or folder"):
-        read_tag_attributes(tmp_path / "missing")
+        read_tag_attributes(tmp_path / "missing", rejects=Rejects())
 
 
 def test_sides_of_a_split(tmp_path: Path) -> None:

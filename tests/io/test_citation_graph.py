@@ -28,7 +28,7 @@ def test_documents_are_rows_of_counts_with_their_class(documents: Path) -> None:
     assert (rows.ids, rows.label_names, rows.counts) == (["a", "b", "c"], ["0", "1"], True)
     assert rows.X.toarray().tolist() == [[1, 0, 0, 2], [0, 1, 0, 0], [0, 0, 0, 0]]
     assert rows.Y.toarray().tolist() == [[0, 1], [1, 0], [0, 0]]
-    assert read_citation_links(get_links_path(documents)) == [("a", "b"), ("b", "c")]
+    assert read_citation_links(get_links_path(documents), rejects=Rejects()) == [("a", "b"), ("b", "c")]
 
 
 def test_without_the_links_it_is_no_such_pair(documents: Path) -> None:
@@ -66,10 +66,10 @@ def test_broken_links_are_listed(documents: Path) -> None:
 def test_nothing_usable_is_refused(documents: Path) -> None:
     documents.write_text("a\t0\t\n")
     with pytest.raises(InputError, match=r"no document of .* has a word"):
-        read_citation_graph(documents)
+        read_citation_graph(documents, rejects=Rejects())
     get_links_path(documents).write_text("a\n")
     with pytest.raises(InputError, match="no citations are left"):
-        read_citation_links(get_links_path(documents))
+        read_citation_links(get_links_path(documents), rejects=Rejects())
 
 
 @given(content=st.binary(max_size=200))
@@ -78,9 +78,9 @@ def test_any_bytes_are_read_or_refused(
 ) -> None:
     file = tmp_path_factory.mktemp("any") / "a.docs.txt"
     file.write_bytes(content)
-    rows = result_or_sentence(read_citation_graph, file)
+    rows = result_or_sentence(read_citation_graph, file, rejects=Rejects())
     assert rows is None or rows.X.shape[0] == len(rows.ids) == rows.Y.shape[0]
-    result_or_sentence(read_citation_links, file)
+    result_or_sentence(read_citation_links, file, rejects=Rejects())
 
 
 def test_cora(data: Path) -> None:
@@ -88,4 +88,4 @@ def test_cora(data: Path) -> None:
     assert isinstance(rows, FeatureTable)
     assert rows.X.shape == (2708, 1433)
     assert len(rows.label_names) == 7
-    assert len(read_citation_links(data / "planetoid_docs" / "cora.links.txt")) == 5278
+    assert len(read_citation_links(data / "planetoid_docs" / "cora.links.txt", rejects=Rejects())) == 5278

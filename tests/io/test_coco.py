@@ -13,8 +13,8 @@ from PIL import Image
 from wsabie.core.errors import InputError
 from wsabie.io.formats import region_items
 from wsabie.io.formats.coco import read_coco
+from wsabie.io.formats.region_items import add_full_images, find_region_pairs
 from wsabie.io.recognition import detect_source_kind, open_source
-from wsabie.io.region_nesting import add_full_images, find_region_pairs
 from wsabie.io.regions import Box
 from wsabie.storage.rejects import Rejects
 
@@ -237,7 +237,7 @@ def test_any_json_is_read_or_refused(
 ) -> None:
     content = {"images": [*IMAGES, *images], "categories": CATEGORIES, "annotations": [annotation(), *annotations]}
     (folder / "annotations.json").write_text(json.dumps(content))
-    found = result_or_sentence(read_coco, folder)
+    found = result_or_sentence(read_coco, folder, rejects=Rejects())
     assert found is not None
     assert found.items[0].id == "car1.jpg#12"
 

@@ -99,6 +99,6 @@ def test_what_cannot_be_used_is_listed(lists):
 def test_any_bytes_give_documents_or_one_sentence(tmp_path_factory, result_or_sentence, content):
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(content)
-    source = result_or_sentence(read_packages, path)
+    source = result_or_sentence(read_packages, path, rejects=Rejects())
     if source is not None:
         assert len(list(source)) == len(source)

@@ -25,7 +25,7 @@ def write(tmp_path):
 
 
 def test_a_file_by_hand(write):
-    rows = read_fasttext(write(TEXT))
+    rows = read_fasttext(write(TEXT), rejects=Rejects())
     assert rows.feature_names == ["the", "sea", "here", "label", "no", "town"]
     assert rows.X.toarray().tolist() == [[2, 1, 0, 0, 0, 1], [1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0], [0] * 6]
     assert rows.label_names == ["moon", "old_town", "sea"]
@@ -35,18 +35,18 @@ def test_a_file_by_hand(write):
 
 
 def test_rare_words_get_no_column(write):
-    rows = read_fasttext(write(TEXT), min_count=2)
+    rows = read_fasttext(write(TEXT), min_count=2, rejects=Rejects())
     assert rows.feature_names == ["the", "sea"]
     assert rows.X.toarray().tolist() == [[2, 1], [1, 1], [0, 0], [0, 0]]
     with pytest.raises(InputError, match="no word that occurs 9 times"):
-        read_fasttext(write(TEXT), min_count=9)
+        read_fasttext(write(TEXT), min_count=9, rejects=Rejects())
     with pytest.raises(InputError, match="has no words beside its labels"):
-        read_fasttext(write("__label__sea\n"))
+        read_fasttext(write("__label__sea\n"), rejects=Rejects())
 
 
 def test_other_words_than_those_of_a_model_are_left_out(write):
     names = ["sea", "sky", "the"]
-    aligned = align_table(read_fasttext(write(TEXT)), feature_names=names)
+    aligned = align_table(read_fasttext(write(TEXT), rejects=Rejects()), feature_names=names)
     assert aligned.rows.X.toarray().tolist() == [[1, 0, 2], [1, 0, 1], [0] * 3, [0] * 3]
     assert aligned.rows.feature_names == names
     assert aligned.unknown_features == 4
@@ -74,9 +74,9 @@ def test_a_label_without_a_name_is_listed(write):
 
 
 def test_gzip_is_unpacked_and_nothing_is_refused(write):
-    assert len(read_fasttext(write(gzip.compress(TEXT.encode())))) == 4
+    assert len(read_fasttext(write(gzip.compress(TEXT.encode())), rejects=Rejects())) == 4
     with pytest.raises(InputError, match="holds no rows"):
-        read_fasttext(write("\n \n"))
+        read_fasttext(write("\n \n"), rejects=Rejects())
 
 
 names = st.text("abcé犬_", min_size=1, max_size=4)
@@ -87,7 +87,7 @@ names = st.text("abcé犬_", min_size=1, max_size=4)
 def test_valid_files_come_back_exactly(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("fasttext") / "d.txt"
     path.write_text("\n".join(" ".join([f"__label__{n}" for n in sorted(ls)] + ws) for ls, ws in rows), "utf-8")
-    got = read_fasttext(path)
+    got = read_fasttext(path, rejects=Rejects())
     assert len(got) == len(rows)
     for i, (labels, words) in enumerate(rows):
         assert {got.label_names[j] for j in got.Y[i].indices} == labels
@@ -102,6 +102,6 @@ def test_valid_files_come_back_exactly(tmp_path_factory, rows):
 def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
     path = tmp_path_factory.mktemp("any") / "d.txt"
     path.write_bytes(text)
-    rows = result_or_sentence(read_fasttext, path)
+    rows = result_or_sentence(read_fasttext, path, rejects=Rejects())
     if rows is not None:
         assert rows.X.shape[0] == rows.Y.shape[0] == len(rows) > 0

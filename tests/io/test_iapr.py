@@ -115,4 +115,4 @@ def test_broken_regions_are_listed(regions):
 def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, content):
     folder = tmp_path_factory.mktemp("any")
     (folder / "1.eng").write_bytes(content)
-    assert result_or_sentence(read_iapr, folder) is None or content
+    assert result_or_sentence(read_iapr, folder, rejects=Rejects()) is None or content

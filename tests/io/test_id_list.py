@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.id_list import read_ids, refuse_unlistable_id, select_listed_ids, write_ids
+from wsabie.io.formats.id_labels import read_ids, refuse_unlistable_id, select_listed_ids, write_ids
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
 
@@ -27,7 +27,7 @@ def usable(name: str) -> bool:
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> None:
     file, names = tmp_path_factory.mktemp("ids") / "ids.txt", [name for name in names if usable(name)]
     write_ids(file, [*names, "last"])
-    assert read_ids(file) == list(dict.fromkeys([*names, "last"]))
+    assert read_ids(file, rejects=Rejects()) == list(dict.fromkeys([*names, "last"]))
 
 
 @pytest.mark.parametrize("name", ["", " a", "a\tb", "a\nb", "a\x85b", "\ufeffa", "a\udce4"])
@@ -42,7 +42,7 @@ def test_any_bytes_are_ids_or_one_error(tmp_path_factory: pytest.TempPathFactory
     file = tmp_path_factory.mktemp("ids") / "ids.txt"
     file.write_bytes(content)
     with contextlib.suppress(InputError):
-        assert read_ids(file)
+        assert read_ids(file, rejects=Rejects())
 
 
 def test_ids_without_data_are_listed(tmp_path: Path) -> None:

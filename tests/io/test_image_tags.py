@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from PIL import Image, TiffImagePlugin, features
 
 from tagged import FILES, extended, iptc, packet, png_packet, resource, resources, segment, with_segments
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.tags.embedded_metadata import (
     MAGIC,
     XMP_HEAD,
@@ -23,6 +22,7 @@ from wsabie.io.tags.embedded_metadata import (
 )
 from wsabie.io.tags.image_tags import IPTC, read_image_tags, read_keywords
 from wsabie.io.tags.xmp import NEW
+from wsabie.storage.rejects import RowError
 
 
 def test_a_file_that_exiftool_wrote():

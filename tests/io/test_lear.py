@@ -77,5 +77,5 @@ def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence
     (folder / "a_dictionary.txt").write_text("sky\n")
     (folder / "a_train_list.txt").write_text("1\n")
     (folder / "a_train_annot.hvecs").write_bytes(content)
-    rows = result_or_sentence(read_lear, folder / "a_train_list.txt")
+    rows = result_or_sentence(read_lear, folder / "a_train_list.txt", rejects=Rejects())
     assert rows is None or rows.ids == ["1"]

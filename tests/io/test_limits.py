@@ -22,20 +22,18 @@ from wsabie.core.folder_tree import walk_folder
 from wsabie.core.input_files import open_input
 from wsabie.core.input_limits import VARIABLE
 from wsabie.embedding import tables
-from wsabie.io import region_nesting
-from wsabie.io.formats.id_list import read_ids
+from wsabie.io.formats import region_items
+from wsabie.io.formats.id_labels import read_ids
 from wsabie.io.formats.parquet_tables import open_parquet_table
 from wsabie.io.formats.svmlight import read_svmlight
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.parsers.text_tables import parse_json_cells
-from wsabie.io.recognition import detect_source_kind, open_source
+from wsabie.io.recognition import detect_source_kind, open_row_stream, open_source, open_unlabelled_rows
 from wsabie.io.records import FeatureTable, Item
 from wsabie.io.regions import Box, Region, RegionCrop
-from wsabie.io.stream_recognition import open_row_stream, open_unlabelled_rows
 from wsabie.io.tags.image_tags import read_image_tags
 from wsabie.io.tags.tag_writer import write_embedded, write_sidecar
 from wsabie.io.tags.xmp import make_tag_properties, read_xmp_packet, replace_tags
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.hierarchy import Hierarchy
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.label_names import normalise_label_name
@@ -72,10 +70,10 @@ def test_limits_are_changed_by_the_variable(tmp_path: Path, monkeypatch: pytest.
     file = tmp_path / "rows.txt"
     file.write_text(ROWS + "1 3000000:1\n")
     with pytest.raises(InputError, match="3,000,001 features for at most 41 values"):
-        read_svmlight(file)
-    assert read_svmlight(file, n_features=10).X.shape == (41, 3_000_001)  # the model's width counts
+        read_svmlight(file, rejects=Rejects())
+    assert read_svmlight(file, n_features=10, rejects=Rejects()).X.shape == (41, 3_000_001)  # the model's width counts
     monkeypatch.setenv(VARIABLE, "empty_columns=1e7")
-    assert read_svmlight(file).X.shape == (41, 3_000_001)
+    assert read_svmlight(file, rejects=Rejects()).X.shape == (41, 3_000_001)
 
 
 def test_hashed_features_and_many_labels_pass(tmp_path: Path) -> None:
@@ -84,7 +82,7 @@ def test_hashed_features_and_many_labels_pass(tmp_path: Path) -> None:
     numbers = rng.integers(0, 1 << 21, (10_000, 11))
     rows = (" ".join(f"{j}:1" for j in sorted(set(row))) for row in numbers.tolist())
     file.write_text(f"10000 {1 << 21} 300000\n" + "".join(f"{i * 29} {row}\n" for i, row in enumerate(rows)))
-    rows_read = read_svmlight(file)
+    rows_read = read_svmlight(file, rejects=Rejects())
     assert (rows_read.X.shape, len(rows_read.label_names)) == ((10_000, 1 << 21), 300_000)
 
 
@@ -162,11 +160,11 @@ def test_blanks_and_namespaces_of_xmp_take_linear_time(tmp_path: Path) -> None:
 
 
 def test_boxes_are_taken_once_for_each_region_of_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    n, taken, box_of = 300, [], region_nesting._get_box
-    monkeypatch.setattr(region_nesting, "_get_box", lambda item: taken.append(item) or box_of(item))
+    n, taken, box_of = 300, [], region_items._get_box
+    monkeypatch.setattr(region_items, "_get_box", lambda item: taken.append(item) or box_of(item))
     boxes = [Box(number, number, 2 * n - number, 2 * n - number) for number in range(n)]
     items = [Item(f"a#{i}", RegionCrop(b"", Region(box)), (f"{i}",), "a") for i, box in enumerate(boxes)]
-    couples = list(region_nesting.find_region_pairs(items, share=1))
+    couples = list(region_items.find_region_pairs(items, share=1))
     assert [(one.container.id, one.part.id) for one in couples] == [(f"a#{i}", f"a#{i + 1}") for i in range(n - 1)]
     assert len(taken) == n
 
@@ -174,13 +172,13 @@ def test_boxes_are_taken_once_for_each_region_of_a_picture(monkeypatch: pytest.M
 def test_json_has_a_depth() -> None:
     assert parse_json_cells(('{"a": ' + "[" * 99 + "]" * 99 + "}").encode()) == {"a": json.loads("[" * 99 + "]" * 99)}
     for deep in ("[" * 900 + "]" * 900, "[" * 1_000_000 + "]" * 1_000_000):
-        bad = parse_json_cells(f'{{"a": {deep}}}'.encode())
-        assert isinstance(bad, RowError)
-        assert bad.reason == "JSON that nests too deeply"
+        with pytest.raises(RowError) as bad:
+            parse_json_cells(f'{{"a": {deep}}}'.encode())
+        assert bad.value.reason == "JSON that nests too deeply"
     assert parse_json_cells(json.dumps({"a": '[{\\"' * 500}).encode()) == {"a": '[{\\"' * 500}  # brackets of a text
-    unclosed = parse_json_cells(b'{"a": "' + b'\\"[' * 500_000)
-    assert isinstance(unclosed, RowError)
-    assert isinstance(parse_json_cells(b'{"a": ' + b"9" * 1_000_000 + b"}"), RowError)
+    for broken in (b'{"a": "' + b'\\"[' * 500_000, b'{"a": ' + b"9" * 1_000_000 + b"}"):
+        with pytest.raises(RowError):
+            parse_json_cells(broken)
 
 
 def test_marks_on_one_letter_are_refused() -> None:
@@ -226,7 +224,7 @@ def test_pipes_are_read_only_where_they_are_named(tmp_path: Path) -> None:
         open_input("/dev/zero", pipe=True)
     writer = threading.Thread(target=lambda: pipe.write_bytes(b"a\nb\n"))
     writer.start()
-    assert read_ids(pipe) == ["a", "b"]
+    assert read_ids(pipe, rejects=Rejects()) == ["a", "b"]
     writer.join()
 
 

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from PIL import Image, PngImagePlugin
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.media_folder import read_file, read_folder
-from wsabie.io.formats.metadata_table import read_metadata
+from wsabie.io.formats.media_folder import read_file, read_folder, read_metadata
 from wsabie.io.image_inspection import FORMATS
 from wsabie.io.modalities import PICTURES
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.tags.image_tags import read_keywords
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 
 @pytest.fixture
@@ -36,7 +34,7 @@ def test_every_level_of_folders_is_a_label(folder, picture):
     picture(folder / "animal" / "dog" / "1.JPG")
     picture(folder / "animal" / "animal" / "2.png")
     picture(folder / "plant" / "3.webp")
-    source = read_folder(folder)
+    source = read_folder(folder, rejects=Rejects())
     assert listed(source) == {
         "animal/animal/2.png": ("animal",),
         "animal/dog/1.JPG": ("animal", "dog"),
@@ -50,9 +48,9 @@ def test_every_level_of_folders_is_a_label(folder, picture):
 def test_folders_named_by_synsets_are_called_as_words_txt_says(folder, picture):
     for synset in ("n02012849", "n03126707", "n01440764", "n99999999"):
         picture(folder / synset / "1.png")
-    assert next(p.labels for p in read_folder(folder)) == ("n01440764",)
+    assert next(p.labels for p in read_folder(folder, rejects=Rejects())) == ("n01440764",)
     (folder / "words.txt").write_text("n02012849\tcrane\nn03126707\tcrane\nn01440764\ttench, Tinca tinca\n")
-    assert [p.labels for p in read_folder(folder)] == [
+    assert [p.labels for p in read_folder(folder, rejects=Rejects())] == [
         ("tench, Tinca tinca",),
         ("crane (n02012849)",),
         ("crane (n03126707)",),
@@ -92,10 +90,10 @@ def test_a_folder_of_pictures_that_cannot_be_read_says_so(folder, picture):
     for name in ("1.heic", "2.heif"):
         (folder / name).write_bytes(b"content")
     with pytest.raises(InputError, match=r"no pictures that can be read, but 2 in formats .*; convert them to JPEG"):
-        read_folder(folder)
+        read_folder(folder, rejects=Rejects())
     picture(folder / "3.png")
     with pytest.raises(InputError, match=r"the pictures of .* have no labels"):
-        read_folder(folder)
+        read_folder(folder, rejects=Rejects())
 
 
 def test_every_format_that_is_read_has_its_endings():
@@ -140,22 +138,22 @@ def test_file_names_that_are_not_utf8_are_listed(folder, picture):
 def test_one_folder_around_all_pictures_is_no_label(folder, picture):
     write_xmp(picture, folder / "images" / "1.webp", xmp("sea"))
     picture(folder / "images" / "2.png")
-    assert listed(read_folder(folder)) == {"images/1.webp": ("sea",)}
-    assert listed(read_folder(folder, labels_from="folders"))["images/2.png"] == ("images",)
+    assert listed(read_folder(folder, rejects=Rejects())) == {"images/1.webp": ("sea",)}
+    assert listed(read_folder(folder, labels_from="folders", rejects=Rejects()))["images/2.png"] == ("images",)
 
 
 def test_train_beside_test_is_taken_for_a_split(folder, picture):
     picture(folder / "train" / "dog" / "1.png")
     picture(folder / "test" / "dog" / "1.png")
     with pytest.raises(InputError, match="'test' and 'train', which look like a split"):
-        read_folder(folder)
-    assert listed(read_folder(folder, labels_from="folders"))["train/dog/1.png"] == ("train", "dog")
+        read_folder(folder, rejects=Rejects())
+    assert listed(read_folder(folder, labels_from="folders", rejects=Rejects()))["train/dog/1.png"] == ("train", "dog")
 
 
 def test_pictures_to_annotate_need_no_labels(folder, picture):
     picture(folder / "b.png")
     picture(folder / "sub" / "a.png")
-    assert listed(read_folder(folder, labels_from="none")) == {"b.png": (), "sub/a.png": ()}
+    assert listed(read_folder(folder, labels_from="none", rejects=Rejects())) == {"b.png": (), "sub/a.png": ()}
 
 
 METADATA = [
@@ -205,9 +203,9 @@ def test_metadata_in_either_form(described, write):
     assert listed(source) == {"a.png": ("sea", "old town", "again"), "sub/b.png": ("sky", "sea")}
     assert [(p.group, p.time) for p in source] == [("7", "2020-01-02"), (None, None)]
     assert rejects.counts == REASONS
-    assert listed(read_folder(described, split="test")) == {"sub/b.png": ("sky", "sea")}
+    assert listed(read_folder(described, split="test", rejects=Rejects())) == {"sub/b.png": ("sky", "sea")}
     with pytest.raises(InputError, match="has the split 'val'"):
-        read_folder(described, split="val")
+        read_folder(described, split="val", rejects=Rejects())
 
 
 @pytest.mark.parametrize("write", [write_csv, write_jsonl])
@@ -234,7 +232,7 @@ def test_labels_of_several_rows_of_a_picture_are_joined(described, write):
         ["row at odds with another of its file", "split test and not train"],
         ["labels without a picture", "gone.png"],
     ]
-    assert listed(read_folder(described, split="test")) == {"c.png": ("dog",)}
+    assert listed(read_folder(described, split="test", rejects=Rejects())) == {"c.png": ("dog",)}
 
 
 def test_rows_do_not_reach_pictures_outside(described, picture):
@@ -254,7 +252,7 @@ def test_a_line_without_end_is_not_read_whole(described, name, row, filler):
     (described / name).write_bytes(b"file_name,label\n" + row + filler * (40_000_000 // len(filler)))
     tracemalloc.start()
     with pytest.raises(InputError, match=rf"{name}:2 has a line of more than 4 MiB"):
-        read_folder(described)
+        read_folder(described, rejects=Rejects())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20_000_000
@@ -262,16 +260,19 @@ def test_a_line_without_end_is_not_read_whole(described, name, row, filler):
 
 def test_the_separator_is_one_for_the_whole_column(described):
     (described / "metadata.csv").write_text('file_name,tags\na.png,"Washington, D.C.;sea"\nc.png,"one, two"\n')
-    assert listed(read_folder(described)) == {"a.png": ("Washington, D.C.", "sea"), "c.png": ("one, two",)}
+    assert listed(read_folder(described, rejects=Rejects())) == {
+        "a.png": ("Washington, D.C.", "sea"),
+        "c.png": ("one, two",),
+    }
 
 
 def test_columns_with_other_names_can_be_given(described):
     (described / "metadata.csv").write_text("Image,Species\na.png,sea lion\n")
     with pytest.raises(InputError, match=r"no column 'file_name' \(it has 'Image', 'Species'\)"):
-        read_folder(described)
+        read_folder(described, rejects=Rejects())
     with pytest.raises(InputError, match="no column 'labels' or 'label'"):
-        read_folder(described, image_column="Image")
-    source = read_folder(described, image_column="Image", label_column="Species")
+        read_folder(described, image_column="Image", rejects=Rejects())
+    source = read_folder(described, image_column="Image", label_column="Species", rejects=Rejects())
     assert listed(source) == {"a.png": ("sea lion",)}
 
 
@@ -299,7 +300,7 @@ def test_columns_with_other_names_can_be_given(described):
 def test_metadata_that_cannot_be_used(described, name, text, sentence):
     (described / name).write_bytes(text)
     with pytest.raises(InputError, match=sentence):
-        read_folder(described)
+        read_folder(described, rejects=Rejects())
 
 
 def test_broken_rows_of_metadata_are_listed(described):
@@ -321,7 +322,7 @@ def test_broken_rows_of_metadata_are_listed(described):
     assert rejects.counts == {"label that is not valid text": 1, "picture without labels": 2}
     (described / "metadata.csv").write_text("file_name,label\na.png,x,y\n")
     with pytest.raises(InputError, match=r"has both metadata\.csv and metadata\.jsonl"):
-        read_folder(described)
+        read_folder(described, rejects=Rejects())
     (described / "metadata.jsonl").unlink()
     rejects = Rejects()
     with pytest.raises(InputError, match="no labelled pictures are left"):
@@ -357,8 +358,8 @@ def test_keywords_inside_pictures(folder, picture, name):
     rejects = Rejects()
     assert listed(read_folder(folder, rejects=rejects)) == {name: ("sea lion", "k\u00f6ln")}
     assert rejects.counts == {"picture without labels": 1}
-    assert listed(read_file(folder / name)) == {name: ("sea lion", "k\u00f6ln")}
-    assert listed(read_file(folder / name, labels_from="none")) == {name: ()}
+    assert listed(read_file(folder / name, rejects=Rejects())) == {name: ("sea lion", "k\u00f6ln")}
+    assert listed(read_file(folder / name, labels_from="none", rejects=Rejects())) == {name: ()}
 
 
 @pytest.mark.parametrize(
@@ -440,7 +441,7 @@ def test_valid_metadata_comes_back_exactly(tmp_path_factory, rows, form):
 def test_folders_without_what_is_needed_are_refused(folder, picture, labels_from):
     sentence = "has no metadata.csv" if labels_from == "metadata" else "holds no pictures"
     with pytest.raises(InputError, match=sentence):
-        read_folder(folder, labels_from=labels_from)
+        read_folder(folder, labels_from=labels_from, rejects=Rejects())
     picture(folder / "a.png")
     sentence = {
         "auto": "no labels: there are no sub-folders to tell them apart, no metadata.csv or metadata.jsonl",
@@ -448,13 +449,13 @@ def test_folders_without_what_is_needed_are_refused(folder, picture, labels_from
         "folders": "no labelled pictures are left",
     }[labels_from]
     with pytest.raises(InputError, match=sentence):
-        read_folder(folder, labels_from=labels_from)
+        read_folder(folder, labels_from=labels_from, rejects=Rejects())
 
 
 def test_labels_without_any_picture(folder):
     write_csv(folder, METADATA[:1])
     with pytest.raises(InputError, match=r"holds no pictures .* metadata\.csv alone is not enough"):
-        read_folder(folder)
+        read_folder(folder, rejects=Rejects())
 
 
 def test_strict_refuses_the_first_unlabelled_picture(folder, picture):

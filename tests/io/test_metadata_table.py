@@ -19,7 +19,7 @@ def folder(tmp_path, picture):
 
 
 def labels_of(folder, **options):
-    return {p.id: p.labels for p in read_folder(folder, **options)}
+    return {p.id: p.labels for p in read_folder(folder, **{"rejects": Rejects(), **options})}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
@@ -30,7 +30,7 @@ def test_commas_or_semicolons_with_or_without_a_byte_order_mark(folder, encoding
         lines = csv.writer(stream, delimiter=delimiter, lineterminator=ending)
         lines.writerow(["file_name", "label", "group"])
         lines.writerows([f"{number}.png", name, f"g{number}"] for number, name in enumerate(NAMES))
-    source = read_folder(folder)
+    source = read_folder(folder, rejects=Rejects())
     assert [(p.id, p.labels, p.group) for p in source] == [
         (f"{number}.png", (name,), f"g{number}") for number, name in enumerate(NAMES)
     ]
@@ -56,17 +56,17 @@ def test_labels_in_columns_by_semicolons_are_separated_by_commas(folder):
 def test_a_file_without_rows_is_told(folder, name, text, labels_from):
     (folder / name).write_text(text)
     with pytest.raises(InputError, match=rf"{name} has no rows; write one for each file, or remove the file"):
-        read_folder(folder, labels_from=labels_from)
+        read_folder(folder, labels_from=labels_from, rejects=Rejects())
 
 
 def test_rows_of_which_none_can_be_used_are_told(folder):
     """There is a metadata file, so that nobody should be told to write one."""
     (folder / "metadata.csv").write_text("file_name,labels\n" + "".join(f"{n}.png,\n" for n in range(len(NAMES))))
     with pytest.raises(InputError, match=r"no labelled pictures .* skipped at .*metadata\.csv:2 for picture without"):
-        read_folder(folder)
+        read_folder(folder, rejects=Rejects())
     (folder / "metadata.csv").write_text("file_name,labels\n0.png\n")
     with pytest.raises(InputError, match=r"skipped at .*metadata\.csv:2 for wrong number of cells \(1 of 2\)"):
-        read_folder(folder)
+        read_folder(folder, rejects=Rejects())
 
 
 def test_a_picture_of_a_format_that_is_not_read_is_listed_once(folder):
@@ -106,7 +106,7 @@ def test_a_picture_that_cannot_be_read_does_not_excuse_one_of_another_folder(fol
 def test_a_quote_that_is_not_closed_is_named_by_the_line_on_which_it_opens(folder, rows):
     (folder / "metadata.csv").write_text('file_name,labels\n3.png,"sea\nlion"\n\n' + rows)
     with pytest.raises(InputError, match=r"metadata\.csv:5 begins a row of malformed CSV \(.*\); close every quote"):
-        read_folder(folder)
+        read_folder(folder, rejects=Rejects())
 
 
 def test_a_quoted_text_may_hold_ends_of_lines_and_quotes(folder):

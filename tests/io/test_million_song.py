@@ -38,7 +38,7 @@ def test_tracks_have_artists_and_genres(folder: Path) -> None:
     (folder / "msd_tagtraum_cd2.cls").write_text("")
     with pytest.raises(InputError, match=r"several lists of genres \(msd_tagtraum_cd1.cls, msd_tagtraum_cd2.cls\)"):
         read_attributes(folder)
-    assert read_million_song_attributes(folder, genres=folder / "msd_tagtraum_cd1.cls") == related
+    assert read_million_song_attributes(folder, genres=folder / "msd_tagtraum_cd1.cls", rejects=Rejects()) == related
 
 
 def test_listeners_are_read_when_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_listeners_are_read_when_asked_for(folder: Path, monkeypatch: pytest.Mon
     ]
     monkeypatch.setattr(million_song, "MOST_TRIPLETS", 1)
     with pytest.raises(InputError, match="has more than 1 lines; give a part of it"):
-        read_million_song_attributes(folder, listeners=path)
+        read_million_song_attributes(folder, listeners=path, rejects=Rejects())
 
 
 def test_bad_lines_are_listed(folder: Path) -> None:
@@ -80,4 +80,4 @@ def test_any_lines_give_tracks_or_a_sentence(result_or_sentence, tmp_path_factor
     folder = tmp_path_factory.mktemp("m")
     for name in ("unique_tracks.txt", GENRES.replace("*", "a"), "train_triplets.txt"):
         (folder / name).write_bytes(content)
-    result_or_sentence(read_million_song_attributes, folder, listeners=folder / "train_triplets.txt")
+    result_or_sentence(read_million_song_attributes, folder, listeners=folder / "train_triplets.txt", rejects=Rejects())

@@ -29,7 +29,9 @@ def plays(path: Path, heard: dict[str, str]) -> Path:
 
 
 def test_pairs_have_enough_common_listeners(tmp_path: Path) -> None:
-    heard = read_listening_counts(plays(tmp_path / "plays.txt", {"u": "abc", "v": "ab", "w": "ad", "x": "d"}))
+    heard = read_listening_counts(
+        plays(tmp_path / "plays.txt", {"u": "abc", "v": "ab", "w": "ad", "x": "d"}), rejects=Rejects()
+    )
     assert list(find_co_listened_pairs(heard, least=1)) == [("a", "b", 2), ("a", "c", 1), ("a", "d", 1), ("b", "c", 1)]
     assert list(find_co_listened_pairs(heard, least=2)) == [("a", "b", 2)]
     assert list(find_co_listened_pairs(heard, least=1, cosine=0.8)) == [
@@ -40,7 +42,7 @@ def test_pairs_have_enough_common_listeners(tmp_path: Path) -> None:
 
 def test_a_song_chooses_its_best_partners(tmp_path: Path) -> None:
     """d has a alone, so that a has a partner which it did not choose itself."""
-    heard = read_listening_counts(plays(tmp_path / "plays.txt", {"u": "abc", "v": "ab", "w": "ad"}))
+    heard = read_listening_counts(plays(tmp_path / "plays.txt", {"u": "abc", "v": "ab", "w": "ad"}), rejects=Rejects())
     assert list(find_co_listened_pairs(heard, least=1, top=1)) == [("a", "b", 2), ("a", "d", 1), ("b", "c", 1)]
 
 
@@ -51,7 +53,7 @@ def test_counts_are_those_of_all_pairs_of_all_users(tmp_path: Path, monkeypatch:
     found = {
         frozenset((a, b)): n
         for a, b, n in find_co_listened_pairs(
-            read_listening_counts(plays(tmp_path / "plays.txt", users)), least=5, top=99
+            read_listening_counts(plays(tmp_path / "plays.txt", users), rejects=Rejects()), least=5, top=99
         )
     }
     counted = {
@@ -62,9 +64,11 @@ def test_counts_are_those_of_all_pairs_of_all_users(tmp_path: Path, monkeypatch:
 
 
 def test_heavy_users_are_capped(tmp_path: Path) -> None:
-    heard = read_listening_counts(plays(tmp_path / "plays.txt", {"heavy": "abcdefghij", "u": "ab"}), heavy=4)
+    heard = read_listening_counts(
+        plays(tmp_path / "plays.txt", {"heavy": "abcdefghij", "u": "ab"}), heavy=4, rejects=Rejects()
+    )
     assert (heard.n_capped, heard.song_users.sum(axis=0).tolist()) == (1, [[4, 2]])
-    again = read_listening_counts(tmp_path / "plays.txt", heavy=4)
+    again = read_listening_counts(tmp_path / "plays.txt", heavy=4, rejects=Rejects())
     assert (heard.song_users != again.song_users).nnz == 0
 
 
@@ -77,7 +81,7 @@ def test_songs_become_their_tracks(tmp_path: Path) -> None:
     assert tracks == {"a": ["T1", "T2"], "b": ["T3"]}
     heard = read_listening_counts(plays(tmp_path / "plays.txt", {"u": "abz"}), song_filter=tracks, rejects=rejects)
     assert write_co_listened_pairs(tmp_path / "out.tsv", find_co_listened_pairs(heard, least=1), tracks) == 2
-    assert list(read_id_pairs(tmp_path / "out.tsv")) == [("T1", "T3"), ("T2", "T3")]
+    assert list(read_id_pairs(tmp_path / "out.tsv", rejects=Rejects())) == [("T1", "T3"), ("T2", "T3")]
     assert [(reason, detail) for _, reason, detail in rejects.listed] == [
         ("line that is not track, song, artist and title", "'bad'"),
         ("song that is not in the list", "z"),
@@ -94,10 +98,10 @@ def test_bad_lines_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         read_listening_counts(path, rejects=Rejects(strict=True))
     monkeypatch.setattr(million_song, "MOST_PLAYS", 1)
     with pytest.raises(InputError, match="more than 1 usable lines; give a part of it"):
-        read_listening_counts(path)
+        read_listening_counts(path, rejects=Rejects())
     path.write_text("u\tb\t0\n")
     with pytest.raises(InputError, match="user TAB song TAB plays"):
-        read_listening_counts(path)
+        read_listening_counts(path, rejects=Rejects())
 
 
 @given(st.binary(max_size=200))
@@ -105,7 +109,7 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> 
     path = tmp_path_factory.mktemp("any") / "plays.txt"
     path.write_bytes(content)
     try:
-        heard = read_listening_counts(path)
+        heard = read_listening_counts(path, rejects=Rejects())
     except InputError:
         return
     assert heard.song_users.shape[0] == len(heard.songs) > 0

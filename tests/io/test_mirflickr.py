@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
 from wsabie.io.datasets.mirflickr import parse_python_list, read_mirflickr
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.recognition import detect_source_kind, open_source
 from wsabie.io.records import FeatureTable, ItemList
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
 TABLE = """0,1,./mirflickr/im1.jpg,"['red', ""l'eau""]"
@@ -84,7 +83,7 @@ def test_lists_come_back_as_python_wrote_them(texts):
 def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
     path = tmp_path_factory.mktemp("any") / "kv.csv"
     path.write_bytes(text)
-    rows = result_or_sentence(read_mirflickr, path)
+    rows = result_or_sentence(read_mirflickr, path, rejects=Rejects())
     if rows is not None:
         assert rows.X.shape[0] == rows.Y.shape[0] == len(rows) > 0
 

@@ -35,7 +35,7 @@ def write(tmp_path):
 
 
 def test_a_dense_file_by_hand(write):
-    rows = read_mulan(write(HEAD + "1.5,1,'dark blue',0,1\n\n% why\n-2, 0 ,red,1,1\n"))
+    rows = read_mulan(write(HEAD + "1.5,1,'dark blue',0,1\n\n% why\n-2, 0 ,red,1,1\n"), rejects=Rejects())
     assert rows.feature_names == ["size", 'is "big"', "colour=dark blue", "colour=green"]
     assert isinstance(rows.X, np.ndarray)
     assert rows.X.tolist() == [[1.5, 1, 1, 0], [-2, 0, 0, 0]]
@@ -45,7 +45,7 @@ def test_a_dense_file_by_hand(write):
 
 
 def test_a_sparse_file_by_hand(write):
-    rows = read_mulan(write(HEAD + "{4 1, 0 3,2 'dark blue'}\n{}\n{3 1,2 red}\n"))
+    rows = read_mulan(write(HEAD + "{4 1, 0 3,2 'dark blue'}\n{}\n{3 1,2 red}\n"), rejects=Rejects())
     assert rows.X.toarray().tolist() == [[3, 0, 1, 0], [0] * 4, [0] * 4]
     assert rows.Y.toarray().tolist() == [[1, 0], [0, 0], [0, 1]]
 
@@ -60,7 +60,7 @@ def test_a_text_attribute_called_id_names_the_rows(write):
 
 @pytest.mark.parametrize("name", ["d-train.arff", "d-test.arff", "d-train-sparse.arff", "d-sparse.arff", "d.arff"])
 def test_the_xml_is_found_by_its_stem(write, name):
-    assert len(read_mulan(write(HEAD + "1,1,red,0,1\n", name))) == 1
+    assert len(read_mulan(write(HEAD + "1,1,red,0,1\n", name), rejects=Rejects())) == 1
 
 
 def test_broken_rows_are_skipped_counted_and_listed(write):
@@ -121,7 +121,7 @@ def test_broken_rows_are_skipped_counted_and_listed(write):
 )
 def test_files_that_cannot_be_used_are_refused_in_one_sentence(write, text, xml, sentence):
     with pytest.raises(InputError, match=sentence):
-        read_mulan(write(text, xml=xml))
+        read_mulan(write(text, xml=xml), rejects=Rejects())
 
 
 def test_entity_bombs_never_expand():
@@ -152,7 +152,10 @@ def test_dense_and_sparse_forms_say_the_same(tmp_path_factory, rows):
     sparse = [f"{{0 {a!r},1 {b:d},2 '{c}',3 {d:d},4 {e:d}}}" for a, b, c, d, e in rows]
     (folder / "d.arff").write_text(HEAD + "\n".join(dense))
     (folder / "d-sparse.arff").write_text(HEAD + "\n".join(sparse))
-    one, other = read_mulan(folder / "d.arff"), read_mulan(folder / "d-sparse.arff")
+    one, other = (
+        read_mulan(folder / "d.arff", rejects=Rejects()),
+        read_mulan(folder / "d-sparse.arff", rejects=Rejects()),
+    )
     assert np.array_equal(one.X, other.X.toarray())
     assert np.array_equal(one.Y.toarray(), other.Y.toarray())
     assert one.X[:, 0].tolist() == [a for a, *_ in rows]
@@ -168,7 +171,7 @@ def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence
     folder = tmp_path_factory.mktemp("any")
     (folder / "d.xml").write_text(XML)
     (folder / "d.arff").write_bytes(head + text)
-    rows = result_or_sentence(read_mulan, folder / "d.arff")
+    rows = result_or_sentence(read_mulan, folder / "d.arff", rejects=Rejects())
     if rows is not None:
         assert rows.X.shape[0] == rows.Y.shape[0] == len(rows) > 0
 
@@ -180,13 +183,13 @@ def test_any_xml_is_labels_or_one_sentence(tmp_path_factory, xml):
     (folder / "d.xml").write_bytes(xml)
     (folder / "d.arff").write_text(HEAD + "1,1,red,0,1\n")
     with pytest.raises(InputError, match=r"."):
-        read_mulan(folder / "d.arff")
+        read_mulan(folder / "d.arff", rejects=Rejects())
 
 
 @pytest.mark.data
 def test_corel5k(data):
-    train = read_mulan(data / "corel5k_mulan" / "Corel5k-train-sparse.arff")
-    test = read_mulan(data / "corel5k_mulan" / "Corel5k-test-sparse.arff")
+    train = read_mulan(data / "corel5k_mulan" / "Corel5k-train-sparse.arff", rejects=Rejects())
+    test = read_mulan(data / "corel5k_mulan" / "Corel5k-test-sparse.arff", rejects=Rejects())
     assert train.X.shape == (4500, 499)
     assert test.X.shape == (500, 499)
     assert train.Y.shape == (4500, 374)

@@ -73,7 +73,7 @@ def test_broken_lines_are_listed(tmp_path):
 def test_other_tables_are_refused(tmp_path):
     (tmp_path / "t.csv").write_text("ImageID,Source\na,b\n")
     with pytest.raises(InputError, match=r"t\.csv:1 has no column 'LabelName'"):
-        read_open_images(tmp_path / "t.csv")
+        read_open_images(tmp_path / "t.csv", rejects=Rejects())
     (tmp_path / "t.csv").write_text(HEAD)
     with pytest.raises(InputError, match="holds no pairs"):
         open_source(tmp_path / "t.csv")
@@ -87,9 +87,9 @@ def test_memory_is_bounded_by_what_is_kept(tmp_path):
     """The text is 4.8 MB; 8 bytes a line, copies of them for sorting, and the result are held, never the lines."""
     path, n = tmp_path / "t.csv", 120_000
     path.write_text(HEAD + "".join(f"{i // 120:016x},verification,/m/{i % 120:05d},1\n" for i in range(n)))
-    read_open_images(path)  # imports
+    read_open_images(path, rejects=Rejects())  # imports
     tracemalloc.start()
-    rows = read_open_images(path)
+    rows = read_open_images(path, rejects=Rejects())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert rows.Y.nnz == n
@@ -101,6 +101,6 @@ def test_memory_is_bounded_by_what_is_kept(tmp_path):
 def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
     path = tmp_path_factory.mktemp("any") / "t.csv"
     path.write_bytes(HEAD.encode() + text)
-    rows = result_or_sentence(read_open_images, path)
+    rows = result_or_sentence(read_open_images, path, rejects=Rejects())
     if rows is not None:
         assert rows.X.shape[0] == rows.Y.shape[0] == len(rows) > 0

@@ -31,7 +31,7 @@ def write(tmp_path):
 
 
 def test_every_id_gets_a_vector_of_its_own(write):
-    rows = read_pairs(write("b\tsea\nb\told  town\na\tsea\nb\tsea\n"))
+    rows = read_pairs(write("b\tsea\nb\told  town\na\tsea\nb\tsea\n"), rejects=Rejects())
     assert isinstance(rows, FeatureTable)
     assert rows.ids == rows.feature_names == ["b", "a"]
     assert rows.X.toarray().tolist() == [[1, 0], [0, 1]]
@@ -40,15 +40,15 @@ def test_every_id_gets_a_vector_of_its_own(write):
 
 
 def test_other_pairs_about_the_same_ids_align(write):
-    train = read_pairs(write("a\tsea\nb\tsky\n"))
-    test = read_pairs(write("b\tsea\nc\tsea\n"))
+    train = read_pairs(write("a\tsea\nb\tsky\n"), rejects=Rejects())
+    test = read_pairs(write("b\tsea\nc\tsea\n"), rejects=Rejects())
     aligned = align_table(test, train.label_names, train.feature_names)
     assert aligned.rows.X.toarray().tolist() == [[0, 1], [0, 0]]
     assert aligned.unknown_features == 1
 
 
 def test_the_third_column_states_denies_or_says_nothing(write, caplog):
-    rows = read_pairs(write("id\ttag\tweight\na\tsea\t2.5\na\tsky\t-1\na\tmoon\t0\nb\tsky\t1\n"))
+    rows = read_pairs(write("id\ttag\tweight\na\tsea\t2.5\na\tsky\t-1\na\tmoon\t0\nb\tsky\t1\n"), rejects=Rejects())
     assert rows.label_names == ["moon", "sea", "sky"]
     assert rows.Y.toarray().tolist() == [[0, 1, -1], [0, 0, 1]]
     assert "1 weights are neither 1 nor -1" in caplog.text
@@ -90,9 +90,9 @@ def test_ids_that_are_pictures_make_a_collection_of_pictures(write, picture, tmp
 
 def test_an_empty_list_is_refused(write):
     with pytest.raises(InputError, match="holds no pairs"):
-        read_pairs(write("\n"))
+        read_pairs(write("\n"), rejects=Rejects())
     with pytest.raises(InputError, match="no pairs are left"):
-        read_pairs(write("a\n"))
+        read_pairs(write("a\n"), rejects=Rejects())
 
 
 words = st.text("abcé犬 _", min_size=1, max_size=4).filter(lambda t: t == normalise_label_name(t))
@@ -103,7 +103,7 @@ words = st.text("abcé犬 _", min_size=1, max_size=4).filter(lambda t: t == norm
 def test_valid_lists_come_back_exactly(tmp_path_factory, pairs):
     path = tmp_path_factory.mktemp("pairs") / "p.tsv"
     path.write_text("".join(f"{i}\t{label}\t{sign}\n" for i, label, sign in pairs), "utf-8")
-    rows = read_pairs(path)
+    rows = read_pairs(path, rejects=Rejects())
     entries = rows.Y.tocoo()
     found = {(rows.ids[r], rows.label_names[c], v) for r, c, v in zip(*entries.coords, entries.data, strict=True)}
     assert found == set(pairs)
@@ -115,7 +115,7 @@ def test_valid_lists_come_back_exactly(tmp_path_factory, pairs):
 def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
     path = tmp_path_factory.mktemp("any") / "p.tsv"
     path.write_bytes(text)
-    rows = result_or_sentence(read_pairs, path)
+    rows = result_or_sentence(read_pairs, path, rejects=Rejects())
     if rows is not None:
         assert rows.X.shape[0] == rows.Y.shape[0] == len(rows) > 0
 
@@ -145,10 +145,10 @@ def test_couples_are_the_pairs_as_they_stand_and_those_of_wordnet(tmp_path: Path
         (f"{file}:5", "line without two or three columns")
     ]
     with pytest.raises(InputError, match="holds no pairs"):
-        list(read_id_pairs(tmp_path))
+        list(read_id_pairs(tmp_path, rejects=Rejects()))
     line = "02084071 05 n 01 dog 0 001 @ 02083346 n 0000 | a member of the genus Canis\n"
     (tmp_path / "data.noun").write_text(line)
-    assert list(read_id_pairs(tmp_path)) == [("n02084071", "n02083346")]
+    assert list(read_id_pairs(tmp_path, rejects=Rejects())) == [("n02084071", "n02083346")]
 
 
 def test_citations_are_pairs(tmp_path: Path) -> None:
@@ -161,8 +161,8 @@ def test_citations_are_pairs(tmp_path: Path) -> None:
 def test_remarks_and_empty_lines_say_nothing_in_any_list(write, tmp_path):
     """The same lines in all lists of names; a name may begin with #."""
     lines = "# a remark\n\nid\tname\n#sea\tsky\n"
-    assert read_pairs(write(lines)).label_names == ["sky"]
-    assert list(read_id_pairs(write(lines))) == [("#sea", "sky")]
+    assert read_pairs(write(lines), rejects=Rejects()).label_names == ["sky"]
+    assert list(read_id_pairs(write(lines), rejects=Rejects())) == [("#sea", "sky")]
     assert list(read_hierarchy(write(lines)).pairs()) == [("#sea", "sky")]
     assert read_excluded_pairs(write(lines)) == {frozenset(("#sea", "sky")), frozenset(("id", "name"))}
     assert read_label_table(write(lines.replace("id\tname", "label\tid"))) == {"#sea": "sky"}

@@ -9,8 +9,8 @@ from PIL import Image
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.pascal_voc import read_voc
+from wsabie.io.formats.region_items import find_region_pairs
 from wsabie.io.recognition import detect_source_kind, open_source
-from wsabie.io.region_nesting import find_region_pairs
 from wsabie.io.regions import Box
 from wsabie.storage.rejects import Rejects
 
@@ -135,6 +135,6 @@ PIECES = st.sampled_from([SOFA, PERSON, HEAD, SIZE, "<object>", "</object>", "<n
 @given(st.lists(PIECES, max_size=6).map("".join) | st.text(max_size=20))
 def test_any_text_is_read_or_listed(folder: Path, result_or_sentence, content: str) -> None:
     (folder / "Annotations" / "b.xml").write_text(f"<annotation>{content}</annotation>", "utf-8", "replace")
-    found = result_or_sentence(read_voc, folder)
+    found = result_or_sentence(read_voc, folder, rejects=Rejects())
     assert found is not None
     assert found.items[0].id == "a.jpg#1"

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
+from wsabie.io.formats.region_items import FixedRegionSource, add_full_images, find_pair_rows, find_region_pairs
 from wsabie.io.records import Item, ItemList
-from wsabie.io.region_nesting import FixedRegionSource, add_full_images, find_pair_rows, find_region_pairs
 from wsabie.io.regions import Box, Region, RegionCrop, format_region, parse_region
 
 

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from wsabie.core.errors import InputError
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.recognition import open_source
 from wsabie.io.tags.audio_tags import AudioTags, read_audio_tags
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 mutagen = pytest.importorskip("mutagen", reason="mutagen reads tags")
 soundfile = pytest.importorskip("soundfile", reason="soundfile writes the sounds")

@@ -2,6 +2,7 @@
 
 import gzip
 import logging
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from wsabie.core.errors import InputError
 from wsabie.io.fingerprints import compute_fingerprint
+from wsabie.io.formats import svmlight
 from wsabie.io.formats.svmlight import read_svmlight
-from wsabie.io.stream_recognition import open_unlabelled_rows
+from wsabie.io.recognition import open_unlabelled_rows
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name
 
@@ -31,7 +33,7 @@ def write(tmp_path):
 
 
 def test_an_xc_file_by_hand(write):
-    rows = read_svmlight(write(XC))
+    rows = read_svmlight(write(XC), rejects=Rejects())
     assert rows.X.toarray().tolist() == [[0, 0.5, 0, 0, 2], [1, 0, 0, 0, 0], [0] * 5]
     assert rows.Y.toarray().tolist() == [[1, 0, 0, 1], [0] * 4, [0, 0, 1, 0]]
     assert rows.label_names == ["0", "1", "2", "3"]
@@ -40,40 +42,44 @@ def test_an_xc_file_by_hand(write):
 
 
 def test_plain_svmlight_takes_labels_and_features_as_they_are_written(write):
-    rows = read_svmlight(write("# made by hand\n-1 1:1\n\n+1 3:2 # last\n"))
+    rows = read_svmlight(write("# made by hand\n-1 1:1\n\n+1 3:2 # last\n"), rejects=Rejects())
     assert rows.label_names == ["-1", "1"]
     assert rows.X.toarray().tolist() == [[0, 1, 0, 0], [0, 0, 0, 2]]
     assert rows.ids == ["2", "4"]
 
 
 def test_the_width_of_a_plain_file_can_be_given_and_is_never_cut(write):
-    assert read_svmlight(write("1 3:1\n"), n_features=9).X.shape == (1, 9)
-    assert read_svmlight(write("1 3:1\n"), n_features=2).X.shape == (1, 4)
+    assert read_svmlight(write("1 3:1\n"), n_features=9, rejects=Rejects()).X.shape == (1, 9)
+    assert read_svmlight(write("1 3:1\n"), n_features=2, rejects=Rejects()).X.shape == (1, 4)
 
 
 def test_names_come_from_the_file_beside(write):
     write("sea\n  old   town\nsea\nmoon\n", "labels.txt")
-    assert read_svmlight(write(XC)).label_names == ["sea", "old town", "sea (2)", "moon"]
-    assert read_svmlight(write("3 1:1\n")).label_names[3] == "moon"
+    assert read_svmlight(write(XC), rejects=Rejects()).label_names == ["sea", "old town", "sea (2)", "moon"]
+    assert read_svmlight(write("3 1:1\n"), rejects=Rejects()).label_names[3] == "moon"
 
 
 def test_names_that_do_not_fit_are_refused(write):
     write("sea\nmoon\n", "Yf.txt")
     with pytest.raises(InputError, match=r"Yf\.txt holds 2 label names but .* promises 4 labels"):
-        read_svmlight(write(XC))
+        read_svmlight(write(XC), rejects=Rejects())
     with pytest.raises(InputError, match=r"data\.txt:1 has label 3 but 2 labels are promised"):
-        read_svmlight(write("3 1:1\n"))
+        read_svmlight(write("3 1:1\n"), rejects=Rejects())
     write(b"\xff\n", "Yf.txt")
     with pytest.raises(InputError, match=r"Yf\.txt:1 is not UTF-8"):
-        read_svmlight(write(XC))
+        read_svmlight(write(XC), rejects=Rejects())
 
 
-def test_gzip_and_tiny_blocks_change_nothing(write):
+def test_gzip_and_tiny_blocks_change_nothing(write, monkeypatch):
     text = "7 9 4\n" + "".join(f"{i % 4} " + " ".join(f"{j}:{j}.{i}" for j in range(i, 9)) + "\n" for i in range(7))
-    plain = compute_fingerprint(read_svmlight(write(text)))
-    assert compute_fingerprint(read_svmlight(write(gzip.compress(text.encode()), "data.txt.gz"))) == plain
-    assert compute_fingerprint(read_svmlight(write(text), block_bytes=16)) == plain
-    assert compute_fingerprint(read_svmlight(write(text.replace("\n", "\r\n")))) == plain
+    plain = compute_fingerprint(read_svmlight(write(text), rejects=Rejects()))
+    assert (
+        compute_fingerprint(read_svmlight(write(gzip.compress(text.encode()), "data.txt.gz"), rejects=Rejects()))
+        == plain
+    )
+    assert compute_fingerprint(read_svmlight(write(text.replace("\n", "\r\n")), rejects=Rejects())) == plain
+    monkeypatch.setattr(svmlight, "iterate_line_blocks", partial(svmlight.iterate_line_blocks, size=16))
+    assert compute_fingerprint(read_svmlight(write(text), rejects=Rejects())) == plain
 
 
 @pytest.mark.parametrize(
@@ -91,11 +97,11 @@ def test_gzip_and_tiny_blocks_change_nothing(write):
 )
 def test_a_lying_header_and_an_empty_file_are_refused(write, text, sentence):
     with pytest.raises(InputError, match=sentence):
-        read_svmlight(write(text))
+        read_svmlight(write(text), rejects=Rejects())
 
 
 def test_blank_lines_at_the_end_are_no_lie(write):
-    assert read_svmlight(write(XC + "\n \n")).ids == ["2", "3", "4"]
+    assert read_svmlight(write(XC + "\n \n"), rejects=Rejects()).ids == ["2", "3", "4"]
 
 
 BROKEN = "8 5 4\n0 1:1\nx 1:1\n0 1:nan\n0 1:1 1:2\n0 1\n0 1:inf\n0 1:-1\n1 2:1\n"
@@ -117,7 +123,9 @@ def test_broken_rows_are_skipped_counted_and_listed(write):
     assert where.endswith("data.txt:3")
     assert (reason, detail) == ("malformed label", "x")
     assert [detail for _, reason, detail in rejects.listed if reason == "feature given twice"] == ["1:2"]
-    assert len(read_svmlight(write(BROKEN))) == 3  # a negative value is fine unless counts are declared
+    assert (
+        len(read_svmlight(write(BROKEN), rejects=Rejects())) == 3
+    )  # a negative value is fine unless counts are declared
 
 
 @pytest.mark.parametrize("n", [1, 3_000])
@@ -143,19 +151,17 @@ def test_more_broken_rows_than_a_batch_lists(write):
 
 
 def test_a_line_larger_than_the_batch(write, monkeypatch):
-    from wsabie.io.formats import svmlight
-
     new = svmlight.allocate_batch
     monkeypatch.setattr(svmlight, "allocate_batch", lambda **sizes: new(rows=2, labels=1, features=1))
     monkeypatch.setattr(svmlight, "_doubled", lambda b: new(2, 2 * len(b.labels), 2 * len(b.indices)))
-    rows = read_svmlight(write("1,2,3 1:1 2:2 3:3 4:4\n2 5:5\n"))
+    rows = read_svmlight(write("1,2,3 1:1 2:2 3:3 4:4\n2 5:5\n"), rejects=Rejects())
     assert rows.X.toarray().tolist() == [[0, 1, 2, 3, 4, 0], [0, 0, 0, 0, 0, 5]]
     assert rows.Y.toarray().tolist() == [[1, 1, 1], [0, 1, 0]]
 
 
 def test_values_near_a_rounding_boundary(write):
     number = "1.0000000596046447753906250001"
-    rows = read_svmlight(write(f"1 1:{number} 7:1\n2 3:1 2:{number}\n"))
+    rows = read_svmlight(write(f"1 1:{number} 7:1\n2 3:1 2:{number}\n"), rejects=Rejects())
     assert rows.X.data.tolist() == [np.float32(float(number)), 1, np.float32(float(number)), 1]
 
 
@@ -173,7 +179,7 @@ def test_the_rate_is_reported(write, caplog):
             steps.append((n, figures))
 
     with caplog.at_level(logging.DEBUG, "wsabie"):
-        read_svmlight(write(XC), progress=Told())
+        read_svmlight(write(XC), progress=Told(), rejects=Rejects())
     assert steps[0][0] == len(XC)
     assert steps[0][1]["mb_per_s"] > 0
     assert "MB/s" in caplog.text
@@ -185,7 +191,7 @@ def test_what_scikit_learn_writes_is_read_as_scikit_learn_reads_it(tmp_path):
     Y = csr_matrix(rng.random((40, 6)) < 0.3)
     path = tmp_path / "data.svm"
     dump_svmlight_file(X, Y, str(path), multilabel=True)
-    rows = read_svmlight(path, n_features=30)
+    rows = read_svmlight(path, n_features=30, rejects=Rejects())
     theirs, labels = load_svmlight_file(str(path), n_features=30, multilabel=True)
     assert np.array_equal(rows.X.toarray(), theirs.toarray().astype(np.float32))
     mine = [tuple(float(rows.label_names[j]) for j in rows.Y[i].indices) for i in range(len(rows))]
@@ -208,7 +214,7 @@ def test_valid_files_come_back_exactly(tmp_path_factory, rows, shuffle):
         shuffle.shuffle(pairs)
         lines.append(",".join(map(str, labels)) + " " + " ".join(pairs))
     path.write_text("\n".join(lines))
-    got = read_svmlight(path)
+    got = read_svmlight(path, rejects=Rejects())
     for i, (labels, features) in enumerate(rows):
         assert set(got.Y[i].indices) == labels
         assert dict(zip(got.X[i].indices.tolist(), got.X[i].data.tolist(), strict=True)) == features
@@ -219,7 +225,7 @@ def test_valid_files_come_back_exactly(tmp_path_factory, rows, shuffle):
 def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
     path = tmp_path_factory.mktemp("any") / "a.txt"
     path.write_bytes(text)
-    rows = result_or_sentence(read_svmlight, path)
+    rows = result_or_sentence(read_svmlight, path, rejects=Rejects())
     if rows is not None:
         assert rows.X.shape[0] == rows.Y.shape[0] == len(rows) > 0
         assert np.isfinite(rows.X.data).all()
@@ -235,7 +241,7 @@ def test_any_bytes_are_names_of_labels_or_one_sentence(tmp_path_factory, result_
     folder = tmp_path_factory.mktemp("any")
     (folder / "a.txt").write_text(f"{'2 3 2' if headed else ''}\n0,1 0:1\n1 2:1\n".lstrip())
     (folder / name).write_bytes(text)
-    rows = result_or_sentence(read_svmlight, folder / "a.txt")
+    rows = result_or_sentence(read_svmlight, folder / "a.txt", rejects=Rejects())
     if rows is not None:
         assert rows.Y.shape == (2, len(rows.label_names))
         assert len(set(rows.label_names)) == len(rows.label_names) >= 2
@@ -246,7 +252,7 @@ def test_only_a_first_line_of_sizes_tells_the_width(write):
     for name, text, told in (("xc.txt", XC, True), ("plain.txt", XC.split("\n", 1)[1], False)):
         path = write(text, name)
         (part,) = open_unlabelled_rows(path, Rejects(), n_features=2)
-        assert (read_svmlight(path).open_width, part.open_width) == (not told, not told)
+        assert (read_svmlight(path, rejects=Rejects()).open_width, part.open_width) == (not told, not told)
 
 
 def test_unlabelled_rows_are_as_wide_as_they_need(write):

@@ -52,7 +52,7 @@ def test_a_synset_is_its_words_and_its_gloss(wordnet):
 
 
 def test_examples_may_be_left_out(wordnet):
-    (item,) = read_glosses(wordnet / "data.adj", examples=False)
+    (item,) = read_glosses(wordnet / "data.adj", examples=False, rejects=Rejects())
     assert item.content == b"abounding, galore | existing in abundance"
 
 
@@ -104,6 +104,6 @@ def test_all_of_wordnet():
 def test_any_bytes_give_documents_or_one_sentence(tmp_path_factory, result_or_sentence, content):
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(content)
-    source = result_or_sentence(read_glosses, path)
+    source = result_or_sentence(read_glosses, path, rejects=Rejects())
     if source is not None:
         assert len(list(source)) == len(source)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tagged import FILES
 from wsabie.core.errors import InputError
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.parsers.xml_elements import parse_xml
 from wsabie.io.tags.xmp import (
     HIERARCHY,
@@ -23,6 +22,7 @@ from wsabie.io.tags.xmp import (
     read_xmp_packet,
     replace_tags,
 )
+from wsabie.storage.rejects import RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
 PROGRAMS = ("lightroom", "digikam", "darktable", "exiftool", "forms")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from wsabie.kernels.compiler import FLAGS
-from wsabie.kernels.ranking.byte_products import LABELS, WIDEST, multiply_block
+from wsabie.kernels.simd.byte_products import LABELS, WIDEST, multiply_block
 
 FOUR, ONE = (None, None, None, None), (None,)
 
@@ -63,7 +63,7 @@ def test_the_widest_there_are_do_not_overflow():
 ELSEWHERE = """
 import numpy as np
 from wsabie.kernels.ranking import topk_screening
-from wsabie.kernels.ranking.byte_products import LABELS, has_byte_products
+from wsabie.kernels.simd.byte_products import LABELS, has_byte_products
 rng = np.random.default_rng(1)
 words = rng.integers(0, 2**32, 3 * 5 * LABELS, dtype=np.uint32)
 ones = np.ones(3 * LABELS, np.float32)

@@ -141,7 +141,7 @@ def test_an_edited_leaf_is_seen_in_spite_of_the_cache(tmp_path: Path) -> None:
 
     assert encode() == {"value": 3, "hits": 0}
     assert encode() == {"value": 3, "hits": 1}
-    leaf = package / "kernels" / "primitives" / "vector_registers.py"
+    leaf = package / "kernels" / "simd" / "vector_registers.py"
     before = leaf.read_text()
     leaf.write_text(
         before.replace("builder.fadd(builder.fmul(a, b, flags=_FUSED), c", "builder.fsub(c, builder.fmul(a, b)")
@@ -153,7 +153,7 @@ def test_an_edited_leaf_is_seen_in_spite_of_the_cache(tmp_path: Path) -> None:
     assert len(list((tmp_path / "cache").rglob("*encode_rows*.nbi"))) == 2, "neither version reads the other's index"
 
 
-@pytest.mark.parametrize("name", ["vectors.py", "training/warp.py", "training/owpc.py"])
+@pytest.mark.parametrize("name", ["vectors.py", "training/warp.py", "training/sequential_loop.py"])
 def test_checksum_covers_files_in_all_folders(tmp_path: Path, name: str) -> None:
     (tmp_path / "training").mkdir()
     for file in ("vectors.py", "training/warp.py"):

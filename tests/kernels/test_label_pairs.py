@@ -15,8 +15,8 @@ def edges(W, weight, objects, parts):
     table = np.ascontiguousarray(W, np.float32)
     n, dim = table.shape
     out = np.full(len(objects), np.nan, np.float32)
-    labels = LabelVectors(table.ravel(), dim, n, np.float32(weight))
-    compute_edges(labels, np.array(objects), np.array(parts), dim, allocate_tile(dim), out, 0, len(out))
+    labels = LabelVectors(table.ravel(), dim, n, dim, np.float32(weight))
+    compute_edges(labels, np.array(objects), np.array(parts), allocate_tile(dim), out)
     return out
 
 

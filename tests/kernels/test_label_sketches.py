@@ -14,8 +14,9 @@ from strategies import DIM, Problem, SketchedSpace, problems, seeds, with_sketch
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.kernels.compiler import FLAGS
-from wsabie.kernels.embedding.candidates import bound_error, is_bounded_below, score_label
+from wsabie.kernels.embedding.candidates import bound_error, is_bounded_below
 from wsabie.kernels.embedding.label_sketches import SketchedLabels
+from wsabie.kernels.embedding.similarity import score_label
 from wsabie.kernels.primitives.random_numbers import advance_counter, start_stream
 from wsabie.kernels.training import negative_samplers as kernel_samplers
 from wsabie.kernels.training.negative_samplers import PREFETCH_DISTANCE, UniformSamplerState
@@ -57,9 +58,9 @@ def test_sketches_equal_the_twin(seed: int, dim: int, size: float) -> None:
         codes, scale = label_sketches_reference.sketch_point(point)
         assert labels.codes[y, :dim].tolist() == codes
         assert labels.scales[y] == pytest.approx(scale, rel=1e-6)
-        q = np.zeros(labels.points.table.shape[1], np.float32)
+        q = np.zeros(labels.table.shape[1], np.float32)
         q[:dim] = rng.standard_normal(dim)
-        bound = label_sketches_reference.bound_product(q, labels.points.table[y])
+        bound = label_sketches_reference.bound_product(q, labels.table[y])
         gap = np.float32(1e-4 * size * dim)
         assert says_no(labels, q, y, bound + gap, width)
         assert size < 1 or not says_no(labels, q, y, bound - gap, width)
@@ -79,9 +80,9 @@ def test_what_a_sketch_says_is_certain(seed: int, dim: int, size: float, asks: f
     points[10:] = (rng.integers(-127, 127, (10, dim)) + 0.5) / 127
     points[:, 0] = 1
     labels, width = sketched(size * points, bias)
-    q = np.zeros(labels.points.table.shape[1], np.float32)
+    q = np.zeros(labels.table.shape[1], np.float32)
     for y in range(20):
-        missed = labels.points.table[y] - labels.codes[y, : len(q)] * labels.scales[y]
+        missed = labels.table[y] - labels.codes[y, : len(q)] * labels.scales[y]
         q[:dim] = asks * (1 if alike else np.abs(rng.standard_normal(dim)))
         q = np.copysign(q, missed)
         own = np.float32(scored(labels, q, y, width))
@@ -92,7 +93,7 @@ def test_what_a_sketch_says_is_certain(seed: int, dim: int, size: float, asks: f
 def test_nothing_is_said_of_what_is_not_finite() -> None:
     """Then the score decides, as it does without sketches."""
     labels, width = sketched(np.ones((1, DIM)))
-    q = np.zeros(labels.points.table.shape[1], np.float32)
+    q = np.zeros(labels.table.shape[1], np.float32)
     for value, bound in ((np.nan, 1e9), (1.0, -np.inf), (1.0, np.nan)):
         q[:DIM] = value
         assert not says_no(labels, q, 0, bound, width)
@@ -102,9 +103,9 @@ def test_sketches_tell_nearly_all_apart() -> None:
     """Among random labels, those that a sketch leaves open below the best hundredth are a few in a thousand."""
     rng = np.random.default_rng(3)
     labels, width = sketched(rng.standard_normal((5000, 100)))
-    q = np.zeros(labels.points.table.shape[1], np.float32)
+    q = np.zeros(labels.table.shape[1], np.float32)
     q[:100] = rng.standard_normal(100)
-    scores = labels.points.table @ q
+    scores = labels.table @ q
     bound = np.quantile(scores, 0.99)
     open_ones = sum(not says_no(labels, q, y, bound, width) for y in range(5000))
     assert 50 <= open_ones < 75

@@ -20,24 +20,24 @@ class Things(NamedTuple):
     items: Any
 
 
-def fold_things(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
+def fold_things(pattern: Any, i: int, q: Any, width: Any) -> Any:
     encode_entity(pattern.items, i, q, width)
     return q
 
 
-def fold_block_of_things(pattern: Any, rows: Any, slot: int, *rest: Any) -> None:
+def fold_block_of_things(pattern: Any, rows: Any, *rest: Any) -> None:
     encode_block(pattern.items, rows, *rest)
 
 
-def recall_things(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
+def recall_things(pattern: Any, i: int, q: Any, width: Any) -> Any:
     return q
 
 
-def spread_things(pattern: Any, i: int, slot: int, g: Any, *rest: Any) -> None:
+def spread_things(pattern: Any, i: int, g: Any, *rest: Any) -> None:
     backprop_entity(pattern.items, i, g, *rest)
 
 
-def spread_block_of_things(pattern: Any, rows: Any, slot: int, *rest: Any) -> None:
+def spread_block_of_things(pattern: Any, rows: Any, *rest: Any) -> None:
     backprop_block(pattern.items, rows, *rest)
 
 

@@ -12,7 +12,7 @@ from tests.reference import candidates as candidates_reference
 from tests.reference import training_loops as training_loops_reference
 
 from strategies import seeds
-from wsabie.kernels.embedding.similarity import Cosine, Dot, Euclidean, compute_slopes, score_similarity
+from wsabie.kernels.embedding.similarity import Cosine, Dot, Euclidean, compute_slopes, score_label
 
 WIDTH = (None, None)
 KINDS = [Dot, Euclidean, Cosine]
@@ -20,7 +20,7 @@ KINDS = [Dot, Euclidean, Cosine]
 
 @numba.njit
 def compiled(labels: Any, q: Any, y: int, width: Any) -> Any:
-    return score_similarity(labels, q, y, width), compute_slopes(labels, q, y, width)
+    return score_label(labels, q, y, width), compute_slopes(labels, q, y, width)
 
 
 def draw(kind: Any, seed: int, scale: float = 1.0) -> tuple[Any, np.ndarray]:
@@ -46,7 +46,7 @@ def unit(*places: tuple[int, float]) -> np.ndarray:
 )
 def test_hand_worked_scores(kind: Any, expected: float) -> None:
     labels = kind(unit((0, 1), (1, 2))[None], np.float32([0.5]))
-    assert score_similarity(labels, unit((0, 3), (1, 4)), 0, WIDTH) == pytest.approx(expected, rel=1e-6)
+    assert score_label(labels, unit((0, 3), (1, 4)), 0, WIDTH) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -65,7 +65,7 @@ def test_equals_the_twin(kind: Any, seed: int) -> None:
 def test_python_and_compiled_bodies_agree(kind: Any) -> None:
     labels, q = draw(kind, 3)
     s, slope = compiled(labels, q, 1, WIDTH)
-    assert score_similarity(labels, q, 1, WIDTH) == pytest.approx(s, rel=1e-6)
+    assert score_label(labels, q, 1, WIDTH) == pytest.approx(s, rel=1e-6)
     np.testing.assert_allclose(compute_slopes(labels, q, 1, WIDTH), slope, rtol=1e-6)
 
 
@@ -131,8 +131,8 @@ def test_near_zero_nothing_explodes(kind: Any, size: float) -> None:
 def test_distance_to_itself_is_the_best_score() -> None:
     labels, _ = draw(Euclidean, 5)
     labels = labels._replace(bias=np.zeros(3, np.float32))
-    assert score_similarity(labels, labels.table[1], 1, WIDTH) == pytest.approx(0, abs=2e-6)
-    assert score_similarity(labels, labels.table[1], 0, WIDTH) < -1
+    assert score_label(labels, labels.table[1], 1, WIDTH) == pytest.approx(0, abs=2e-6)
+    assert score_label(labels, labels.table[1], 0, WIDTH) < -1
 
 
 def test_cosine_does_not_depend_on_lengths() -> None:
@@ -140,6 +140,6 @@ def test_cosine_does_not_depend_on_lengths() -> None:
     bare = labels._replace(bias=np.zeros(3, np.float32))
     longer = bare._replace(table=bare.table * np.float32(7))
     for y in range(3):
-        assert score_similarity(longer, np.float32(0.1) * q, y, WIDTH) == pytest.approx(
-            score_similarity(bare, q, y, WIDTH), rel=1e-5
+        assert score_label(longer, np.float32(0.1) * q, y, WIDTH) == pytest.approx(
+            score_label(bare, q, y, WIDTH), rel=1e-5
         )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from strategies import seeds
 from wsabie.core.arrays import LANES
-from wsabie.kernels.primitives.vector_registers import (
+from wsabie.kernels.simd.vector_registers import (
     add_scaled,
     dot_points,
     find_max_magnitude,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.word_counts import find_words, hash_word
 
-from wsabie.features.text.bag_of_words import WordCounter, WordList, count_hashed_words
+from wsabie.features.text.bag_of_words import HashedColumns, WordCounter, WordList
 from wsabie.kernels.text.word_counts import LONGEST_WORD
 
 LETTERS = st.sampled_from(["a", "b", "ab", "1", "_", " ", ",", "\n", "é", "жук", "\0", "漢"])
@@ -31,7 +31,7 @@ def test_columns_are_hashes_modulo_their_number(text, n):
     expected: Counter[int] = Counter()
     for word, count in counted(text).items():
         expected[hash_word(word) % n] += count
-    columns, counts = count_hashed_words(bytearray(text), n)
+    columns, counts = HashedColumns(n).counts(bytearray(text))
     assert dict(zip(columns.tolist(), counts.tolist(), strict=True)) == expected
     assert (np.diff(columns) > 0).all()
 
@@ -83,7 +83,7 @@ def test_the_longest_word_and_none_longer():
     counter = WordCounter(10)
     counter.add(text)
     assert counter.most_frequent(10)[0].word(0) == "a" * LONGEST_WORD
-    assert len(counter) == len(count_hashed_words(text, 1000)[0]) == 1
+    assert len(counter) == len(HashedColumns(1000).counts(text)[0]) == 1
 
 
 def test_an_empty_list_knows_no_word():

@@ -43,7 +43,10 @@ def name_of(check: Any) -> str:
     return str(getattr(check, "func", check).__name__)
 
 
-LEFT_OUT = {("parts", "check_fit2d_1sample")}  # one picture has no other that shows a part: another sentence
+LEFT_OUT = {
+    ("parts", "check_fit2d_1sample"),  # one picture has no other that shows a part: another sentence
+    ("wsabie", "check_dict_unchanged"),  # the first search builds the table that all searches read
+}
 CHECKS = [
     (kind, estimator, check)
     for kind in KINDS

@@ -17,6 +17,7 @@ from votes import by_brute_force, labels
 from wsabie.core.errors import InputError
 from wsabie.models.base import feature_matrix
 from wsabie.models.neighbours import NearestNeighbours
+from wsabie.storage.rejects import Rejects
 
 EXPECTED_TO_FAIL = {
     "check_n_features_in_after_fitting": "the message names the model in words of its own",
@@ -100,7 +101,7 @@ def test_corel5k(data_dir: Path) -> None:
     from wsabie.io.formats.mulan import read_mulan
 
     folder = data_dir / "corel5k_mulan"
-    train = read_mulan(folder / "Corel5k-train-sparse.arff")
-    test = read_mulan(folder / "Corel5k-test-sparse.arff")
+    train = read_mulan(folder / "Corel5k-train-sparse.arff", rejects=Rejects())
+    test = read_mulan(folder / "Corel5k-test-sparse.arff", rejects=Rejects())
     model = NearestNeighbours(20).fit(train.X, train.Y, label_names=train.label_names)
     assert model.score(test.X, test.Y) == pytest.approx(0.330, abs=0.005)

@@ -170,7 +170,7 @@ def test_distances_far_from_the_origin_keep_their_digits(tmp_path: Path) -> None
     model.space_.labels[:, :7] += 40
     model.space_.features[-1, :7] += 40 / model.scaling_.weight[-1]
     model.space_ = model.space_.copy()
-    assert build_portable_model(model).against.centre is not None  # type: ignore[union-attr]
+    assert build_portable_model(model).centre is not None
     for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
         export(model, tmp_path / name, form)
     for found in (ranked(tmp_path / "m.onnx", X), predicted(tmp_path / "plain", X, 4)):

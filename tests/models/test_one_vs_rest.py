@@ -20,6 +20,7 @@ from toys import toy
 from wsabie.core.errors import InputError
 from wsabie.models import one_vs_rest
 from wsabie.models.one_vs_rest import LEARNERS, ModelTooLargeError, OneVsRest, select_training_rows
+from wsabie.storage.rejects import Rejects
 
 EXPECTED_TO_FAIL = {
     "check_n_features_in_after_fitting": "the message names the model in words of its own",
@@ -264,7 +265,7 @@ def test_corel5k(data_dir: Path) -> None:
     from wsabie.io.formats.mulan import read_mulan
 
     folder = data_dir / "corel5k_mulan"
-    train = read_mulan(folder / "Corel5k-train-sparse.arff")
-    test = read_mulan(folder / "Corel5k-test-sparse.arff")
+    train = read_mulan(folder / "Corel5k-train-sparse.arff", rejects=Rejects())
+    test = read_mulan(folder / "Corel5k-test-sparse.arff", rejects=Rejects())
     model = OneVsRest().fit(train.X, train.Y, label_names=train.label_names)
     assert model.score(test.X, test.Y) == pytest.approx(0.333, abs=0.005)

@@ -9,8 +9,8 @@ from tests.reference.warp import list_positives
 
 from relating import N, by, features, like, tracks, world
 from wsabie.core.errors import InputError
-from wsabie.models.entity_space.relation_data import compute_pair_weights, prepare_relation_data
-from wsabie.models.entity_space.relations import EntityKind, Relation
+from wsabie.models.entity_space.relation_data import prepare_relation_data
+from wsabie.models.entity_space.relations import EntityKind, Relation, compute_pair_weights
 
 
 def test_free_kinds_grow_over_all_relations_and_others_do_not() -> None:

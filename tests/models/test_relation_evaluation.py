@@ -9,9 +9,8 @@ import scipy.sparse as sp
 from relating import GROUPS, N, by, features, like, make, tracks, world
 from wsabie.core.errors import InputError
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
-from wsabie.models.entity_space import relation_evaluation
-from wsabie.models.entity_space.relation_data import build_holdout_pairs, prepare_relation_data
-from wsabie.models.entity_space.relation_evaluation import SpaceMonitor
+from wsabie.models.entity_space import relation_data
+from wsabie.models.entity_space.relation_data import SpaceMonitor, build_holdout_pairs, prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
 from wsabie.training.kernel_threads import KernelThreads
@@ -85,7 +84,7 @@ def test_points_are_those_of_the_chosen_queries_and_of_all_candidates(fitted: Sp
     pairs = [("new 3", "t1"), ("new 7", "t2")]
     one = build_holdout_pairs(Relation(new, "track", pairs), fitted.kinds_)
     with KernelThreads(1) as threads:
-        labels, queries = one.points(fitted.space_, threads)
+        labels, queries = one.points(fitted.space_, threads.n)
     assert np.array_equal(labels.table, fitted.points("track"))
     assert np.array_equal(queries, fitted.points("track", features(12, 1))[[3, 7]])
 
@@ -133,7 +132,7 @@ def test_figures_are_the_same_for_2_threads_and_free_vectors() -> None:
 
 
 def test_many_queries_are_looked_at_in_even_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relation_evaluation, "MOST_SCORES", 5 * N)
+    monkeypatch.setattr(relation_data, "MOST_SCORES", 5 * N)
     one = prepare_relation_data(world()).holdout_pairs(Relation("track", "track", like(step=12)))
     few = SpaceMonitor([one], 1).holdouts[0]
     assert few.query_ids.tolist() == one.query_ids[np.linspace(0, len(one.query_ids) - 1, 5).astype(int)].tolist()

@@ -23,6 +23,7 @@ from wsabie.models.wsabie.drift import measure_movement
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.models.wsabie.replay import ReplayBuffer, average_weights, refit_new_labels, update_buffer
 from wsabie.models.wsabie.warm_start import copy_for_training
+from wsabie.storage.rejects import Rejects
 from wsabie.training.trainer import Trainer
 
 WORDS = 60
@@ -278,7 +279,10 @@ def test_a_new_name_for_an_old_label_is_found() -> None:
 @pytest.mark.data
 def test_new_labels_do_not_crowd_out_old_ones(data_dir: Path) -> None:
     """Corel5k, a fifth of the labels later, few rows kept: pictures that have none of them seldom get one first."""
-    train, test = (read_mulan(data_dir / "corel5k_mulan" / f"Corel5k-{side}-sparse.arff") for side in ("train", "test"))
+    train, test = (
+        read_mulan(data_dir / "corel5k_mulan" / f"Corel5k-{side}-sparse.arff", rejects=Rejects())
+        for side in ("train", "test")
+    )
     late = np.random.default_rng(1).permutation(train.Y.shape[1])[::5]
     comes, old = train.Y[:, late].sum(axis=1).A1 > 0, test.Y[:, late].sum(axis=1).A1 == 0
     names = np.array([[train.label_names[y] for y in row.indices] for row in train.Y], object)

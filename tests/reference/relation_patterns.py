@@ -24,7 +24,7 @@ def encode_query(pattern: Any, i: int) -> Any:
         point = encode_entity(pattern.tower, pattern.item_ids[i])
         return point + label if isinstance(pattern, SharedCompositionPattern) else np.concatenate([point, label])
     if isinstance(pattern, TowerAndRowPattern):
-        return PointQuery(encode_query(pattern.pair, i), encode_query(pattern.row, i))
+        return PointQuery(encode_entity(pattern.tower, i), encode_query(pattern.row, i))
     if isinstance(pattern, DenseRowPattern):
         return np.asarray(pattern.rows[i], np.float64)
     if isinstance(pattern, SparseRowPattern):
@@ -37,7 +37,7 @@ def encode_query(pattern: Any, i: int) -> Any:
 
 def get_tower(pattern: Any) -> Any:
     """The tower behind the query's point; None when there is none."""
-    return pattern.pair.tower if isinstance(pattern, TowerAndRowPattern) else getattr(pattern, "tower", None)
+    return getattr(pattern, "tower", None)
 
 
 def backprop_queries(pattern: Any, directions: list[tuple[int, Float64]], rule: Any) -> None:

@@ -11,6 +11,7 @@ from wsabie.core.errors import InputError
 from wsabie.io.formats.pair_list import read_id_pairs
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph, read_label_table
 from wsabie.samples import PARTS, TABLES, get_sample_path, get_table_path, list_bundled_parts, read_part_exclusions
+from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_matching import LabelConcepts, match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 
@@ -134,7 +135,7 @@ def test_the_classes_of_car_parts_are_parts_of_a_car_or_of_its_systems(wordnet: 
 
 
 def test_couples_have_pictures_of_their_own(pictures: dict[str, set[str]]) -> None:
-    couples = list(read_id_pairs(get_table_path("emoji_couples")))
+    couples = list(read_id_pairs(get_table_path("emoji_couples"), rejects=Rejects()))
     names = [name for couple in couples for name in couple]
     assert len(couples) == len(rows("emoji_couples")) == 10
     assert len(set(names)) == len(names)

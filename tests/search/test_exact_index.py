@@ -14,7 +14,7 @@ from tests.reference.topk import select_topk
 
 from wsabie.core.errors import InputError
 from wsabie.core.executors import run_in_threads
-from wsabie.kernels.embedding.similarity import Cosine, Dot, Euclidean, score_similarity
+from wsabie.kernels.embedding.similarity import Cosine, Dot, Euclidean, score_label
 from wsabie.search import exact_index
 from wsabie.search.dense_scores import compute_all_scores
 from wsabie.search.exact_index import ExactIndex, find_top_k
@@ -152,7 +152,7 @@ def test_equal_and_nearly_equal_vectors_come_in_the_order_of_their_scores_proper
     bias = np.repeat(points(1, 31, 2)[0], 100)[:3001] if biased else None
     index = ExactIndex(table, bias=bias, similarity=similarity)
     everybody = np.tile(np.arange(3001), (40, 1))
-    ids, scores = index._sort_by_score(queries, everybody, 10)
+    ids, scores = index.rescore(queries, everybody, 10)
     found = index.top_k(queries, 10, block_rows=20)
     np.testing.assert_array_equal(found[0], ids)
     np.testing.assert_array_equal(found[1], scores)
@@ -207,7 +207,7 @@ def test_short_vectors_have_the_cosine_that_training_gives_them():
     table[1:4] *= np.array([[1e-3], [1e-4], [0]], np.float32)
     queries[1:3] *= np.array([[1e-5], [0]], np.float32)
     bias = np.zeros(5, np.float32)
-    trained = [[score_similarity(Cosine(table, bias), q, y, (None,)) for y in range(5)] for q in queries]
+    trained = [[score_label(Cosine(table, bias), q, y, (None,)) for y in range(5)] for q in queries]
     np.testing.assert_allclose(compute_all_scores(Cosine(table, bias), queries), trained, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(compute_scores("cosine", queries, table, bias), trained, rtol=1e-5, atol=1e-7)
 

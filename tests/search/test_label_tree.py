@@ -158,7 +158,7 @@ def test_built_it_reaches_what_is_asked_for_and_is_kept_in_a_folder(far: float, 
     assert tree.queries == "200 of 400 rows"
     assert tree.recall > 0.7
     assert [one.effort for one in tree.curve][:3] == [1, 2, 4]
-    assert tree.facts()["effort"] == tree.beam
+    assert tree.facts()["effort"] == tree.effort
     assert tree.facts()["kind"] == "tree"
     save_model_folder(tmp_path / "index", tree.to_parts())
     again = LabelTree.from_parts(open_model_folder(tmp_path / "index"), exact)

@@ -10,7 +10,6 @@ import pytest
 from starlette.testclient import TestClient
 from tests.server.conftest import Client
 
-from wsabie.collection.annotations import annotation_list
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import begin_entry
@@ -76,7 +75,7 @@ def everything(asked: TestClient, **filters: Any) -> list[Row]:
 @pytest.mark.parametrize("few", [0, 20_000])
 def test_pages_hold_what_is_asked_for(asked: TestClient, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether those of a label are sorted, or all are walked."""
-    monkeypatch.setattr(annotation_list, "SORTED", few)
+    monkeypatch.setattr("wsabie.collection.annotations.decisions.SORTED", few)
     rows = [row | {"label": ("sea", "sky")[row["id"] % 3 == 0]} for row in reversed(made({"sea": 1, "sky": 2}))]
     cases: list[tuple[Row, Any]] = [
         ({}, lambda row: True),

@@ -14,7 +14,7 @@ from tests.server.conftest import running
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.jobs import worker
 from wsabie.collection.learning.training import train_model
-from wsabie.collection.merge_proposals import proposal_store
+from wsabie.collection.merge_proposals import proposals
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.samples import get_sample_path
 from wsabie.server.app import make_app
@@ -271,7 +271,7 @@ def test_what_cannot_be_asked(asked: TestClient, address: str, status: int) -> N
 def test_who_may_only_read_changes_nothing(collection: Collection) -> None:  # noqa: F811
     write_emoji(collection.folder, 5)
     scan_collection(collection, by="eve")
-    proposal_store.refresh_proposals(collection)
+    proposals.refresh_proposals(collection)
     with serving(collection, [Token("eve", "read", None, compute_digest("r"))]) as asked:
         read = {"authorization": "Bearer r"}
         assert asked.get("/api/v1/labels/1", headers=read).status_code == 200
@@ -315,7 +315,7 @@ def test_a_model_knows_labels(tmp_path: Path, database: str | None) -> None:
         asked.post("/api/v1/labels/merge", json={"labels": [number], "target": new})
         merged = whole(asked, new)["evaluation"]
         assert (merged["is_trained"], merged["suggestions"]) == (True, evaluation["suggestions"])
-        proposal_store.refresh_proposals(at)
+        proposals.refresh_proposals(at)
         assert "model" not in asked.get("/api/v1/labels/proposals").json()["unused_sources"]
 
 

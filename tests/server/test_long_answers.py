@@ -42,7 +42,7 @@ def test_files_that_go_away_while_they_are_opened(
         "get_stream_path": lambda stream: next(paths)(stream),
     }
     for name, step in steps.items():
-        monkeypatch.setattr(items, name, step)
+        monkeypatch.setattr(items.item_files, name, step)
         answer = asked.get(f"{item}/{'thumbnail' if name == 'make_thumbnail' else 'file'}")
         assert (answer.status_code, answer.json()["title"]) == (404, "Not found")
     (folder / PICTURE).unlink()

@@ -22,6 +22,7 @@ from wsabie.core.errors import InputError
 from wsabie.server import connections as module
 from wsabie.server import slots as slots_module
 from wsabie.server.connections import ConnectionTable, choose_connection_limit
+from wsabie.server.request_limits import ServiceLimits
 from wsabie.server.request_stages import RequestStages
 from wsabie.server.slots import WINDOW, Transfer, TransferPool
 
@@ -252,7 +253,8 @@ def test_a_transfer_that_expired_makes_no_room_and_takes_none(monkeypatch: pytes
         return {"type": "http.request", "body": b"{}"}
 
     async def ask() -> None:
-        stages = RequestStages(app, 1, 0.1, 1.0, 1000, lambda _: "")
+        limits = ServiceLimits(max_concurrent=1, seconds=0.1, share=1.0, min_rate=1000)
+        stages = RequestStages(app, limits, lambda _: "")
         scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"content-length", b"2")]}
         slow = asyncio.create_task(stages(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
         await asyncio.sleep(0.15)

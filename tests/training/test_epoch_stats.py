@@ -33,7 +33,7 @@ def test_bytes_are_those_of_rows_read_and_of_rows_read_and_written() -> None:
     tally = StepCounters.new(2)
     tally.counters[:, [warp.VISITED, warp.UPDATES, warp.DRAWS]] = [[7, 1, 15], [3, 3, 5]]
     stats = summarise_epoch(
-        tally, 0, 0.1, 2.0, JointSpace.random(1, 1, 100, "dot", np.random.default_rng(0)).traffic(5.0)
+        tally.sum([]), 0, 0.1, 2.0, JointSpace.random(1, 1, 100, "dot", np.random.default_rng(0)).traffic(5.0)
     )
     assert stats.bytes_per_second == 4 * 112 * (10 * 5 + 20 + 2 * 4 * (5 + 2)) / 2
     assert (stats.pairs, stats.pairs_per_second, stats.violation_rate, stats.mean_draws) == (10, 5, 0.4, 2)

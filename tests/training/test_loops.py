@@ -98,11 +98,11 @@ def test_threads_whose_first_fails_do_not_wait_for_it(monkeypatch: pytest.Monkey
     block, kernel = RowBlock(inputs, build_targets(Y, None, "mean")), deterministic_loop.run_blocks
 
     def failing(*arguments: Any) -> None:
-        if arguments[12] == 0:
+        if arguments[10] == 0:
             time.sleep(0.01)
             raise ZeroDivisionError
         kernel(*arguments)
-        left.append(arguments[12])
+        left.append(arguments[10])
 
     monkeypatch.setattr(deterministic_loop, "run_blocks", failing)
     with KernelThreads(4) as threads, pytest.raises(ZeroDivisionError):

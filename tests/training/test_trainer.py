@@ -317,7 +317,7 @@ def test_every_pair_of_a_relation_is_visited_as_often_as_its_weight_says(
         yield len(one.order)
 
     monkeypatch.setattr(epoch_runner, "run_blocks", run)
-    monkeypatch.setattr(epoch_runner, "warm_up_loops", lambda *given: None)
+    monkeypatch.setattr(epoch_runner.EpochRunner, "_find_uncompiled", lambda *given: {})
     space, (names, like) = relations(weight=weight)
     train_relations(space, [names, like], epochs=4)
     for block in (names, like):
@@ -354,7 +354,7 @@ def test_relations_end_together_however_long_they_are(monkeypatch: pytest.Monkey
             yield visits
 
     monkeypatch.setattr(epoch_runner, "run_blocks", run)
-    monkeypatch.setattr(epoch_runner, "warm_up_loops", lambda *given: None)
+    monkeypatch.setattr(epoch_runner.EpochRunner, "_find_uncompiled", lambda *given: {})
     space, blocks = relations(600)
     history, _ = train_relations(space, blocks, epochs=1)
     assert history[0].pairs == sum(len(block.targets.labels) for block in blocks)

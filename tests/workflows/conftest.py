@@ -9,7 +9,7 @@ import pytest
 from wsabie.models.neighbours import NearestNeighbours
 from wsabie.models.popularity import Popularity
 from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.workflows.compare.comparison import Comparison
+from wsabie.workflows.compare.comparison import Comparison, build_comparison_task
 from wsabie.workflows.compare.comparison_run import compare_models
 from wsabie.workflows.compare.entrants import Entrant
 
@@ -31,4 +31,5 @@ def comparison() -> Comparison:
         ),
         Entrant("nearest", "k nearest neighbours", NearestNeighbours, ({"k": 1}, {"k": 5})),
     ]
-    return compare_models(toy_rows(60, "a", 0), toy_rows(24, "b", 1), toy_rows(24, "c", 2), models, resamples=50)
+    task = build_comparison_task(toy_rows(60, "a", 0), toy_rows(24, "b", 1), toy_rows(24, "c", 2))
+    return compare_models(task, models, resamples=50)

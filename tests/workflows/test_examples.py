@@ -13,8 +13,9 @@ from wsabie.workflows.report.examples import (
     list_true_labels,
     select_spread_rows,
 )
+from wsabie.workflows.report.html_pages import EncodedImage
 from wsabie.workflows.report.html_report import render_report
-from wsabie.workflows.report.report_input import EncodedImage, Neighbourhood, ReportExample, ReportInput, Suggestion
+from wsabie.workflows.report.report_input import Neighbourhood, ReportExample, ReportInput, Suggestion
 
 
 def test_rows_are_spread_from_the_best_to_the_worst(comparison: Comparison) -> None:

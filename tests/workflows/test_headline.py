@@ -6,7 +6,7 @@ import pytest
 
 from wsabie.evaluation.bootstrap import PairedDifference
 from wsabie.workflows.compare.comparison import Comparison
-from wsabie.workflows.report.headline import choose_list_length, format_headline, judge_main_model
+from wsabie.workflows.report.report_charts import choose_list_length, format_headline, judge_main_model
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def with_difference(comparison: Comparison, low: float, high: float) -> Comparis
 )
 def test_it_says_what_the_interval_says(comparison: Comparison, low: float, high: float, words: str) -> None:
     changed = with_difference(comparison, low, high)
-    sentence = format_headline(changed, "wsabie", "pictures")
+    sentence = format_headline(changed, changed["wsabie"], "pictures")
     means = comparison["wsabie"].evaluation.means
     assert sentence == (
         f"With WARP embedding, {means['p@5'] * 5:.1f} of the first 5 labels suggested for each of 24 unseen pictures "
@@ -45,12 +45,13 @@ def test_it_says_what_the_interval_says(comparison: Comparison, low: float, high
 
 def test_without_a_baseline_it_compares_with_nothing(comparison: Comparison) -> None:
     alone = replace(comparison, entries=[replace(comparison["wsabie"], differences={})])
-    assert "against" not in format_headline(alone, "wsabie")
-    assert judge_main_model(alone, "wsabie", "p@10") is None
+    assert "against" not in format_headline(alone, alone["wsabie"])
+    assert judge_main_model(alone, alone["wsabie"], "p@10") is None
 
 
 def test_the_relative_difference_is_to_the_baseline(comparison: Comparison) -> None:
-    found = judge_main_model(with_difference(comparison, 0.1, 0.3), "wsabie", "p@1")
+    changed = with_difference(comparison, 0.1, 0.3)
+    found = judge_main_model(changed, changed["wsabie"], "p@1")
     assert found is not None
     assert found.relative == pytest.approx(0.2 / comparison["nearest"].evaluation.means["p@1"])
 
@@ -69,7 +70,7 @@ def test_short_lists(comparison: Comparison) -> None:
     )
     first = f"{entry.evaluation.means['p@1']:.1%}"
     expected_sentence = f"With WARP embedding, the first label suggested is right for {first} of 24 unseen rows."
-    assert format_headline(only_first, "wsabie") == expected_sentence
+    assert format_headline(only_first, only_first["wsabie"]) == expected_sentence
 
 
 def test_where_rows_have_one_label_the_first_suggestion_counts(comparison: Comparison) -> None:
@@ -80,7 +81,7 @@ def test_where_rows_have_one_label_the_first_suggestion_counts(comparison: Compa
     assert choose_list_length(single) == 1
     changed = with_difference(single, -0.01, 0.02)
     shares = [f"{changed[name].evaluation.means['p@1']:.1%}" for name in ("wsabie", "nearest")]
-    assert format_headline(changed, "wsabie") == (
+    assert format_headline(changed, changed["wsabie"]) == (
         f"With WARP embedding, the first label suggested is right for {shares[0]} of 24 unseen rows, against "
         f"{shares[1]} with k nearest neighbours (a difference that may be chance)."
     )

@@ -17,9 +17,10 @@ from wsabie.core.errors import InputError
 from wsabie.workflows.compare.comparison import Comparison, ModelOmission
 from wsabie.workflows.report import html_report
 from wsabie.workflows.report.examples import build_examples, build_neighbourhoods
-from wsabie.workflows.report.headline import choose_list_length
+from wsabie.workflows.report.html_pages import EncodedImage
 from wsabie.workflows.report.html_report import render_report, shrink_report_image, write_report
-from wsabie.workflows.report.report_input import DataFacts, EncodedImage, HeatMap, ReportInput
+from wsabie.workflows.report.report_charts import choose_list_length
+from wsabie.workflows.report.report_input import HeatMap, ReportInput
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 VOID = {"meta", "img", "br", "link", "input", "hr", "wbr"}
@@ -69,7 +70,8 @@ def full(comparison: Comparison) -> ReportInput:
         HOSTILE,
         replace(comparison, skipped=[ModelOmission("x", HOSTILE, HOSTILE)]),
         modality="pictures",
-        data=DataFacts(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE),
+        description=HOSTILE,
+        data=dict.fromkeys(("Collection", "Source", "Licence", "Split"), HOSTILE),
         history=entry.model.history_,
         examples=shown,
         examples_note=HOSTILE,
@@ -196,7 +198,8 @@ def test_it_is_about_the_first_model_that_is_no_baseline(comparison: Comparison)
     assert "With WARP embedding, " in render_report(ReportInput("t", comparison))
     baselines = replace(comparison, entries=[comparison["nearest"], comparison["popularity"]])
     assert "With k nearest neighbours, " in render_report(ReportInput("t", baselines))
-    assert "With most frequent labels, " in render_report(ReportInput("t", comparison, main="popularity"))
+    only = replace(comparison, entries=[comparison["popularity"]])
+    assert "With most frequent labels, " in render_report(ReportInput("t", only))
 
 
 def test_one_epoch_and_no_validation(comparison: Comparison) -> None:
@@ -239,11 +242,9 @@ def test_what_cannot_be_shown_is_refused_in_one_sentence(full: ReportInput, comp
         render_report(with_picture(EncodedImage(b"<svg/>", "image/svg+xml")))
     with pytest.raises(InputError, match="cannot be read"):
         render_report(with_picture(EncodedImage(b"no picture" * 10_000)))
-    with pytest.raises(InputError, match="about 'space', which took no part"):
-        render_report(ReportInput("t", comparison, main="space"))
-    skipped = replace(comparison, skipped=[ModelOmission("space", "Space", "it was too large")])
-    with pytest.raises(InputError, match="it was too large"):
-        render_report(ReportInput("t", skipped, main="space"))
+    skipped = replace(comparison, entries=[], skipped=[ModelOmission("space", "Space", "it was too large")])
+    with pytest.raises(InputError, match="no model took part in the comparison: it was too large"):
+        render_report(ReportInput("t", skipped))
     with pytest.raises(InputError, match="no model took part in the comparison"):
         render_report(ReportInput("t", replace(comparison, entries=[])))
     with pytest.raises(InputError, match="cannot write"):

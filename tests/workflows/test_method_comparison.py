@@ -9,6 +9,7 @@ import pytest
 from relating import by, features, make
 from wsabie.core.executors import SerialExecutor
 from wsabie.core.progress import SILENT
+from wsabie.features.base.sampling import WorkContext
 from wsabie.io.records import FeatureTable
 from wsabie.io.space_declaration import read_declaration
 from wsabie.models.entity_space.relations import EntityKind, Relation
@@ -17,7 +18,7 @@ from wsabie.workflows.compare.entrants import build_entrants
 from wsabie.workflows.spaces.declared_data import EntityFeatureExtractor
 from wsabie.workflows.spaces.method_comparison import ComparisonOptions, compare_relations
 from wsabie.workflows.spaces.relation_holdout import ThreeWayRelations, plan_three_way_split, split_three_ways
-from wsabie.workflows.spaces.relation_results import RelationFigures
+from wsabie.workflows.spaces.relation_methods import RelationFigures
 
 
 def part(lo: int, hi: int) -> tuple[EntityKind, list[tuple[str, str]]]:
@@ -79,9 +80,9 @@ def test_held_out_documents_do_not_teach_words(tmp_path: Path) -> None:
     planned = plan_three_way_split(declared, 0.2, 0.2, 0, rejects)
     side = planned.sides["text"]
     assert [len(side.train), len(side.valid), len(side.test)] == [24, 8, 8]
-    rows = EntityFeatureExtractor(0, SerialExecutor(), SILENT, rejects, fitting_sides=planned.sides).extract_kind(
-        declared.kinds["text"], planned.sources["text"]
-    )
+    run = WorkContext(SerialExecutor(), SILENT, rejects)
+    extractor = EntityFeatureExtractor(0, run, fitting_sides=planned.sides)
+    rows = extractor.extract_kind(declared.kinds["text"], planned.data.sources["text"])
     assert isinstance(rows, FeatureTable)
     assert rows.X.shape == (40, 24 + 2), "a word of each training document, sea and shore"
     dealt = split_three_ways(declared, planned)

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from wsabie.core.errors import DivergenceError, InputError
 from wsabie.core.executors import SerialExecutor
 from wsabie.core.progress import SILENT
+from wsabie.features.base.sampling import WorkContext
 from wsabie.io.records import FeatureTable
 from wsabie.models.loader import load
 from wsabie.models.wsabie.estimator import Wsabie
@@ -23,7 +24,7 @@ from wsabie.workflows.tune import model_tuning, search_spaces
 from wsabie.workflows.tune.model_tuning import tune_model
 from wsabie.workflows.tune.search_spaces import KINDS, build_search_space
 from wsabie.workflows.tune.trial_study import Trial
-from wsabie.workflows.tune.tuning_page import build_trial_table, draw_coordinates, render_tuning_page
+from wsabie.workflows.tune.tuning_page import build_trial_table, render_tuning_page
 from wsabie.workflows.tune.tuning_results import TuningPlan, TuningResult
 
 pytest.importorskip("optuna")
@@ -58,9 +59,7 @@ def tuned(
         test,
         asked,
         recipe,
-        executor=SerialExecutor(),
-        progress=SILENT,
-        rejects=Rejects(strict=True),
+        WorkContext(SerialExecutor(), SILENT, Rejects(strict=True)),
     )
 
 
@@ -159,9 +158,7 @@ def test_time_ends_a_search_in_the_midst_of_a_trial(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(model_tuning.time, "monotonic", lambda: float(next(now)))
     recipe = TrainingRecipe("rows", tmp_path / "model", Wsabie(threads=1), {}, hold_out=0.3, resume=True)
     plan = TuningPlan(build_search_space({**SMALL, "epochs": 2}), trials=None, minutes=8.0)
-    found = tune_model(
-        rows(120, 0), None, None, plan, recipe, executor=SerialExecutor(), progress=SILENT, rejects=Rejects()
-    )
+    found = tune_model(rows(120, 0), None, None, plan, recipe, WorkContext(SerialExecutor(), SILENT, Rejects()))
     assert [trial.state for trial in found.trials] == ["done"]
 
 
@@ -179,7 +176,7 @@ def test_a_trial_that_diverges_is_told_and_passed_over(tmp_path: Path, monkeypat
     assert failed
     assert all(trial.reason == "training diverged in epoch 1" and trial.figure is None for trial in failed)
     assert "failed" in {row[1] for row in build_trial_table(found, found.trials).rows}
-    assert f"{len(failed)} failed" in render_tuning_page(found, "rows", draw_coordinates(found))
+    assert f"{len(failed)} failed" in render_tuning_page(found, "rows")
     monkeypatch.setattr(Wsabie, "fit", lambda self, *given, **options: failing(self.set_params(dim=8)))
     with pytest.raises(InputError, match="no trial came to its end: training diverged"):
         tuned(tmp_path / "none", n=2)
@@ -239,7 +236,7 @@ def test_the_verdict_says_it_honestly(tmp_path: Path, gap: float) -> None:
 
 def test_the_page_shows_every_trial(tmp_path: Path) -> None:
     found = tuned(tmp_path, n=4)
-    html = render_tuning_page(found, "a <b>", draw_coordinates(found))
+    html = render_tuning_page(found, "a <b>")
     assert html.count("<polyline") >= 4
     assert "a &lt;b&gt;" in html
     assert all(f"trial {trial.number}: MAP" in html for trial in found.trials)

@@ -27,12 +27,12 @@ from wsabie.core.errors import InputError
 from wsabie.core.executors import SerialExecutor
 from wsabie.io.alignment import align_table
 from wsabie.io.formats.parquet_rows import write_parquet_rows
-from wsabie.io.recognition import open_source
+from wsabie.io.recognition import open_row_stream, open_source
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import InMemoryStream, StreamPart
+from wsabie.io.shards import shard_folder
 from wsabie.io.shards.shard_folder import count_values, format_shard_name
 from wsabie.io.shards.sharded_table import open_shards
-from wsabie.io.stream_recognition import open_row_stream
 from wsabie.storage.column_files import ColumnTable, ListColumn, map_columns, write_columns
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name
@@ -586,7 +586,7 @@ def test_a_list_of_rejects_that_is_lost_is_told(tmp_path: Path, left: str | None
 
 
 def test_unfinished_work_of_others_is_not_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard_writer, "write_manifest", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(shard_folder, "write_manifest", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         in_shards(toy_rows(60), tmp_path / "out", rows=100)
     monkeypatch.undo()
@@ -741,7 +741,7 @@ def test_a_run_without_its_note_is_made_again(
 )
 def test_what_may_not_be_read_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(shard_writer, "write_manifest", lambda *_: 1 / 0)
+        patched.setattr(shard_folder, "write_manifest", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             in_shards(toy_rows(), tmp_path / "out", rows=100)
     whole = content(tmp_path / "out")

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from sharded import content, in_shards, same
 from wsabie.core.errors import InputError
-from wsabie.io.recognition import open_source
-from wsabie.io.stream_recognition import open_row_stream
+from wsabie.io.recognition import open_row_stream, open_source
 from wsabie.storage.column_files import write_columns
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows import shard_runs, shard_writer
@@ -97,7 +96,7 @@ def test_a_conversion_that_stopped_behind_its_last_line_reads_none_again(
 ) -> None:
     told, again = Rejects(), Rejects()
     with monkeypatch.context() as patch:
-        patch.setattr(shard_writer, "write_shard", lambda *_: 1 / 0)
+        patch.setattr(shard_writer.shard_folder, "write_shard", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             in_shards(in_lines, tmp_path / "out", told, rows=30)
     in_shards(in_lines, tmp_path / "out", again, rows=30)

@@ -25,6 +25,7 @@ from wsabie.io.records import Item, ItemList
 from wsabie.io.regions import Box, Region, RegionCrop
 from wsabie.models.object_parts.object_parts import ObjectParts
 from wsabie.samples import get_sample_path, get_table_path
+from wsabie.storage.rejects import Rejects
 from wsabie.workflows.charts.chart_files import load_font
 
 SIDE = 96
@@ -85,7 +86,7 @@ def list_couples() -> list[tuple[str, str]]:
     >>> len(list_couples()), list_couples()[-1]
     (10, ('santa claus', 'mrs. claus'))
     """
-    return [(husband, wife) for husband, wife, *_ in read_id_pairs(get_table_path("emoji_couples"))]
+    return [(husband, wife) for husband, wife, *_ in read_id_pairs(get_table_path("emoji_couples"), rejects=Rejects())]
 
 
 def load_person_images() -> list[PersonImage]:

@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from wsabie.core.errors import InputError
 from wsabie.io.records import FeatureTable
 from wsabie.models.object_parts.pair_ranker import (
     QuadrupletTest,
     Values,
-    draw_test,
     evaluate_pairs,
     evaluate_triplets,
 )
+from wsabie.vocabulary.label_quadruplets import Quadruplets, count_quadruplets
 
 METRICS = ("p@1", "p@10", "MAP")
 ANNOTATION, PAIRS, TRIPLET, UNSEEN = "annotation", "pairs", "triplet", "unseen"
@@ -32,15 +33,19 @@ def list_columns(*tasks: str) -> tuple[str, ...]:
 def draw_named_test(
     rows: FeatureTable, relations: Sequence[tuple[str, str]], n: int, rng: np.random.Generator
 ) -> QuadrupletTest:
-    """Draw a test (`draw_test`) of relations by name."""
+    """Draw n quadruplets of relations by name, relations first, then rows.
+
+    Raises
+    ------
+    InputError
+        No relation has a quadruplet.
+    """
     label_ids = {name: y for y, name in enumerate(rows.label_names)}
-    return draw_test(
-        rows.X,
-        rows.Y,
-        [[label_ids[object_label], label_ids[part_label]] for object_label, part_label in relations],
-        n,
-        rng,
-    )
+    pairs = np.array([[label_ids[name] for name in pair] for pair in relations], np.int64).reshape(-1, 2)
+    pairs = pairs[count_quadruplets(rows.Y, pairs) > 0] if len(pairs) else pairs
+    if not len(pairs):
+        raise InputError("no relation has two different test pictures; give more pictures or other relations")
+    return QuadrupletTest(Quadruplets(rows.Y, pairs).sample(n, rng), rows.X)
 
 
 def evaluate_all_tasks(test: QuadrupletTest, model: Any) -> Values:

@@ -1,33 +1,31 @@
 """Commands of typer from functions that take one object of options, and their help in groups.
 
-Options are fields of frozen dataclasses; a field that is such a dataclass itself is a group of options.
+Options are fields of classes that derive from `Options`. A command's class inherits the groups of options that it takes
+as they are; a field whose type is such a class holds a group that has a mark or settings of its own.
 """
 
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from copy import copy
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeAlias, dataclass_transform, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from wsabie.cli.errors import check_path
 from wsabie.core.errors import InputError
+from wsabie.storage.atomic_files import lock_folder
 
-T = TypeVar("T")
 Command = Callable[[Any], None]
+Settings: TypeAlias = dict[str, Any]
+"""Parameters of a call by their names."""
 
 _MAIN_PANEL = "Options"
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-def options(cls: type[T]) -> type[T]:
-    """Make a frozen dataclass of options; `panel` of the class is their heading in the help."""
-    return dataclass(frozen=True, kw_only=True, repr=False, eq=False)(cls)  # less to compile at every start
 
 
 @dataclass(frozen=True)
@@ -47,70 +45,116 @@ class NotFor:
         object.__setattr__(self, "subjects", subjects)
 
 
+def option(
+    text: str, default: object = MISSING, flag: str | None = None, not_for: NotFor | None = None, **settings: Any
+) -> Any:
+    """Declare an option; without a default it is False or None where its type allows that, and else required."""
+    info = typer.Option(..., *filter(None, [flag]), help=text, **settings)
+    return field(default=default, metadata={"info": info, "not_for": not_for})
+
+
+def argument(text: str, default: object = MISSING, **settings: Any) -> Any:
+    """Declare an argument; without a default it is None where its type allows that, and else required."""
+    return field(default=default, metadata={"info": typer.Argument(..., help=text, **settings)})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option, argument))
+class Options:
+    """Frozen dataclass of options; `panel` is their heading in the help."""
+
+    panel: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, panel: str | None = None) -> None:
+        cls.panel = panel or cls.panel
+        for name, hint in vars(cls).get("__annotations__", {}).items():
+            declared: Any = vars(cls).get(name)
+            if getattr(declared, "default", None) is MISSING and (hint is bool or type(None) in get_args(hint)):
+                declared.default = False if hint is bool else None
+        dataclass(frozen=True, kw_only=True, repr=False, eq=False)(cls)  # less to compile at every start
+
+    def pick(self, *names: str) -> Settings:
+        """Return the values of some options, for parameters of the same names."""
+        return {name: getattr(self, name) for name in names}
+
+
 @dataclass(frozen=True)
 class _Leaf:
     """One option of a class of options, with its place in the groups."""
 
     name: str
-    hint: Any
-    default: Any
+    type: Any
+    info: Any
+    default: object
     panel: str | None
     marks: tuple[NotFor, ...]
-    path: tuple[str, ...] = field(default=())
+    path: tuple[str, ...]
+
+    @property
+    def words(self) -> list[str]:
+        """Declared flags; typer takes the first of an annotation as its default."""
+        return [word for word in (self.info.default, *(self.info.param_decls or ())) if isinstance(word, str)]
 
     @property
     def flag(self) -> str:
         """Flag without its hyphens; the metavar of an argument."""
-        info = _find_info(self.hint)
-        declared = [word for word in (info.default, *(info.param_decls or ())) if isinstance(word, str)]
-        return (declared[0] if declared else self.name).lstrip("-").replace("_", "-")
+        return next(iter(self.words), self.name).lstrip("-").replace("_", "-")
 
-    def read(self, values: Any) -> Any:
+    def read(self, values: object) -> object:
         """Read the value of an object of options."""
-        for name in self.path:
+        for name in (*self.path, self.name):
             values = getattr(values, name)
-        return getattr(values, self.name)
+        return values
 
-    def is_stated(self, values: Any) -> bool:
+    def is_stated(self, values: "Options") -> bool:
         """Return True if the value is not the default."""
         value = self.read(values)
         return bool(value != self.default and value is not None)
 
-
-def _find_info(hint: Any) -> Any:
-    return next(mark for mark in get_args(hint) if isinstance(mark, typer.models.ParameterInfo))
+    def make_parameter(self) -> inspect.Parameter:
+        """Make the parameter that typer reads; the code that opens paths reports unreadable ones."""
+        info = copy(self.info)
+        info.readable, info.rich_help_panel = False, self.panel
+        if isinstance(info, typer.models.OptionInfo):
+            info.param_decls = self.words or ([f"--{self.flag}"] if self.type is bool else None)  # without --no-...
+        info.default = ... if self.default is MISSING else self.default
+        return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=self.type)
 
 
 @cache
-def _get_hints(cls: Any) -> dict[str, Any]:
-    return get_type_hints(cls, include_extras=True)
+def _get_hints(cls: type) -> dict[str, tuple[Any, ...]]:
+    """Return the type of each field, and what annotates it."""
+    hints = get_type_hints(cls, include_extras=True)
+    return {name: get_args(hint) if get_origin(hint) is Annotated else (hint,) for name, hint in hints.items()}
 
 
-def list_leaves(cls: type) -> tuple[_Leaf, ...]:
-    """List the options of a class and of its groups, in order."""
-    return tuple(_iterate_leaves(cls, None, (), ()))
+def list_leaves(cls: type, marks: tuple[NotFor, ...] = (), path: tuple[str, ...] = ()) -> tuple[_Leaf, ...]:
+    """List the options of a class and of its groups, in the order of the help: inherited ones follow its own."""
+    leaves: list[_Leaf] = []
+    own_names = vars(cls).get("__annotations__", {})
+    for entry in sorted(fields(cls), key=lambda entry: not path and entry.name not in own_names):
+        base, *extras = _get_hints(cls)[entry.name]
+        extras += entry.metadata.values()
+        all_marks = (*marks, *(mark for mark in extras if isinstance(mark, NotFor)))
+        if _is_group(base):
+            leaves += list_leaves(base, all_marks, (*path, entry.name))
+            continue
+        owner: Any = next(base for base in cls.__mro__ if entry.name in vars(base).get("__annotations__", {}))
+        panel = None if owner is cls and not path else owner.panel
+        info = next(mark for mark in extras if isinstance(mark, typer.models.ParameterInfo))
+        leaves.append(_Leaf(entry.name, base, info, entry.default, panel, all_marks, path))
+    return tuple(leaves)
 
 
-def _iterate_leaves(cls: Any, panel: str | None, marks: tuple[NotFor, ...], path: tuple[str, ...]) -> Iterator[_Leaf]:
-    hints = _get_hints(cls)
-    panel = getattr(cls, "panel", panel)
-    for entry in fields(cls):
-        hint = hints[entry.name]
-        group = _find_group(hint)
-        more = tuple(mark for mark in get_args(hint)[1:] if isinstance(mark, NotFor))
-        if group is not None:
-            yield from _iterate_leaves(group, panel, marks + more, (*path, entry.name))
-        else:
-            default = inspect.Parameter.empty if entry.default is MISSING else entry.default
-            yield _Leaf(entry.name, hint, default, panel, marks + more, path)
+def _is_group(hint: object) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Options)
 
 
-def list_stated(values: Any) -> dict[str, Any]:
+def list_stated(values: Options) -> Settings:
     """List the options of an object that are stated: not their defaults."""
     return {leaf.name: leaf.read(values) for leaf in list_leaves(type(values)) if leaf.is_stated(values)}
 
 
-def refuse_options_for(case: str, values: Any) -> None:
+def refuse_options_for(case: str, values: Options) -> None:
     """Refuse stated options that this case of the command does not take."""
     for leaf in list_leaves(type(values)):
         subject = next((mark.subjects[case] for mark in reversed(leaf.marks) if case in mark.subjects), "")
@@ -118,28 +162,10 @@ def refuse_options_for(case: str, values: Any) -> None:
             raise InputError(f"--{leaf.flag} says {subject}; leave --{leaf.flag} out")
 
 
-def _build(cls: Any, values: dict[str, Any]) -> Any:
+def _build(cls: Any, values: Settings) -> Any:
     """Build an object of options from the values of all leaves."""
-    groups = {entry.name: _find_group(_get_hints(cls)[entry.name]) for entry in fields(cls)}
-    return cls(**{name: values[name] if group is None else _build(group, values) for name, group in groups.items()})
-
-
-def _find_group(hint: Any) -> Any:
-    """Find the class of options that a field holds; None for a single option."""
-    base = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    return base if is_dataclass(base) else None
-
-
-def _make_parameter(leaf: _Leaf) -> inspect.Parameter:
-    """Make the parameter that typer reads; paths may be unreadable, for the code that opens them reports the error."""
-    info, base = copy(_find_info(leaf.hint)), get_args(leaf.hint)[0]
-    info.readable = False
-    info.rich_help_panel = info.rich_help_panel or leaf.panel
-    if isinstance(info, typer.models.OptionInfo):
-        declared = (*(() if info.default is ... else (info.default,)), *(info.param_decls or ()))
-        info.param_decls = declared or ((f"--{leaf.flag}",) if base is bool else None)  # without --no-...
-    info.default = ... if leaf.default is inspect.Parameter.empty else leaf.default
-    return inspect.Parameter(leaf.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=base)
+    groups = {entry.name: _get_hints(cls)[entry.name][0] for entry in fields(cls)}
+    return cls(**{name: _build(base, values) if _is_group(base) else values[name] for name, base in groups.items()})
 
 
 @dataclass(frozen=True)
@@ -153,22 +179,26 @@ class CommandEntry:
     name : str
     examples : sequence of str
         Command lines without "wsabie".
+    locks_model : bool
+        No other process changes the model folder meanwhile.
     """
 
     run: Command
     name: str
     examples: Sequence[str]
+    locks_model: bool
 
     def __call__(self, options: Any) -> None:
-        self.run(options)
+        with lock_folder(options.model) if self.locks_model else nullcontext():
+            self.run(options)
 
     def register(self, app: typer.Typer, panel: str | None = None) -> None:
         """Add the command to an application."""
         cls = get_type_hints(self.run)["options"]
-        parameters = [_make_parameter(leaf) for leaf in list_leaves(cls)]
+        parameters = [leaf.make_parameter() for leaf in list_leaves(cls)]
 
-        def call(**values: Any) -> None:
-            self.run(_build(cls, values))
+        def call(**values: object) -> None:
+            self(_build(cls, values))
 
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -177,11 +207,11 @@ class CommandEntry:
         app.command(self.name, cls=_HelpfulCommand, epilog=epilog, rich_help_panel=panel)(call)
 
 
-def command(*examples: str, name: str = "") -> Callable[[Command], CommandEntry]:
+def command(*examples: str, name: str = "", locks_model: bool = False) -> Callable[[Command], CommandEntry]:
     """Make a command of a function that takes `options`; its docstring is the help."""
 
     def decorate(function: Command) -> CommandEntry:
-        return CommandEntry(function, name or function.__name__, examples)
+        return CommandEntry(function, name or function.__name__, examples, locks_model)
 
     return decorate
 

@@ -1,12 +1,13 @@
 """Tables of the figures of every epoch, within 80 columns; `--json` has all figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from wsabie.cli.output import format_count, out, show_table
+from wsabie.cli.output import format_count, format_figure, out, show_table
 
 if TYPE_CHECKING:
+    from wsabie.core.json_conversion import JsonObject
     from wsabie.training.epoch_stats import EpochStats
 
 
@@ -21,30 +22,22 @@ def show_epochs(history: "Sequence[EpochStats]") -> None:
 
     width = max((len(stats.rank_histogram) for stats in history), default=0)
     shares = [_compute_shares(stats, width) for stats in history]
-    bars = [_merge_bins(share, max(1, -(-width // _MAX_BARS))) for share in shares]
+    step = max(1, -(-width // _MAX_BARS))
+    bars = [[sum(share[lo : lo + step]) for lo in range(0, width, step)] for share in shares]
     top = max((value for share in bars for value in share), default=0.0)
     extra_metrics = list_other_metrics(history)
     lines = [
         [*_format_figures(stats, extra_metrics), "".join(_draw_block(value, top) for value in share)]
         for stats, share in zip(history, bars, strict=True)
     ]
-    headers = [
-        "epoch",
-        "loss",
-        "violators",
-        "draws",
-        "pairs/s",
-        "GB/s",
-        _find_deciding_metric(history),
-        *extra_metrics,
-        "ranks",
-    ]
+    deciding_metric = next((name for stats in history for name in stats.validation_metrics), "MAP")
+    headers = ["epoch", "loss", "violators", "draws", "pairs/s", "GB/s", deciding_metric, *extra_metrics, "ranks"]
     show_table(f"epochs; estimated ranks from 1 to {2**width - 1:,}" if width else "epochs", headers, lines)
     if width:
         _show_ranks(history, shares, width)
 
 
-def format_epoch_count(history: "Sequence[EpochStats]", facts: Mapping[str, Any]) -> str:
+def format_epoch_count(history: "Sequence[EpochStats]", facts: "JsonObject") -> str:
     """Format the number of epochs; for a model of several parts, the number of each.
 
     Parameters
@@ -77,17 +70,10 @@ def format_epoch_count(history: "Sequence[EpochStats]", facts: Mapping[str, Any]
 
 
 def _format_figures(stats: "EpochStats", extra_metrics: Sequence[str]) -> list[str]:
-    measured = [stats.validation_metrics.get(name) for name in extra_metrics]
-    return [
-        str(stats.epoch + 1),
-        f"{stats.loss:.4f}",
-        f"{stats.violation_rate:.3f}",
-        f"{stats.mean_draws:.1f}",
-        f"{stats.pairs_per_second:,.0f}",
-        f"{stats.bytes_per_second / 1e9:.1f}",
-        "" if stats.validation is None else f"{stats.validation:.4f}",
-        *("" if value is None else f"{value:.3f}" for value in measured),
-    ]
+    steps = [f"{stats.loss:.4f}", f"{stats.violation_rate:.3f}", f"{stats.mean_draws:.1f}"]
+    speeds = [f"{stats.pairs_per_second:,.0f}", f"{stats.bytes_per_second / 1e9:.1f}"]
+    measured = [format_figure(stats.validation_metrics.get(name), ".3f") for name in extra_metrics]
+    return [str(stats.epoch + 1), *steps, *speeds, format_figure(stats.validation, ".4f"), *measured]
 
 
 def _show_ranks(history: "Sequence[EpochStats]", shares: Sequence[Sequence[float]], width: int) -> None:
@@ -97,16 +83,11 @@ def _show_ranks(history: "Sequence[EpochStats]", shares: Sequence[Sequence[float
     last = len(history) - 1
     shown_epochs = sorted({0, last // 2, last} | ({best} if best is not None else set()))
     names = [f"epoch {history[i].epoch + 1}" + (" (best)" if i == best else "") for i in shown_epochs]
-    lines = [
-        [_format_bin(rank_bin), *(f"{100 * shares[i][rank_bin]:.1f}" for i in shown_epochs)]
-        for rank_bin in range(width)
-    ]
+    lines = []
+    for rank_bin in range(width):
+        ranks = f"{2**rank_bin:,}-{2 ** (rank_bin + 1) - 1:,}" if rank_bin else "1"
+        lines.append([ranks, *(f"{100 * shares[i][rank_bin]:.1f}" for i in shown_epochs)])
     show_table("estimated ranks, % of the epoch's steps", ["rank", *names], lines)
-
-
-def _find_deciding_metric(history: "Sequence[EpochStats]") -> str:
-    """Return the name of the metric that chose the epoch."""
-    return next((name for stats in history for name in stats.validation_metrics), "MAP")
 
 
 def _compute_shares(stats: "EpochStats", width: int) -> list[float]:
@@ -114,16 +95,7 @@ def _compute_shares(stats: "EpochStats", width: int) -> list[float]:
     return [n / steps for n in stats.rank_histogram] + [0.0] * (width - len(stats.rank_histogram))
 
 
-def _merge_bins(shares: Sequence[float], step: int) -> list[float]:
-    return [sum(shares[lo : lo + step]) for lo in range(0, len(shares), step)]
-
-
 def _draw_block(share: float, top: float) -> str:
     """Draw a share as one block character, or as a digit on an ASCII terminal."""
     levels = ".12345678" if out.options.ascii_only else "·▁▂▃▄▅▆▇█"
     return levels[-int(-8 * share // top)] if share else levels[0]
-
-
-def _format_bin(rank_bin: int) -> str:
-    """Format the ranks of a bin of the histogram, as "64-127"."""
-    return f"{2**rank_bin:,}-{2 ** (rank_bin + 1) - 1:,}" if rank_bin else "1"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from wsabie.core.errors import InputError, WsabieError, bracket_detail
 from wsabie.core.input_files import format_open_error
@@ -95,7 +95,7 @@ class LossyStream:
     stream : TextIO
     """
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
@@ -122,7 +122,7 @@ class LossyStream:
             discard_output(self._stream)
 
 
-def discard_output(stream: Any) -> None:
+def discard_output(stream: TextIO) -> None:
     """Discard the buffer of a stream and all later output."""
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - the stream keeps a handle of its own
         os.dup2(nowhere.fileno(), stream.fileno())

@@ -6,13 +6,14 @@ The fields of `EstimatorOptions` are parameters of `wsabie.Wsabie`; a test compa
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from wsabie.cli.command import list_stated, options
+from wsabie.cli.command import Options, Settings, list_stated, option
 from wsabie.cli.options import parse_positive
 from wsabie.core.errors import InputError
+from wsabie.models.estimator_specs import check_parameter_name
 
 _MAX_SIZE = 1 << 14  # bytes; long dotted keys take memory by their square
 
@@ -36,58 +37,37 @@ Replay = Annotated[
 ]
 
 
-@options
-class ShapeOptions:
+class ShapeOptions(Options, panel="Parameters of the model"):
     """Parameters of the estimator that users change most; a space has them too."""
 
-    panel: ClassVar = "Parameters of the model"
+    dim: int | None = option("Dimensions of the space (default: 100).", min=1, max=4096)
+    loss: Literal["warp", "auc", "owpc", "k-os"] | None = option("warp, auc, owpc or k-os (default: warp).")
+    similarity: Literal["dot", "euclidean", "cosine"] | None = option("dot, euclidean or cosine (default: dot).")
+    epochs: int | None = option("Passes over the pairs (default: auto, by size).", min=1)
+    learning_rate: float | None = option(
+        "Learning rate of the first epoch (default: auto, by size).", parser=parse_positive, metavar="NUMBER"
+    )
+    max_norm: float | None = option(
+        "Limit on the norm of every row (default: auto, 1.5).", parser=parse_positive, metavar="NUMBER"
+    )
 
-    dim: Annotated[int | None, typer.Option(min=1, max=4096, help="Dimensions of the space (default: 100).")] = None
-    loss: Annotated[
-        Literal["warp", "auc", "owpc", "k-os"] | None, typer.Option(help="warp, auc, owpc or k-os (default: warp).")
-    ] = None
-    similarity: Annotated[
-        Literal["dot", "euclidean", "cosine"] | None, typer.Option(help="dot, euclidean or cosine (default: dot).")
-    ] = None
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the pairs (default: auto, by size).")] = None
-    learning_rate: Annotated[
-        float | None,
-        typer.Option(
-            parser=parse_positive, metavar="NUMBER", help="Learning rate of the first epoch (default: auto, by size)."
-        ),
-    ] = None
-    max_norm: Annotated[
-        float | None,
-        typer.Option(
-            parser=parse_positive, metavar="NUMBER", help="Limit on the norm of every row (default: auto, 1.5)."
-        ),
-    ] = None
-
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """Return the stated parameters."""
         return list_stated(self)
 
 
-@options
-class EstimatorOptions:
+class EstimatorOptions(Options, panel="Parameters of the model"):
     """Parameters of the estimator that only models of labels have, and the ways to give all others."""
 
-    panel: ClassVar = "Parameters of the model"
-
     replay: Replay = None
-    hogwild: Annotated[bool, typer.Option(help="Lock-free threads instead of reproducible ones.")] = False
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter, such as margin=0.5; several times."),
-    ] = None
-    config: Annotated[
-        Path | None, typer.Option(help="TOML file with parameters (dim = 50); options here go before it.")
-    ] = None
+    hogwild: bool = option("Lock-free threads instead of reproducible ones.")
+    set_: list[str] | None = option(
+        "Any other parameter, such as margin=0.5; several times.", flag="--set", metavar="NAME=VALUE"
+    )
+    config: Path | None = option("TOML file with parameters (dim = 50); options here go before it.")
 
-    def settings(self, kind: str) -> dict[str, Any]:
+    def settings(self, kind: str) -> Settings:
         """Return the stated parameters of a kind of model; --set goes before --config."""
-        from wsabie.models.estimator_specs import check_parameter_name
-
         assignments = parse_assignments(self.set_ or ())
         for name in assignments:
             check_parameter_name(kind, name, "--set: ")
@@ -97,23 +77,16 @@ class EstimatorOptions:
         return parameters | ({"deterministic": False} if self.hogwild else {})
 
 
-@options
-class EnsembleOptions:
+class EnsembleOptions(Options, panel="Parameters of the model"):
     """Options of ensembles."""
 
-    panel: ClassVar = "Parameters of the model"
-
-    ensemble: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Train N models and add up their scores (default: one model)."),
-    ] = None
-    ensemble_by: Annotated[
-        Literal["seed", "rows", "columns"] | None,
-        typer.Option(help="How the N models differ: seed, rows (bags) or columns (kinds of features) (default: seed)."),
-    ] = None
+    ensemble: int | None = option("Train N models and add up their scores (default: one model).", min=1, metavar="N")
+    ensemble_by: Literal["seed", "rows", "columns"] | None = option(
+        "How the N models differ: seed, rows (bags) or columns (kinds of features) (default: seed)."
+    )
 
 
-def parse_assignments(words: Sequence[str]) -> dict[str, Any]:
+def parse_assignments(words: Sequence[str]) -> Settings:
     """Parse NAME=VALUE with values as in TOML; other values are texts.
 
     Raises
@@ -139,7 +112,7 @@ def _parse_assignment(words: str) -> tuple[str, Any]:
         return name.strip(), value.strip()
 
 
-def read_parameters(path: Path, kind: str = "wsabie") -> dict[str, Any]:
+def read_parameters(path: Path, kind: str = "wsabie") -> Settings:
     """Read the parameters of a kind of model; "none" stands for None, since TOML has no null.
 
     Raises
@@ -147,15 +120,13 @@ def read_parameters(path: Path, kind: str = "wsabie") -> dict[str, Any]:
     InputError
         The file cannot be read, is no TOML, or names an unknown parameter.
     """
-    from wsabie.models.estimator_specs import check_parameter_name
-
     parameters = read_toml(path)
     for name in parameters:
         check_parameter_name(kind, name, f"{path}: ")
     return {name: None if value == "none" else value for name, value in parameters.items()}
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> Settings:
     """Read a small TOML file.
 
     Raises

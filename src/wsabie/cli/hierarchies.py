@@ -3,13 +3,16 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wsabie.cli.inputs import format_names, is_training_data
 from wsabie.cli.output import format_count, print_note
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
+    from wsabie.core.arrays import Int64
+    from wsabie.core.json_conversion import JsonObject
+    from wsabie.models.annotators import Annotator
     from wsabie.vocabulary.hierarchy import Hierarchy
     from wsabie.vocabulary.label_similarity import SiblingSimilarity
 
@@ -18,7 +21,7 @@ SHOWN_MARKS = {"true": "*", "sibling": "~", "other": ""}
 
 
 def match_model_siblings(
-    tree: "Hierarchy | None", hierarchy: Sequence[Path] | None, annotator: Any, label_ids: Any = None
+    tree: "Hierarchy | None", hierarchy: Sequence[Path] | None, annotator: "Annotator", label_ids: "Int64 | None" = None
 ) -> "SiblingSimilarity | None":
     """Find siblings among the labels of a model (or among `label_ids`) by is-a lists; None without a list.
 
@@ -37,7 +40,7 @@ def match_model_siblings(
 
 
 def match_data_siblings(
-    tree: "Hierarchy | None", hierarchy: Sequence[Path] | None, data: Any
+    tree: "Hierarchy | None", hierarchy: Sequence[Path] | None, data: object
 ) -> "Callable[[Sequence[str]], SiblingSimilarity] | None":
     """Return a function that finds siblings among labels by is-a lists; None without a list."""
     return None if tree is None else partial(_find_siblings, tree, hierarchy or (), str(data))
@@ -60,10 +63,8 @@ def _find_siblings(
     """Find siblings among the labels; refuse lists that know none of them."""
     similar = tree.similar(labels)
     if not similar.is_known().any():
-        raise InputError(
-            f"{_format_paths(hierarchy)} names none of the {format_count(len(labels), 'label')} of {owner}, such as "
-            f"{format_names(labels)}; give an is-a list over such labels"
-        )
+        unknown = f"{format_count(len(labels), 'label')} of {owner}, such as {format_names(labels)}"
+        raise InputError(f"{_format_paths(hierarchy)} names none of the {unknown}; give an is-a list over such labels")
     return similar
 
 
@@ -71,7 +72,7 @@ def _format_paths(hierarchy: Sequence[Path] | None) -> str:
     return " and ".join(map(str, hierarchy or ()))
 
 
-def summarize_siblings(similar: "SiblingSimilarity") -> dict[str, Any]:
+def summarize_siblings(similar: "SiblingSimilarity") -> "JsonObject":
     """Count the siblings of labels, as in Weston et al. 2010, table 1."""
     import numpy as np
 
@@ -84,18 +85,18 @@ def summarize_siblings(similar: "SiblingSimilarity") -> dict[str, Any]:
     }
 
 
-def print_siblings(facts: dict[str, Any]) -> None:
+def print_siblings(facts: "JsonObject") -> None:
     """Print the median number of siblings below a table."""
-    n_known, n_labels = facts["known_labels"], facts["labels"]
-    print_note(
-        f"median number of siblings: {facts['median']:,.0f}; the hierarchy knows {n_known:,} of {n_labels:,} labels"
-        + ("" if n_known == n_labels else f", and of these the median is {facts['median_of_known']:,.0f}")
-    )
+    n_known, n_labels, more = facts["known_labels"], facts["labels"], ""
+    if n_known != n_labels:
+        more = f", and of these the median is {facts['median_of_known']:,.0f}"
+    known = f"the hierarchy knows {n_known:,} of {n_labels:,} labels{more}"
+    print_note(f"median number of siblings: {facts['median']:,.0f}; {known}")
 
 
-def _used_in_training(tree: "Hierarchy", paths: Sequence[Path], facts: dict[str, Any]) -> bool:
+def _used_in_training(tree: "Hierarchy", paths: Sequence[Path], facts: "JsonObject") -> bool:
     """Return True if training used the lists: by its facts, or by folders of the same pictures."""
-    from wsabie.io.formats.metadata_table import find_metadata
+    from wsabie.io.formats.media_folder import find_metadata
     from wsabie.io.recognition import open_source
     from wsabie.io.vocabulary.hierarchies import is_wordnet_folder
 

@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
+from wsabie.cli.command import Settings
 from wsabie.cli.output import TerminalProgress, format_count, print_note
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, ProcessExecutor, SerialExecutor
@@ -18,8 +19,11 @@ from wsabie.io.regions import RegionCrop
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from wsabie.core.json_conversion import JsonObject
     from wsabie.io.alignment import AlignedTable
-    from wsabie.io.records import ItemSource, ModalityName, Source
+    from wsabie.io.records import FeatureTable, ItemSource, ModalityName, Source
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
     from wsabie.models.annotators import Annotator, ThresholdFunction
 
@@ -40,28 +44,21 @@ def open_data(
     pictures with marked regions, `items` (or else `default_items`) chooses the items, and the whole pictures become
     items too if `image_label` gives them a label.
     """
+    from wsabie.io.formats.region_items import add_full_images
     from wsabie.io.recognition import open_source
-    from wsabie.io.region_nesting import add_full_images
     from wsabie.io.space_declaration import ENDING
 
     if path.suffix.lower() == ENDING:
-        raise InputError(
-            f"{path} says which kinds of things there are and what relates them, for train, evaluate, compare, split "
-            "and tune; give data here"
-        )
+        content = "which kinds of things there are and what relates them"
+        raise InputError(f"{path} says {content}, for train, evaluate, compare, split and tune; give data here")
+    settings: Settings = {"n_features": n_features, "modality": modality, "rejects": rejects}
+    label_column = _choose_label_column(path, items, default_items)
     source = open_source(
-        path,
-        labels_from=labels_from,
-        label_column=_choose_label_column(path, items, default_items),
-        n_features=n_features,
-        modality=modality,
-        rejects=rejects,
-        progress=TerminalProgress(),
+        path, labels_from=labels_from, label_column=label_column, progress=TerminalProgress(), **settings
     )
     if not len(source):
-        raise InputError(
-            f"{path} holds nothing to use{_format_rejects(rejects)}; look at the list that --rejects FILE writes"
-        )
+        reasons = f": {rejects.summary()}" if len(rejects) else ""
+        raise InputError(f"{path} holds nothing to use{reasons}; look at the list that --rejects FILE writes")
     return source if image_label is None or not has_regions(source) else add_full_images(source, image_label)
 
 
@@ -78,15 +75,42 @@ def choose_label_source(path: Path, n_features: int | None, modality: "ModalityN
     return "auto"
 
 
-def has_regions(source: "Source") -> "TypeGuard[ItemSource]":
-    """Return True if items are regions of pictures."""
-
+def is_table(source: "Source | ShardedFeatureTable") -> "TypeIs[FeatureTable]":
+    """Return True if a source holds rows of features, and not items."""
     from wsabie.io.records import FeatureTable
 
-    return not isinstance(source, FeatureTable) and any(isinstance(item.content, RegionCrop) for item in source)
+    return isinstance(source, FeatureTable)
 
 
-def get_read_options(facts: Mapping[str, Any]) -> dict[str, Any]:
+def make_label_table(source: "Source") -> "FeatureTable":
+    """Return a table of the ids, labels and groups of a source."""
+    from wsabie.features.base.table_builder import build_label_table
+
+    return source if is_table(source) else build_label_table(source)
+
+
+def name_content(source: "Source") -> str:
+    """Name what a source holds."""
+    return "rows of features" if is_table(source) else source.modality
+
+
+def has_regions(source: "Source") -> "TypeGuard[ItemSource]":
+    """Return True if items are regions of pictures."""
+    return not is_table(source) and any(isinstance(item.content, RegionCrop) for item in source)
+
+
+def open_model_data(annotator: "Annotator", path: Path, rejects: Rejects, labels_from: str = "auto") -> "Source":
+    """Open data that a model takes; marked pictures are read as those of its training."""
+    n_features, modality = annotator.model.n_features_in_, find_modality(annotator)
+    return open_data(path, rejects, labels_from, n_features, modality, **get_read_options(annotator.facts))
+
+
+def find_modality(annotator: "Annotator") -> "ModalityName | None":
+    """Return the modality of a model; None for rows of features."""
+    return None if annotator.terms is None else annotator.terms.modality
+
+
+def get_read_options(facts: "JsonObject") -> Settings:
     """Return options of `open_data` that read marked pictures as the training data of a model."""
     return {"default_items": facts.get("items"), "image_label": facts.get("image_label")}
 
@@ -104,14 +128,7 @@ def _choose_label_column(path: Path, items: str | None, default_items: str | Non
 
 def find_width(source: "Source") -> int | None:
     """Return the number of features of rows; None for other items."""
-
-    from wsabie.io.records import FeatureTable
-
-    return source.X.shape[1] if isinstance(source, FeatureTable) else None
-
-
-def _format_rejects(rejects: Rejects) -> str:
-    return f": {rejects.summary()}" if len(rejects) else ""
+    return source.X.shape[1] if is_table(source) else None
 
 
 def make_executor(threads: int | None, ray: str | None = None, *paths: Path | None) -> Executor:
@@ -127,9 +144,7 @@ def make_executor(threads: int | None, ray: str | None = None, *paths: Path | No
         check_paths_on_nodes(path for path in paths if path is not None)
         return executor
     n_processes = threads or count_available_cores()
-    can_start_processes = os.access(
-        sys.executable, os.X_OK
-    )  # a process that dropped its rights may not start Python again
+    can_start_processes = os.access(sys.executable, os.X_OK)  # not a process that dropped its rights
     return ProcessExecutor(n_processes) if n_processes > 1 and can_start_processes else SerialExecutor()
 
 
@@ -176,27 +191,16 @@ EXTRACTOR_PARAMETERS = {
 """Parameters of feature extractors by option, where the names differ."""
 
 
-def _name_flag(parameter: str) -> str:
-    """Return the flag of a parameter of feature extractors."""
-    option = next((option for option, name in EXTRACTOR_PARAMETERS.items() if name == parameter), parameter)
-    return "--" + option.replace("_", "-")
-
-
-def refuse_without_effect(source: "Source | ShardedFeatureTable", path: Path, pictures: dict[str, Any]) -> None:
+def refuse_without_effect(source: "Source | ShardedFeatureTable", path: Path, pictures: Settings) -> None:
     """Refuse options of feature extraction for data that are rows of features already."""
-
-    from wsabie.io.records import FeatureTable
-    from wsabie.io.shards.sharded_table import ShardedFeatureTable
-
-    if isinstance(source, FeatureTable | ShardedFeatureTable) and pictures:
-        flag = _name_flag(next(iter(pictures)))
-        raise InputError(
-            f"{flag} says how pictures, sounds or documents are described, and {path} holds rows of features; leave "
-            f"{flag} out"
-        )
+    if pictures and not hasattr(source, "modality"):
+        option = {name: option for option, name in EXTRACTOR_PARAMETERS.items()}.get(name := next(iter(pictures)), name)
+        flag = "--" + option.replace("_", "-")
+        meaning = "how pictures, sounds or documents are described"
+        raise InputError(f"{flag} says {meaning}, and {path} holds rows of features; leave {flag} out")
 
 
-def is_training_data(source: "Source", facts: dict[str, Any]) -> bool:
+def is_training_data(source: "Source", facts: "JsonObject") -> bool:
     """Return True if a model with these facts was trained on this source."""
     from wsabie.io.fingerprints import compute_fingerprint_or_none
 
@@ -214,18 +218,14 @@ def align_rows(
 
 def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None:
     """Refuse a source that does not fit a model; the sentence names the command that makes it fit."""
-
     from wsabie.io.alignment import MAPPED
-    from wsabie.io.records import FeatureTable
 
-    if isinstance(source, FeatureTable):
+    if is_table(source):
         is_extracted = bool(annotator.dictionary) and source.dictionary
         if annotator.terms is not None and is_extracted and is_extracted != annotator.dictionary:
-            raise InputError(
-                "the data was described by another dictionary than the training data; give the "
-                f"{annotator.terms.modality}, or describe them again: wsabie features "
-                f"{KINDS[annotator.terms.modality]} FOLDER --dictionary {model} --out FILE"
-            )
+            modality, reason = annotator.terms.modality, "the data was described by another dictionary"
+            command = f"wsabie features {KINDS[modality]} FOLDER --dictionary {model} --out FILE"
+            raise InputError(f"{reason} than the training data; give the {modality}, or describe them again: {command}")
     elif annotator.terms is None:
         remedy = "give rows"
         if annotator.dictionary:
@@ -240,7 +240,7 @@ def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None
         raise InputError(f"{model} is a model of {modality} and {source.path} holds {source.modality}; give {modality}")
 
 
-def load_annotator(path: Path, threads: int | None = None) -> Any:
+def load_annotator(path: Path, threads: int | None = None) -> "Annotator":
     """Load the annotator of a model folder; wrap a bare estimator."""
     from wsabie.models.annotators import Annotator
     from wsabie.models.loader import load
@@ -268,10 +268,8 @@ def refuse_collection_folder(folder: Path) -> None:
         return
     modality, files = find_files(folder, Rejects(most=0))
     if files:
-        raise InputError(
-            f"{folder} is a folder of {modality.name} and not yet a collection; "
-            f"run: wsabie collection init {quote(str(folder))}"
-        )
+        command = f"wsabie collection init {quote(str(folder))}"
+        raise InputError(f"{folder} is a folder of {modality.name} and not yet a collection; run: {command}")
 
 
 def report_unknown_labels(aligned: "AlignedTable", place: object) -> None:
@@ -279,9 +277,8 @@ def report_unknown_labels(aligned: "AlignedTable", place: object) -> None:
     names = aligned.unknown_labels
     if names:
         summary = f"{format_count(len(names), 'label')} of {place} ({format_count(aligned.unknown_pairs, 'pair')})"
-        print_note(
-            f"{summary} {'is' if len(names) == 1 else 'are'} unknown to the model, such as {format_names(names)}"
-        )
+        verb = "is" if len(names) == 1 else "are"
+        print_note(f"{summary} {verb} unknown to the model, such as {format_names(names)}")
     report_unknown_features(aligned, place)
 
 
@@ -289,10 +286,8 @@ def report_unknown_features(aligned: "AlignedTable", place: object) -> None:
     """Report values of features that the model does not know; refuse data without any known feature."""
     X = aligned.rows.X
     if aligned.unknown_features and not (X.nnz if hasattr(X, "nnz") else X.any()):
-        raise InputError(
-            f"{place} has none of the model's {X.shape[1]:,} features; give data made in the same way as the training "
-            "data"
-        )
+        fact = f"{place} has none of the model's {X.shape[1]:,} features"
+        raise InputError(f"{fact}; give data made in the same way as the training data")
     if aligned.unknown_features:
         values = format_count(aligned.unknown_features, "value")
         print_note(f"{values} of {place} left out: the model does not know their features (words, ids or columns)")
@@ -330,7 +325,7 @@ def format_names(names: Sequence[str]) -> str:
 
 
 def open_inputs(
-    inputs: Sequence[Path], rejects: Rejects, annotator: Any, *, has_labels: bool, is_single: bool
+    inputs: Sequence[Path], rejects: Rejects, annotator: "Annotator", *, has_labels: bool, is_single: bool
 ) -> "list[tuple[str, Source]]":
     """Open all inputs, each with a prefix for its ids; single files of one modality make one source.
 
@@ -340,11 +335,7 @@ def open_inputs(
     from wsabie.io.records import ItemList
 
     labels_from = "auto" if has_labels else "none"
-    n_features, modality = annotator.model.n_features_in_, annotator.terms and annotator.terms.modality
-    read_options = get_read_options(annotator.facts)
-    opened_ones = [
-        (path, open_data(path, rejects, labels_from, n_features, modality, **read_options)) for path in inputs
-    ]
+    opened_ones = [(path, open_model_data(annotator, path, rejects, labels_from)) for path in inputs]
     if is_single:
         return [("", source) for _, source in opened_ones]
     singles: list[ItemList] = []

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wsabie.cli.command import Settings
 from wsabie.cli.inputs import format_names, read_label_names
 from wsabie.cli.output import TerminalProgress, format_count, print_note
 from wsabie.core.errors import InputError
+from wsabie.models.estimator_specs import find_spec, list_parameters
 
 if TYPE_CHECKING:
     from wsabie.vocabulary.concept_matching import LabelConcepts
@@ -47,30 +49,23 @@ def match_label_concepts(graph: "KnowledgeGraph", labels: Path, table: Path | No
     names = read_label_names(labels)
     concepts = match_concepts(graph, names, table)
     if not any(concepts.concepts):
-        raise InputError(
-            f"nothing is known of the {format_count(len(names), 'label')} of {labels}, such as "
-            f"{format_names(names)}; give files "
-            "that know them, or a --table of what they mean"
-        )
+        unknown = f"{format_count(len(names), 'label')} of {labels}, such as {format_names(names)}"
+        remedy = "give files that know them, or a --table of what they mean"
+        raise InputError(f"nothing is known of the {unknown}; {remedy}")
     if missing := concepts.missing:
-        print_note(
-            f"nothing is known of {len(missing):,} of {format_count(len(names), 'label')}, such as "
-            f"{format_names(missing)}"
-        )
+        counts = f"{len(missing):,} of {format_count(len(names), 'label')}"
+        print_note(f"nothing is known of {counts}, such as {format_names(missing)}")
     return concepts
 
 
-def refuse_other_kinds(kind: str, options: dict[str, Any]) -> None:
+def refuse_other_kinds(kind: str, options: Settings) -> None:
     """Refuse word vectors where a kind has no use for them, and a kind that needs them without."""
-    from wsabie.models.estimator_specs import find_spec, list_parameters
-
     parameters = list_parameters(kind)
     if find_spec(kind).needs == "vectors" and not options.get("vectors"):
         raise InputError(f"--kind {kind} needs word vectors; add --vectors FILE")
     if options.get("vectors") and not {"vectors", "init_labels"} & parameters.keys():
-        raise InputError(
-            f"--vectors says what labels mean, and {kind} does not ask; leave it out, or use --kind devise"
-        )
+        reason = f"--vectors says what labels mean, and {kind} does not ask"
+        raise InputError(f"{reason}; leave it out, or use --kind devise")
     for flag in ("knowledge", "labels"):
         if options.get(flag) and flag not in parameters:
             raise InputError(f"--{flag} is for kinds that rank labels by their words, such as devise; leave it out")
@@ -82,18 +77,15 @@ def make_vector_parameters(
     vectors: Path | None = None,
     knowledge: Sequence[Path] | None = None,
     labels: Path | None = None,
-) -> dict[str, Any]:
+) -> Settings:
     """Make the parameters of a model that come from word vectors: features or initial label vectors."""
-    from wsabie.models.estimator_specs import find_spec
-
     if vectors is None:
         return {}
     word_vectors = load_word_vectors(vectors)
     if find_spec(kind).needs != "vectors":
         if dim not in (None, word_vectors.dim):
-            raise InputError(
-                f"{vectors} has vectors of {word_vectors.dim} dimensions and --dim is {dim}; leave --dim out"
-            )
+            fact = f"{vectors} has vectors of {word_vectors.dim} dimensions and --dim is {dim}"
+            raise InputError(f"{fact}; leave --dim out")
         return {"init_labels": word_vectors, "dim": word_vectors.dim}
     return {
         "vectors": word_vectors,

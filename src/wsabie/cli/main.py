@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from wsabie import __version__
 from wsabie.cli import serve
 from wsabie.cli.collection import backups, history, interchange, learning, scans, tags
 from wsabie.cli.collection import labels as collection_labels
@@ -20,7 +19,7 @@ from wsabie.cli.collection import map as collection_map
 from wsabie.cli.collection import search as collection_search
 from wsabie.cli.command import CommandEntry, GroupedCommands
 from wsabie.cli.data import features, hierarchy, labels, pairs, shards, split, vectors
-from wsabie.cli.errors import WRITING_FAILED, explain_error
+from wsabie.cli.errors import WRITING_FAILED, discard_output, explain_error, ignore_full_standard_error
 from wsabie.cli.models import (
     annotate,
     compare,
@@ -36,7 +35,9 @@ from wsabie.cli.models import (
     tune,
     update,
 )
+from wsabie.cli.output import INTERRUPTED, InterruptExit, print_error, show_log_as_notes
 from wsabie.core.errors import WsabieError
+from wsabie.core.version import VERSION
 
 _STARTS_AGAIN = "unfinished work of this command is not kept, so that it begins anew next time"
 _CONTINUES = "what is finished is kept, and the same command again goes on from it"
@@ -146,7 +147,7 @@ app = _make_application()
 
 def _show_version(value: bool) -> None:
     if value:
-        typer.echo(__version__)
+        typer.echo(VERSION)
         raise typer.Exit
 
 
@@ -159,16 +160,11 @@ def set_up(
 
 def run(application: Callable[..., object] = app) -> None:
     """Run the command line; exit code 0 success, 1 bad input, 2 usage, 130 stopped by Ctrl-C."""
-    from wsabie.cli.errors import ignore_full_standard_error
-
     with ignore_full_standard_error():
         _run(application)
 
 
 def _run(application: Callable[..., object]) -> None:
-    from wsabie.cli.errors import discard_output
-    from wsabie.cli.output import INTERRUPTED, InterruptExit, print_error, show_log_as_notes
-
     _refuse_empty(sys.argv[1:])
     _require_utf8()
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - closed by the caller: no results
@@ -194,9 +190,8 @@ def _run(application: Callable[..., object]) -> None:
         sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            message = _INTERRUPT_MESSAGES.get(" ".join(sys.argv[1:3])) or _INTERRUPT_MESSAGES.get(
-                sys.argv[1], _STARTS_AGAIN
-            )
+            names = (" ".join(sys.argv[1:3]), sys.argv[1])
+            message = next((_INTERRUPT_MESSAGES[name] for name in names if name in _INTERRUPT_MESSAGES), _STARTS_AGAIN)
             _wait_for_compilers()
             print_error(stop.sentence if isinstance(stop, InterruptExit) else f"stopped; {message}")
         raise
@@ -212,15 +207,12 @@ def _require_utf8() -> None:
 
 def _refuse_empty(words: list[str]) -> None:
     """Refuse empty arguments: they mean the current folder, and mostly come from an unset variable."""
-    from wsabie.cli.output import print_error
-
     if any("\0" in word for word in words):  # not of a shell, but of a program that calls this one
         print_error("an argument holds a zero byte, which no name of a file has; give another")
         sys.exit(2)
     if any(re.fullmatch("(--[a-z-]+=)?", word) for word in words):
-        print_error(
-            f"an argument of `wsabie {shlex.join(words)}` is empty, perhaps a variable that is not set; give a value"
-        )
+        command = f"wsabie {shlex.join(words)}"
+        print_error(f"an argument of `{command}` is empty, perhaps a variable that is not set; give a value")
         sys.exit(2)
 
 

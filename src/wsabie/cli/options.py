@@ -1,17 +1,20 @@
 """Options and arguments that several commands share, and their conversions."""
 
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from wsabie.cli.command import NotFor, list_stated, options
+from wsabie.cli.command import NotFor, Options, Settings, list_stated, option
 from wsabie.cli.hierarchies import read_hierarchies
 from wsabie.cli.inputs import EXTRACTOR_PARAMETERS, collect_rejects, make_executor
+from wsabie.cli.output import TerminalProgress, show_json
 from wsabie.features.extractor_names import list_extractor_names
 from wsabie.models.estimator_specs import SYSTEMS
+from wsabie.storage.output_checks import OutputKind, check_output_paths
 
 if TYPE_CHECKING:
     from wsabie.core.executors import Executor
@@ -122,38 +125,42 @@ LabelKnowledge = Annotated[
 ]
 
 
-@options
-class OutputOptions:
+class OutputOptions(Options, panel="Output"):
     """Options of commands that report in JSON."""
-
-    panel: ClassVar = "Output"
 
     json: Json = False
 
+    def show_json(self, document: Mapping[str, object]) -> bool:
+        """Print the document of a command in JSON if that is asked for; return True then."""
+        if self.json:
+            show_json({"schema": 1, **document})
+        return self.json
 
-@options
+    def check_outputs(
+        self, *results: tuple[OutputKind, Path | None], inputs: Iterable[Path | None] = (), folder: Path | None = None
+    ) -> None:
+        """Check before the work that the list of rejects and other results can be written and destroy nothing."""
+        check_output_paths(("rejects", getattr(self, "rejects", None)), *results, inputs=inputs, folder=folder)
+
+
 class ListedRejectOptions(OutputOptions):
     """Options of commands that always go on after bad input, and can list it."""
 
     rejects: Rejects = None
 
-    def collect(self) -> "AbstractContextManager[RejectList]":
+    def collect_rejects(self) -> "AbstractContextManager[RejectList]":
         """Collect what the block skips, and report it at its end."""
         return collect_rejects(self.rejects, strict=getattr(self, "strict", False))
 
 
-@options
 class RejectOptions(ListedRejectOptions):
     """Options of commands that skip bad input, or stop at it."""
 
     strict: Strict = False
 
 
-@options
-class ThreadOptions:
+class ThreadOptions(Options, panel="Machine"):
     """Options of commands that use several cores."""
-
-    panel: ClassVar = "Machine"
 
     threads: Threads = None
 
@@ -161,49 +168,45 @@ class ThreadOptions:
         """Make the executor of the work; all nodes of a cluster have to see the paths."""
         return make_executor(self.threads, getattr(self, "ray", None), *paths)
 
+    def resources(self, *paths: Path | None, **others: object) -> Settings:
+        """Return the parameters `executor` and `progress` of the work, and others."""
+        return {"executor": self.make_executor(*paths), "progress": TerminalProgress(), **others}
 
-@options
+
 class SeededThreadOptions(ThreadOptions):
     """Options of commands that use several cores and draw at random by a seed that is 0 if none is given."""
 
     seed: Seed = 0
 
 
-@options
 class RunOptions(ThreadOptions):
     """Options of commands that use several cores and draw at random."""
 
     seed: OptionalSeed = None
 
-    def settings(self) -> dict[str, Any]:
+    def run_settings(self) -> Settings:
         """Return the stated parameters of estimators: threads and seed."""
         return {name: value for name, value in list_stated(self).items() if name in ("threads", "seed")}
 
 
-@options
 class ClusterOptions(ThreadOptions):
     """Options of commands that work on several cores or machines."""
 
     ray: RayAddress = None
 
 
-@options
 class ModelClusterOptions(ThreadOptions):
     """Options of commands that ask a model on several cores or machines; a space works in this process."""
 
     ray: Annotated[RayAddress, NotFor(space="where models work, and a space works here")] = None
 
 
-@options
 class ClusterRunOptions(RunOptions, ClusterOptions):
     """Options of commands that work on several machines and draw at random."""
 
 
-@options
-class HierarchyOptions:
+class HierarchyOptions(Options, panel="Labels"):
     """Options of commands that know siblings of labels."""
-
-    panel: ClassVar = "Labels"
 
     hierarchy: Hierarchies = None
     parent_first: ParentFirst = False
@@ -213,73 +216,47 @@ class HierarchyOptions:
         return read_hierarchies(self.hierarchy, self.parent_first)
 
 
-@options
-class FeatureOptions:
+class FeatureOptions(Options, panel="Features of pictures, sounds and documents"):
     """Options of the features of pictures, sounds and documents."""
 
-    panel: ClassVar = "Features of pictures, sounds and documents"
-
     features: Features = None
-    components: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Bring features to N dense kernel components (default: as they are)."),
-    ] = None
+    components: int | None = option(
+        "Bring features to N dense kernel components (default: as they are).", min=1, metavar="N"
+    )
     landmarks: Landmarks = None
-    n_words: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="Words of a dictionary (default: 10,000 of pictures, 2,000 of sounds, 1,000,000 of documents; fewer "
-            "for few).",
-        ),
-    ] = None
-    size: Annotated[
-        int | None, typer.Option(min=16, max=4096, help="Longer side of pictures, in pixels (default: 256).")
-    ] = None
-    sample_rate: Annotated[
-        int | None,
-        typer.Option(
-            min=1_000, max=192_000, help="Samples a second of sounds (default: the collection's, at most 22,050)."
-        ),
-    ] = None
+    n_words: int | None = option(
+        "Words of a dictionary (default: 10,000 of pictures, 2,000 of sounds, 1,000,000 of documents; fewer for few).",
+        min=2,
+    )
+    size: int | None = option("Longer side of pictures, in pixels (default: 256).", min=16, max=4096)
+    sample_rate: int | None = option(
+        "Samples a second of sounds (default: the collection's, at most 22,050).", min=1_000, max=192_000
+    )
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """Return the stated parameters of feature extractors."""
         return {EXTRACTOR_PARAMETERS.get(name, name): value for name, value in list_stated(self).items()}
 
 
-@options
 class ExtractionOptions(FeatureOptions):
     """Options of features, with those of augmentation and of ONNX models."""
 
-    augment: Annotated[
-        int | None, typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each picture (default: 0).")
-    ] = None
-    crop: Annotated[
-        float | None,
-        typer.Option(
-            parser=parse_positive,
-            metavar="SHARE",
-            help="Centred share of a picture's sides that counts; the rest is margin for --augment (default: 1).",
-        ),
-    ] = None
-    normalise: Annotated[
-        Literal["imagenet", "clip", "symmetric", "unit", "bytes"] | None,
-        typer.Option(help="Values that an ONNX model was trained with (default: imagenet)."),
-    ] = None
-    onnx_output: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Output of an ONNX model (default: its first).")
-    ] = None
+    augment: int | None = option("Extra flipped, cropped, shifted versions of each picture (default: 0).", min=0)
+    crop: float | None = option(
+        "Centred share of a picture's sides that counts; the rest is margin for --augment (default: 1).",
+        parser=parse_positive,
+        metavar="SHARE",
+    )
+    normalise: Literal["imagenet", "clip", "symmetric", "unit", "bytes"] | None = option(
+        "Values that an ONNX model was trained with (default: imagenet)."
+    )
+    onnx_output: str | None = option("Output of an ONNX model (default: its first).", metavar="NAME")
 
 
-@options
-class ItemOptions:
+class ItemOptions(Options, panel="Features of pictures, sounds and documents"):
     """Options about marked regions of pictures."""
 
-    panel: ClassVar = "Features of pictures, sounds and documents"
-
     items: Items = None
-    image_label: Annotated[
-        str | None,
-        typer.Option(metavar="LABEL", help="Of COCO and Pascal VOC: full pictures are items too, with this label."),
-    ] = None
+    image_label: str | None = option(
+        "Of COCO and Pascal VOC: full pictures are items too, with this label.", metavar="LABEL"
+    )

@@ -7,11 +7,13 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
+from rich import box
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, Task
+from rich.progress import BarColumn, Progress, Task, TaskID
 from rich.table import Table
 from rich.text import Text
 
@@ -62,12 +64,13 @@ _UNITS = {"mb_per_s": "MB/s"}
 
 
 class _Bar:
-    def __init__(self, bars: Any, task: Any) -> None:
+    def __init__(self, bars: ProgressLine, task: TaskID) -> None:
         self.bars, self.task = bars, task
 
     def advance(self, n: int = 1, **figures: float) -> None:
-        text = " ".join(_format_figure(name, value) for name, value in figures.items())
-        self.bars.update(self.task, advance=n, **({"figures": text} if figures else {}))
+        text = " ".join(_format_stage_figure(name, value) for name, value in figures.items())
+        fields: dict[str, Any] = {"figures": text} if figures else {}
+        self.bars.update(self.task, advance=n, **fields)
 
     def end(self) -> None:
         """Fill the bar of a stage that ended early, such as training that no longer improves."""
@@ -77,7 +80,7 @@ class _Bar:
             self.bars.update(self.task, total=task.completed, all="", figures=figures)
 
 
-def _format_figure(name: str, value: float) -> str:
+def _format_stage_figure(name: str, value: float) -> str:
     if name in _UNITS:
         return f"{value:.3g} {_UNITS[name]}" if value >= 0.1 else ""
     return f"{name} {value:.3g}"
@@ -88,8 +91,6 @@ class TerminalProgress:
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator[_Bar]:
-        from wsabie.cli.output import ProgressLine
-
         bars = ProgressLine(console=err)
         with bars:
             total_text = f"/{total:,}" if total is not None else ""
@@ -99,7 +100,7 @@ class TerminalProgress:
             bar.end()
 
 
-def _format_pace(task: Any) -> str:
+def _format_pace(task: Task) -> str:
     elapsed = task.elapsed or 0.0
     if task.fields["unit"] == "s" and task.total is not None:  # a time limit needs no rate
         return (
@@ -130,14 +131,12 @@ NARROW = ("p@1", "p@10", "recall@50", "MAP", "psib@10")
 """Metrics of a comparison that fit 80 columns; --json has them all."""
 
 
-def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table on standard output; every column but the first is right-aligned.
 
-    The table is as wide as its content: a narrower terminal wraps its lines, and no figure is cut.
+    Whole numbers get commas, and None is an empty cell. The table is as wide as its content: a narrower terminal wraps
+    its lines, and no figure is cut.
     """
-    from rich import box
-    from rich.table import Table
-
     table = Table(
         title=escape_line(title),
         title_justify="left",
@@ -149,7 +148,8 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*map(escape_line, row))
+        cells = (f"{cell:,}" if isinstance(cell, Integral) else "" if cell is None else str(cell) for cell in row)
+        table.add_row(*map(escape_line, cells))
     needed = out.measure(table, options=out.options.update(max_width=_MAX_WIDTH)).maximum
     Console(width=max(out.width, needed), **_PLAIN).print(table)
 
@@ -167,18 +167,33 @@ def escape_line(text: str) -> str:
     return _CONTROL_CHARACTERS.sub(lambda code: code[0].encode("unicode_escape").decode(), text)
 
 
+def format_time(at: str) -> str:
+    """Format a time of ISO 8601 to the second."""
+    return at[:19].replace("T", " ")
+
+
+def format_figure(value: float | None, form: str) -> str:
+    """Format a figure; "" for None."""
+    return "" if value is None else f"{value:{form}}"
+
+
 def format_count(n: int, word: str, plural: str | None = None) -> str:
     """Format a number of items: "1 row", "2,000 rows"; `plural` is for words without a plain s."""
     return f"{n:,} {word if n == 1 else plural or word + 's'}"
 
 
-def show_json(value: Any) -> None:
+def print_row(*cells: str) -> None:
+    """Print cells with tabs between them on standard output; `out` would turn the tabs into blanks."""
+    sys.stdout.write("\t".join(map(escape_line, cells)) + "\n")
+
+
+def show_json(value: object) -> None:
     """Print one JSON document on standard output, in ASCII if the encoding is not Unicode."""
     from wsabie.core.json_conversion import to_json_value
+    from wsabie.core.records import convert_records
 
-    sys.stdout.write(
-        json.dumps(to_json_value(value), ensure_ascii=not out.encoding.startswith("utf"), allow_nan=False) + "\n"
-    )
+    document = to_json_value(convert_records(value))
+    sys.stdout.write(json.dumps(document, ensure_ascii=not out.encoding.startswith("utf"), allow_nan=False) + "\n")
 
 
 def print_note(text: str) -> None:

@@ -2,14 +2,14 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from wsabie.cli.command import command, options
+from wsabie.cli.command import Options, Settings, argument, command, option
 from wsabie.cli.inputs import refuse_collection_folder
 from wsabie.cli.options import Knowledge, OutputOptions
-from wsabie.cli.output import print_note, show_json
+from wsabie.cli.output import print_note
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,66 +19,50 @@ _MAX_HOST = 253
 _REQUIRED_MODULES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "sqlalchemy")
 
 
-@options
-class LimitOptions:
+class LimitOptions(Options, panel="Limits"):
     """Limits of requests and connections."""
 
-    panel: ClassVar = "Limits"
-
-    max_megabytes: Annotated[float, typer.Option(min=0.001, help="Of a request, at most.")] = 32
-    max_megapixels: Annotated[float, typer.Option(min=0.001, max=1000, help="Of a picture, at most.")] = 64
-    max_k: Annotated[int, typer.Option(min=1, help="Answers to a question, at most.")] = 1000
-    max_concurrent: Annotated[int, typer.Option(min=1, help="Requests at a time, of each process; others get 503.")] = (
-        64
+    max_megabytes: float = option("Of a request, at most.", 32, min=0.001)
+    max_megapixels: float = option("Of a picture, at most.", 64, min=0.001, max=1000)
+    k: int = option("Answers to a question, at most.", 1000, flag="--max-k", min=1)
+    max_concurrent: int = option("Requests at a time, of each process; others get 503.", 64, min=1)
+    rate: float = option("Requests a second of one address; 0: any number.", 0, flag="--max-rate", min=0)
+    seconds: float = option("Seconds for a request, at most.", 60, flag="--timeout", min=0.1)
+    connections: int | None = option(
+        "Open connections of each process (default: 1,000, or what files allow).", flag="--max-connections", min=1
     )
-    max_rate: Annotated[float, typer.Option(min=0, help="Requests a second of one address; 0: any number.")] = 0
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for a request, at most.")] = 60
-    max_connections: Annotated[
-        int | None, typer.Option(min=1, help="Open connections of each process (default: 1,000, or what files allow).")
-    ] = None
-    client_share: Annotated[
-        float,
-        typer.Option(min=0.01, max=1, help="Share of connections and requests at a time for one token or address."),
-    ] = 0.5
-    min_kilobytes: Annotated[
-        float, typer.Option(min=0.001, help="A second, of what a client sends or reads; slower ones are ended.")
-    ] = 8
+    share: float = option(
+        "Share of connections and requests at a time for one token or address.",
+        0.5,
+        flag="--client-share",
+        min=0.01,
+        max=1,
+    )
+    min_kilobytes: float = option("A second, of what a client sends or reads; slower ones are ended.", 8, min=0.001)
 
     def make_limits(self) -> "ServiceLimits":
         """Make the limits of the service."""
         from wsabie.server.request_limits import ServiceLimits
 
-        return ServiceLimits(
-            body=round(self.max_megabytes * 2**20),
-            pixels=round(self.max_megapixels * 1e6),
-            k=self.max_k,
-            max_concurrent=self.max_concurrent,
-            rate=self.max_rate,
-            burst=max(1, round(2 * self.max_rate)),
-            seconds=self.timeout,
-            connections=self.max_connections,
-            share=self.client_share,
-            min_rate=self.min_kilobytes * 1024,
-        )
+        body, pixels = round(self.max_megabytes * 2**20), round(self.max_megapixels * 1e6)
+        rates: Settings = {"burst": max(1, round(2 * self.rate)), "min_rate": self.min_kilobytes * 1024}
+        others = self.pick("k", "max_concurrent", "rate", "seconds", "connections", "share")
+        return ServiceLimits(body, pixels, **rates, **others)
 
 
-@options
-class ServeOptions:
+class ServeOptions(Options):
     """Options of `wsabie serve`."""
 
-    folder: Annotated[Path, typer.Argument(metavar="WHAT", help="A collection, or a model's folder.")]
-    host: Annotated[str, typer.Option(help="Address to listen on; others than this machine's own want --tokens.")] = (
-        "127.0.0.1"
+    folder: Path = argument("A collection, or a model's folder.", metavar="WHAT")
+    host: str = option("Address to listen on; others than this machine's own want --tokens.", "127.0.0.1")
+    port: int = option("Port; 0: one that is free.", 8420, min=0, max=65535)
+    tokens: Path | None = option("File of those who may ask, as `wsabie token` writes it.")
+    allowed_host: list[str] | None = option(
+        "A name of the service, such as that of a proxy; several are allowed.", metavar="HOST"
     )
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: one that is free.")] = 8420
-    tokens: Annotated[Path | None, typer.Option(help="File of those who may ask, as `wsabie token` writes it.")] = None
-    allowed_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="HOST", help="A name of the service, such as that of a proxy; several are allowed."),
-    ] = None
     knowledge: Knowledge = None
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer.")] = 1
-    limits: LimitOptions = LimitOptions()
+    workers: int = option("Processes that answer.", 1, min=1, max=64)
+    limits: LimitOptions
 
 
 @command("serve photos/", "serve photos/ --host 0.0.0.0 --tokens tokens.json --allowed-host photos.example.org")
@@ -86,8 +70,7 @@ def serve(options: ServeOptions) -> None:
     """Answer questions over HTTP on this machine: annotate, explain, search; described at /docs."""
     if any(find_spec(module) is None for module in _REQUIRED_MODULES):
         raise InputError("the service needs FastAPI and others; run: pip install 'wsabie[serve]'")
-    from wsabie.collection.folder.collection import is_collection
-    from wsabie.collection.folder.connection import can_write
+    from wsabie.collection.folder.collection_file import can_write, is_collection
     from wsabie.server.launcher import ServiceOptions, open_socket, run_service
     from wsabie.server.model_holder import refuse_non_model
 
@@ -97,16 +80,10 @@ def serve(options: ServeOptions) -> None:
     if not is_collection(folder):
         refuse_collection_folder(folder)
         refuse_non_model(folder)
-    service = ServiceOptions(
-        str(folder),
-        host,
-        options.port,
-        str(options.tokens) if options.tokens else None,
-        tuple(options.allowed_host or ()),
-        options.workers,
-        options.limits.make_limits(),
-        tuple(map(str, options.knowledge or ())),
-    )
+    tokens, knowledge = options.tokens and str(options.tokens), tuple(map(str, options.knowledge or ()))
+    access: Settings = {"tokens": tokens, "names": tuple(options.allowed_host or ()), "knowledge": knowledge}
+    limits = options.limits.make_limits()
+    service = ServiceOptions(str(folder), **options.pick("host", "port", "workers"), **access, limits=limits)
     with open_socket(service) as listener:
         address = f"[{host}]" if ":" in host else host
 
@@ -118,15 +95,13 @@ def serve(options: ServeOptions) -> None:
         run_service(service, listener, begin)
 
 
-@options
-class TokenOptions:
+class TokenOptions(OutputOptions):
     """Options of `wsabie token`."""
 
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of tokens; is made if it is missing.")]
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is, for the journal.")]
-    role: Annotated[Literal["read", "write"], typer.Option(help="What it allows.")] = "read"
-    days: Annotated[int | None, typer.Option(min=0, max=36500, help="Days that it holds (default: for ever).")] = None
-    output: OutputOptions = OutputOptions()
+    file: Path = argument("File of tokens; is made if it is missing.", metavar="FILE")
+    name: str = argument("Whose it is, for the journal.", metavar="NAME")
+    role: Literal["read", "write"] = option("What it allows.", "read")
+    days: int | None = option("Days that it holds (default: for ever).", min=0, max=36500)
 
 
 @command("token tokens.json eve", "token tokens.json eve --role write --days 90")
@@ -139,10 +114,7 @@ def token(options: TokenOptions) -> None:
     name, role = options.name, options.role
     last_day = None if options.days is None else datetime.now(UTC).date() + timedelta(days=options.days)
     secret = create_token(options.file, name, role, last_day)
-    if options.output.json:
-        show_json(
-            {"schema": 1, "token": secret, "name": name, "role": role, "last_day": last_day and last_day.isoformat()}
-        )
+    if options.show_json({"token": secret, "name": name, "role": role, "last_day": last_day and last_day.isoformat()}):
         return
     print_note(f"a token that lets {name} {role}{f' until {last_day}' if last_day else ''}; it cannot be shown again:")
     typer.echo(secret)

@@ -9,7 +9,7 @@ from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
     from wsabie.io.space_declaration import SpaceDeclaration
-    from wsabie.models.annotators import SpaceAnnotator
+    from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 
 IN_TABLES = NotFor(space="what a TOML file says in its tables, or what a space does not have")
 NO_LABELS = NotFor(space="what labels are")
@@ -23,18 +23,25 @@ def is_declaration(path: Path) -> bool:
     return path.suffix.lower() == ENDING
 
 
-def run_by_data(options: Any, on_rows: Callable[[Any], None], on_declaration: Callable[[Any], None]) -> None:
+def run_by_data(
+    options: Any, on_rows: Callable[[Any], None], on_declaration: "Callable[[Any, SpaceDeclaration], None]"
+) -> None:
     """Run a command on rows or items, or on a declaration of a space; refuse options of the other."""
-    case, run = ("space", on_declaration) if is_declaration(options.data) else ("labels", on_rows)
-    refuse_options_for(case, options)
-    run(options)
+    from wsabie.io.space_declaration import read_declaration
+
+    if is_declaration(options.data):
+        refuse_options_for("space", options)
+        on_declaration(options, read_declaration(options.data))
+        return
+    refuse_options_for("labels", options)
+    on_rows(options)
 
 
 def run_by_model(
     options: Any, on_labels: Callable[[Any], None], on_space: "Callable[[Any, SpaceAnnotator], None]"
 ) -> None:
     """Run a command on a model of labels, or on a space; refuse options of the other."""
-    space = load_space(options.model, getattr(getattr(options, "machine", None), "threads", None))
+    space = load_space(options.model, getattr(options, "threads", None))
     if space is not None:
         refuse_options_for("space", options)
         on_space(options, space)
@@ -45,14 +52,14 @@ def run_by_model(
 
 def load_space(path: Path, threads: int | None = None) -> "SpaceAnnotator | None":
     """Load the space of a model folder; None if it holds another kind of model."""
-    from wsabie.models.annotators import SPACE_KIND, SpaceAnnotator
     from wsabie.models.entity_space.space import Space
+    from wsabie.models.entity_space.space_annotator import SpaceAnnotator
     from wsabie.storage.model_folder import read_folder_kind
 
     kind = read_folder_kind(path)
-    if kind not in (SPACE_KIND, Space.kind):
+    if kind not in (SpaceAnnotator.kind, Space.kind):
         return None
-    annotator = SpaceAnnotator.load(path) if kind == SPACE_KIND else SpaceAnnotator(Space.load(path))
+    annotator = SpaceAnnotator.load(path) if kind == SpaceAnnotator.kind else SpaceAnnotator(Space.load(path))
     annotator.space.threads = threads
     return annotator
 
@@ -64,9 +71,8 @@ def _refuse_space_options(options: Any) -> None:
     for leaf in list_leaves(type(options)):
         if ONLY_SPACES in leaf.marks and leaf.is_stated(options):
             require_model_folder(options.model)
-            raise InputError(
-                f"{options.model} is no space of several kinds of things, which --{leaf.flag} is for; leave it out"
-            )
+            reason = f"{options.model} is no space of several kinds of things, which --{leaf.flag} is for"
+            raise InputError(f"{reason}; leave it out")
 
 
 def list_declared_files(*declarations: "SpaceDeclaration | None") -> list[Path | None]:

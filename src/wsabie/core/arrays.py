@@ -11,6 +11,7 @@ Int8 = npt.NDArray[np.int8]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 Bool = npt.NDArray[np.bool_]
 
@@ -39,7 +40,7 @@ class Csr(NamedTuple):
 class _View:
     """Array interface that declares the memory of an array writable."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = array  # keeps the memory
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
 

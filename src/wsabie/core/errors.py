@@ -15,8 +15,13 @@ class WsabieError(Exception):
     """
 
     def __init__(self, *message: object, served: str = "") -> None:
-        super().__init__(*message)
+        super().__init__(*(make_printable(part) if isinstance(part, str) else part for part in message))
         self.served = served
+
+
+def make_printable(text: str) -> str:
+    """Return text that can be written as UTF-8: names of files need not be, and messages show them."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def bracket_detail(error: BaseException) -> str:

@@ -109,7 +109,7 @@ class ProcessExecutor:
         local_function: Callable[[Item], Result],
         pool_function: Callable[[Item], Result],
         items: Iterable[Item],
-        shared: Any,
+        shared: object,
     ) -> Iterator[Result]:
         items = iter(items)
         yield from self._run_first_items(local_function, items)
@@ -136,7 +136,7 @@ class ProcessExecutor:
             if spent >= self.local_seconds:
                 return
 
-    def _open_pool(self, shared: Any) -> "ProcessPoolExecutor":
+    def _open_pool(self, shared: object) -> "ProcessPoolExecutor":
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
@@ -169,7 +169,7 @@ class ProcessExecutor:
 _shared: Any = None  # in a worker: what its pool gave to all items
 
 
-def _begin_worker(shared: Any) -> None:
+def _begin_worker(shared: object) -> None:
     global _shared
     _shared = shared
     threading.Thread(target=_end_with_parent, daemon=True).start()

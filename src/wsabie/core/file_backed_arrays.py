@@ -8,10 +8,14 @@ arrays.
 import os
 import tempfile
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from wsabie.core.arrays import Array
+
+Value = TypeVar("Value")
 
 LARGE = 16 << 20
 """Bytes from which an array is mapped from a file, in the folder that `TMPDIR` names."""
@@ -19,7 +23,7 @@ AT_ONCE = 1 << 20
 """Values that are looked at together where a copy of a long array would have to be made otherwise."""
 
 
-def allocate_array(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def allocate_array(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """Return an uninitialised array like `np.empty`, backed by an unnamed file if it is large."""
     n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     reserve = getattr(os, "posix_fallocate", None)
@@ -33,14 +37,14 @@ def allocate_array(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.ND
         return np.empty(shape, dtype)
 
 
-def copy_array(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def copy_array(array: Array) -> Array:
     """Copy an array into one from `allocate_array`."""
     out = allocate_array(array.shape, array.dtype)
     out[...] = array
     return out
 
 
-def move_to_file(value: Any) -> Any:
+def move_to_file(value: Value) -> Value | Array:
     """Return a large array moved to a file; anything else unchanged."""
     return copy_array(value) if isinstance(value, np.ndarray) and value.nbytes >= LARGE else value
 

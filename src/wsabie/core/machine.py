@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-_REPORTED = ("wsabie", "numpy", "scipy", "scikit-learn", "numba", "pyarrow", "safetensors", "pillow")
+_REPORTED = ("wsabie", "numpy", "scipy", "scikit-learn", "numba", "pyarrow", "pillow")
 
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """Microseconds of processor time and the period that they are for (Linux, control groups of version 2)."""

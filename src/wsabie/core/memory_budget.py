@@ -12,9 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from typing import Any
+from contextlib import contextmanager, suppress
 
 from wsabie.core.input_limits import read_limits
 
@@ -131,17 +129,8 @@ ITEM_MEMORY = MemoryBudget(lambda: read_limits().picture_bytes)
 
 def _trim() -> None:
     """Give free memory back to the system: glibc keeps up to 64 MB pieces of it for each thread."""
-    trim = _find_trim()
-    if trim is not None:
-        trim(0)
-
-
-@cache
-def _find_trim() -> Any:
-    try:
-        return ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError, TypeError):  # another C library
-        return None
+    with suppress(OSError, AttributeError, TypeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager

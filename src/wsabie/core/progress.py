@@ -17,11 +17,6 @@ class Progress(Protocol):
     def stage(self, name: str, total: int | None, unit: str) -> AbstractContextManager[Stage]: ...
 
 
-class _Silent:
-    def advance(self, n: int = 1, **figures: float) -> None:
-        return None
-
-
 class SilentProgress:
     """Progress that reports nothing; the default.
 
@@ -33,7 +28,10 @@ class SilentProgress:
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator[Stage]:
-        yield _Silent()
+        yield self
+
+    def advance(self, n: int = 1, **figures: float) -> None:
+        return None
 
 
 SILENT = SilentProgress()

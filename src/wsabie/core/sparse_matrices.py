@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from wsabie.core.arrays import Array, Matrix
 from wsabie.core.errors import InputError, InputTypeError, bracket_detail
@@ -50,7 +51,7 @@ def convert_to_csr(matrix: Matrix, input_name: str) -> Matrix:
     return csr_matrix(_check_numbers(dense_array(matrix, input_name), input_name))
 
 
-def dense_array(values: Any, input_name: str, unit: str = "columns") -> Array:
+def dense_array(values: ArrayLike, input_name: str, unit: str = "columns") -> Array:
     """Return an array-like as an array of two dimensions.
 
     Raises
@@ -66,7 +67,7 @@ def dense_array(values: Any, input_name: str, unit: str = "columns") -> Array:
     return array
 
 
-def as_array(values: Any, input_name: str, unit: str = "columns") -> Array:
+def as_array(values: ArrayLike, input_name: str, unit: str = "columns") -> Array:
     """Return an array-like as an array of any dimensions; InputError where its rows differ in length."""
     try:
         return np.asarray(values)
@@ -99,8 +100,9 @@ def _check_arrays(matrix: Matrix, input_name: str) -> CsrArrays:
         if not issparse(matrix):
             raise InputTypeError(f"{input_name} is {type(matrix).__name__}, and no sparse matrix; {_REMEDY}")
     n_rows, n_columns = _check_shape(matrix.shape, input_name)
-    if matrix.format not in ("csr", "csc"):
-        matrix = _CHECKS[matrix.format](matrix, input_name).tocsr()
+    if matrix.format not in ("csr", "csc"):  # NumPy and no compiled code makes the entries of other forms
+        entries = _list_entries(matrix, input_name) if matrix.format == "lil" else matrix.tocoo()
+        matrix = _check_coo(entries, input_name).tocsr()
     by_row = matrix.format == "csr"
     lines, width = (n_rows, n_columns) if by_row else (n_columns, n_rows)
     indptr = _check_integers(matrix.indptr, f"indptr of {input_name}")
@@ -181,7 +183,7 @@ def _refuse_other_dimensions(n_dimensions: int, input_name: str) -> None:
         )
 
 
-def _check_integers(values: Any, input_name: str) -> Array:
+def _check_integers(values: ArrayLike, input_name: str) -> Array:
     """Return one dimension of native signed integers."""
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -194,7 +196,7 @@ def _check_integers(values: Any, input_name: str) -> Array:
     return np.ascontiguousarray(array, np.int32 if small else np.int64)
 
 
-def _check_numbers(values: Any, input_name: str) -> Array:
+def _check_numbers(values: ArrayLike, input_name: str) -> Array:
     """Return real numbers of a type that scipy computes with."""
     array = np.asarray(values)
     native = array.dtype.newbyteorder("=")
@@ -231,22 +233,8 @@ def _check_coo(matrix: Matrix, input_name: str) -> Matrix:
     return coo_matrix((data, (rows, columns)), matrix.shape)
 
 
-def _check_bsr(matrix: Matrix, input_name: str) -> Matrix:
-    from scipy.sparse import bsr_matrix
-
-    data = _check_numbers(matrix.data, input_name)
-    height, width = data.shape[1:]
-    (n_rows, n_columns) = matrix.shape
-    if not (height and width) or n_rows % height or n_columns % width:
-        raise InputError(f"{input_name} is no whole sparse matrix: its blocks do not fill its shape; {_REMEDY}")
-    indptr = _check_integers(matrix.indptr, f"indptr of {input_name}")
-    indices = _check_integers(matrix.indices, f"indices of {input_name}")
-    _check_compressed(data[:, 0, 0], indices, indptr, n_rows // height, input_name)
-    _refuse_outside(indices[: indptr[-1]], n_columns // width, input_name, "block")
-    return bsr_matrix((data, indices, indptr), matrix.shape)
-
-
-def _check_lil(matrix: Matrix, input_name: str) -> Matrix:
+def _list_entries(matrix: Matrix, input_name: str) -> SimpleNamespace:
+    """Return the entries of a matrix of lists, whose compiled conversion does not check their lengths."""
     lengths = [[len(row) for row in lists] for lists in (matrix.rows, matrix.data)]
     if lengths[0] != lengths[1] or len(lengths[0]) != matrix.shape[0]:
         raise InputError(
@@ -257,18 +245,4 @@ def _check_lil(matrix: Matrix, input_name: str) -> Matrix:
         [column for row in matrix.rows for column in row] or np.empty(0, np.int64), f"rows of {input_name}"
     )
     data = _check_numbers([value for row in matrix.data for value in row] or np.empty(0), input_name)
-    entries = SimpleNamespace(coords=(rows, columns), data=data.astype(matrix.dtype), shape=matrix.shape)
-    return _check_coo(entries, input_name)
-
-
-def _check_by_entry(matrix: Matrix, input_name: str) -> Matrix:
-    return _check_coo(matrix.tocoo(), input_name)  # NumPy and no compiled code makes it
-
-
-_CHECKS = {
-    "coo": _check_coo,
-    "bsr": _check_bsr,
-    "dia": _check_by_entry,
-    "lil": _check_lil,
-    "dok": _check_by_entry,
-}
+    return SimpleNamespace(coords=(rows, columns), data=data.astype(matrix.dtype), shape=matrix.shape)

@@ -3,15 +3,16 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from wsabie.core.arrays import Csr, Float32
+from wsabie.core.arrays import Csr, Float32, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.sparse_matrices import CsrArrays, convert_numbers, dense_array, extract_csr_arrays, has_sorted_indices
 
 
 def check_features(
-    X: Any, *, n_features: int | None = None, input_name: str = "X", model_name: str = "this model"
+    X: Matrix, *, n_features: int | None = None, input_name: str = "X", model_name: str = "this model"
 ) -> Csr | Float32:
     """Return rows of features for kernels: `Csr` for scipy sparse input, else a float32 array.
 
@@ -39,7 +40,7 @@ def check_features(
     return _check_sparse(X, input_name) if sparse else X
 
 
-def _check_dense(values: Any, input_name: str) -> Float32:
+def _check_dense(values: ArrayLike, input_name: str) -> Float32:
     X = dense_array(values, input_name, "features")
     with np.errstate(over="ignore"):  # what becomes infinite is refused below
         out: Float32 = convert_numbers(X, np.float32, input_name)
@@ -83,11 +84,11 @@ def _sort_rows(arrays: CsrArrays) -> CsrArrays:
     return CsrArrays(matrix.data, matrix.indices, matrix.indptr, arrays.shape)
 
 
-def _format_number(value: Any) -> str:
+def _format_number(value: float) -> str:
     return "NaN" if np.isnan(value) else f"{value:g}"
 
 
-def check_sample_weights(values: Any, rows: int) -> Float32:
+def check_sample_weights(values: ArrayLike, rows: int) -> Float32:
     """Return the weight of each row, (rows,) float32.
 
     Raises

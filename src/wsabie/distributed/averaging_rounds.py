@@ -10,13 +10,13 @@ that is lost before go back to the others. A late worker delays one round at mos
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import WsabieError
-from wsabie.distributed.averaging_worker import PartReport
 from wsabie.distributed.table_deltas import DeltaSum, TableDeltas, Tables, compute_deltas, copy_tables, count_bytes
+from wsabie.training.loops import EpochPass
 
 AHEAD = 2
 """Parts queued at a worker, including the one in training."""
@@ -39,7 +39,7 @@ class NoWorkersError(WsabieError):
 
 
 class WorkerMessage(NamedTuple):
-    """Message of a worker: the `PartReport` of a part, or its steps, or None if it is lost."""
+    """Message of a worker: the `EpochPass` of a part, or its steps, or None if it is lost."""
 
     worker: str
     kind: Literal["report", "deltas", "loss"]
@@ -149,7 +149,7 @@ class _WorkerState:
     ----------
     training : list of int
         Parts that it is to train, in order.
-    trained : list of (int, PartReport)
+    trained : list of (int, EpochPass)
         Parts whose steps it has not given.
     n_requested : int or None
         Number of `trained` and `training` parts in the requested steps; None without a request.
@@ -168,7 +168,7 @@ class _WorkerState:
     last_answer: float
     version: int
     training: list[int] = field(default_factory=list)
-    trained: list[tuple[int, PartReport]] = field(default_factory=list)
+    trained: list[tuple[int, EpochPass]] = field(default_factory=list)
     n_requested: int | None = None
     is_finished: bool = False
     is_late: bool = False
@@ -184,6 +184,7 @@ class _WorkerState:
         return mine if self.next_part is None else [*mine, self.next_part]
 
 
+@dataclass
 class AveragingRounds:
     """Epochs over workers that come and go.
 
@@ -201,23 +202,19 @@ class AveragingRounds:
     clock : callable
     """
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        tables: Tables,
-        apply_limits: Callable[[], None] = lambda: None,
-        *,
-        interval: RoundInterval | None = None,
-        on_round: Callable[[RoundReport], None] = lambda _: None,
-        max_wait: float = 300.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.fleet, self.tables, self.apply_limits = fleet, tables, apply_limits
-        self.interval = interval or RoundInterval()
-        self.on_round, self.max_wait, self.clock = on_round, max_wait, clock
+    fleet: Fleet
+    tables: Tables
+    apply_limits: Callable[[], None] = lambda: None
+    _: KW_ONLY
+    interval: RoundInterval = field(default_factory=RoundInterval)
+    on_round: Callable[[RoundReport], None] = lambda _: None
+    max_wait: float = 300.0
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self.workers: dict[str, _WorkerState] = {}
         self._shared_tables: dict[str, Float32] = {}  # tables that workers have
-        self._delta_sum = DeltaSum(tables)
+        self._delta_sum = DeltaSum(self.tables)
         self._version, self._n_joined, self._n_lost, self._longest_part = 0, 0, 0, 0.0
         self._empty_since: float | None = None
         self._patience = SILENCE
@@ -226,7 +223,7 @@ class AveragingRounds:
         self,
         epoch: int,
         n_parts: int,
-        on_report: Callable[[PartReport], None] = lambda _: None,
+        on_report: Callable[[EpochPass], None] = lambda _: None,
         rate_share: float = 1.0,
     ) -> None:
         """Train every part once.

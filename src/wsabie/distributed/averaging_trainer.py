@@ -9,25 +9,89 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.core.machine import count_available_cores
-from wsabie.core.progress import Progress, Stage
+from wsabie.core.progress import SILENT, Progress, Stage
 from wsabie.distributed.averaging_rounds import AveragingRounds, RoundReport, WorkerLoss, WorkerMessage
-from wsabie.distributed.averaging_worker import AveragingWorker, PartReport
 from wsabie.distributed.ray_cluster import LOCAL, connect, explain_worker_loss
-from wsabie.distributed.table_deltas import TableDeltas, warm_up
+from wsabie.distributed.table_deltas import TableDeltas, apply_deltas, compute_deltas, warm_up
 from wsabie.embedding.protocols import TrainableTables
-from wsabie.training.epoch_runner import EpochMonitor, EpochPass, EpochRunner
+from wsabie.training.epoch_runner import EpochMonitor, EpochRunner, count_block_reads
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.loops import StepCounters
+from wsabie.training.loops import EpochPass, StepCounters
 from wsabie.training.settings import TrainingSettings
 from wsabie.training.trainer import Trainer
-from wsabie.training.training_data import PartitionedData, TrainingData
+from wsabie.training.training_data import PartitionedData, RowBlock, TrainingData
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
+
+
+class AveragingWorker:
+    """Worker that trains parts on its own tables.
+
+    Parameters
+    ----------
+    settings : TrainingSettings
+        `threads` are those of this node.
+    space : TrainableTables
+        Initial tables; copied.
+    data : PartitionedData
+    """
+
+    def __init__(self, settings: TrainingSettings, space: Any, data: PartitionedData) -> None:
+        self.settings, self.space, self.data = settings, space, data
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="wsabie-reads")
+        self._prefetch: tuple[tuple[int, int], Future[RowBlock]] | None = None
+
+    def begin(self) -> None:
+        """Copy the tables, compile the kernels and create the sampler; this may take a while, or fail."""
+        settings, self.space = self.settings, self.space.copy()
+        self.base_tables = {name: table.copy() for name, table in self.space.arrays().items()}
+        self.threads, self.runner = KernelThreads(settings.threads), EpochRunner(settings, self.space, self.data)
+        self.runner.prepare(SILENT, None)
+        warm_up()
+
+    def train(self, epoch: int, number: int, coming: int | None = None) -> EpochPass:
+        """Train a part while another thread reads the coming one."""
+        block = self._read_block(epoch, number)
+        if coming is not None:
+            self._prefetch = (epoch, coming), self._reader.submit(self.data.read_part, epoch, coming)
+        step_counters = StepCounters.new(self.threads.n)
+        _, visits = self.runner.prepare_visits(block, epoch, number, self.threads, step_counters)
+        for _ in visits:
+            pass
+        return step_counters.sum([count_block_reads(block)])
+
+    def _read_block(self, epoch: int, number: int) -> RowBlock:
+        coming, self._prefetch = self._prefetch, None
+        if coming is not None and coming[0] == (epoch, number):
+            return coming[1].result()
+        return self.data.read_part(epoch, number)
+
+    def give(self) -> TableDeltas:
+        """Return the steps since the tables were taken; the tables go back by these until `take`."""
+        return compute_deltas(self.space.arrays(), self.base_tables, back=True)
+
+    def take(self, news: TableDeltas) -> None:
+        """Continue from new tables, and keep the steps that are not given yet."""
+        apply_deltas(self.space.arrays(), self.base_tables, news)
+
+    def work(
+        self, news: TableDeltas | None = None, part: tuple[int, int, int | None] | None = None, gives: bool = False
+    ) -> tuple[EpochPass | None, TableDeltas | None]:
+        """Take, train and give by one message; results that were not requested are None."""
+        if news is not None:
+            self.take(news)
+        report = None if part is None else self.train(*part)
+        return report, self.give() if gives else None
+
 
 log = logging.getLogger("wsabie")
 _LOOK_SECONDS = 1.0  # seconds between two listings of the nodes
@@ -71,27 +135,18 @@ class WorkerPlan:
 
 
 @dataclass
-class _Order:
-    """Request to a worker: take the news, train the part and give the steps, in this order."""
-
-    news: Any = None
-    part: tuple[int, int, int | None] | None = None
-    gives: bool = False
-
-
-@dataclass
 class _Member:
-    """A worker on a node, its unanswered requests, and the next request."""
+    """A worker on a node, its unanswered requests, and the arguments of the next one (`AveragingWorker.work`)."""
 
     actor: Any
-    pending: deque[Any] = field(default_factory=deque)
-    order: _Order = field(default_factory=_Order)
+    pending: deque["ObjectRef"] = field(default_factory=deque)
+    request: dict[str, object] = field(default_factory=dict)
 
     def send(self) -> None:
         """Send the next request unless it is empty."""
-        order, self.order = self.order, _Order()
-        if order != _Order():
-            self.pending.append(self.actor.work.remote(order.news, order.part, order.gives))
+        if self.request:
+            self.pending.append(self.actor.work.remote(**self.request))
+        self.request = {}
 
 
 class RayFleet:
@@ -109,7 +164,7 @@ class RayFleet:
         self._ray, self._settings, self._plan = ray, settings, shares
         self._space, self._blocks = space, blocks
         self._members: dict[str, _Member] = {}
-        self._starting: dict[Any, tuple[str, Any]] = {}
+        self._starting: dict[ObjectRef, tuple[str, Any]] = {}
         self._deaths: dict[str, int] = {}
         self._last_loss = ""  # reason of the last loss
         self._next_look = 0.0
@@ -140,7 +195,7 @@ class RayFleet:
             actor = self._start_worker(*places[name], *references)
             self._starting[actor.begin.remote()] = name, actor
 
-    def _start_worker(self, node: str, cores: float, *sent: Any) -> Any:
+    def _start_worker(self, node: str, cores: float, *sent: "ObjectRef") -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         placement = NodeAffinitySchedulingStrategy(node, soft=False)
@@ -153,13 +208,13 @@ class RayFleet:
     def train(self, worker: str, epoch: int, part: int, coming: int | None) -> None:
         """See `Fleet`."""
         member = self._members[worker]
-        if member.order.part is not None:
+        if "part" in member.request:
             member.send()
-        member.order.part = epoch, part, coming
+        member.request["part"] = epoch, part, coming
 
     def give(self, worker: str) -> None:
         """See `Fleet`."""
-        self._members[worker].order.gives = True
+        self._members[worker].request["gives"] = True
 
     def take(self, workers: Iterable[str], news: TableDeltas) -> None:
         """See `Fleet`; news for several workers travel to a node once."""
@@ -167,7 +222,7 @@ class RayFleet:
         reference = self._ray.put(news) if members else None
         for member in members:
             member.send()
-            member.order.news = reference
+            member.request["news"] = reference
 
     def answers(self, seconds: float) -> Iterator[WorkerMessage]:
         """See `Fleet`; only the oldest request of each worker is awaited, so that answers come in order."""
@@ -192,11 +247,11 @@ class RayFleet:
                 if value is not None:
                     yield WorkerMessage(name, kind, value)
 
-    def _list_finished(self, refs: list[Any]) -> list[Any]:
-        finished: list[Any] = self._ray.wait(refs, num_returns=len(refs), timeout=0)[0] if refs else []
+    def _list_finished(self, refs: list["ObjectRef"]) -> list["ObjectRef"]:
+        finished: list[ObjectRef] = self._ray.wait(refs, num_returns=len(refs), timeout=0)[0] if refs else []
         return finished
 
-    def _fetch_answer(self, name: str, ref: Any, *, begins: bool = False) -> Any:
+    def _fetch_answer(self, name: str, ref: "ObjectRef", *, begins: bool = False) -> Any:
         """Return the answer of a worker, or _LOST.
 
         Raises
@@ -239,9 +294,8 @@ class RayFleet:
     def absence(self) -> WorkerLoss:
         """See `Fleet`; the absence is permanent if workers died on every node that is there or was."""
         workers = {*self._plan.places(self._ray.nodes()), *self._deaths}
-        return WorkerLoss(
-            self._last_loss, bool(workers) and all(self._deaths.get(name, 0) >= _MAX_DEATHS for name in workers)
-        )
+        are_dead = all(self._deaths.get(name, 0) >= _MAX_DEATHS for name in workers)
+        return WorkerLoss(self._last_loss, bool(workers) and are_dead)
 
     def dismiss(self, worker: str) -> None:
         """See `Fleet`."""
@@ -342,18 +396,14 @@ class AveragingRunner(EpochRunner):
 
     def run_epoch(self, epoch: int, threads: KernelThreads, stage: Stage) -> EpochPass:
         """Train on all parts once, on the workers."""
-        step_counters = StepCounters.new(1)
-        row_totals = [0.0, 0]
+        reports = list[EpochPass]()
 
-        def add_report(report: PartReport) -> None:
-            step_counters.counters[0] += report.counters
-            step_counters.loss[0] += report.loss
-            row_totals[0] += report.rows_read
-            row_totals[1] += report.unlabelled
+        def add_report(report: EpochPass) -> None:
+            reports.append(report)
             stage.advance(report.pairs)
 
         self._rounds.epoch(epoch, self._parts.count_parts(epoch), add_report, self.settings.get_rate_share(epoch))
-        return EpochPass(step_counters, row_totals[0], int(row_totals[1]))
+        return EpochPass(*(sum(values) for values in zip(*reports, strict=True)))
 
     def close(self) -> None:
         """End the workers."""

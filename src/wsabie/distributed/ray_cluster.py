@@ -238,9 +238,9 @@ def _refuse_other_versions() -> None:
 
 
 def _versions() -> str:
-    from wsabie import __version__
+    from wsabie.core.version import VERSION
 
-    return f"wsabie {__version__} on Python {sys.version_info.major}.{sys.version_info.minor}"
+    return f"wsabie {VERSION} on Python {sys.version_info.major}.{sys.version_info.minor}"
 
 
 def _format_mismatch() -> str:

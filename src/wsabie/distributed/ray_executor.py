@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from pathlib import Path, PurePath
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Item, Result, Shared, WorkerError, disable_blas_threads
 from wsabie.distributed.ray_cluster import LOCAL, RETRIES, connect, disconnect
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
 
 _AHEAD = 2  # items handed out for each core of the cluster
 _RECOUNT_SECONDS = 5.0  # seconds after which the cores are counted again, because nodes come and go
@@ -76,7 +79,7 @@ class RayExecutor:
 
         work = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_run_item)
         job, cores = [ray.put((function, shared)), Path.cwd()], _CoreCounter(ray)
-        waiting: deque[Any] = deque()
+        waiting: deque[ObjectRef] = deque()
         try:
             for item in items:
                 waiting.append(work.remote(job, item))
@@ -107,7 +110,7 @@ class _CoreCounter:
         return self.cores
 
 
-def _fetch_result(ray: Any, reference: Any) -> Any:
+def _fetch_result(ray: Any, reference: "ObjectRef") -> Any:
     """Return a copy of a result, because Ray's is read-only and holds its memory."""
     try:
         return deepcopy(ray.get(reference))
@@ -128,10 +131,10 @@ def _fetch_result(ray: Any, reference: Any) -> Any:
 # ---- in a worker
 
 _JOBS = 2  # size of the cache: feature extraction and ranking take turns
-_job_cache: dict[str, Any] = {}  # unpacked jobs, the last used one at the end
+_job_cache: dict[str, object] = {}  # unpacked jobs, the last used one at the end
 
 
-def _run_item(job: list[Any], item: Any) -> Any:
+def _run_item(job: list["ObjectRef"], item: Any) -> Any:
     (job_reference, folder), missing_folder = job, None
     try:
         os.chdir(folder)  # of the process that sent the job
@@ -160,7 +163,7 @@ def _unpack_job(job: Any, missing_folder: Path | None = None) -> Any:
     return contents
 
 
-def _refuse_relative(value_to_send: Any, folder: Path) -> None:
+def _refuse_relative(value_to_send: object, folder: Path) -> None:
     """Raise InputError for a relative path whose folder is missing on this node.
 
     The path would name another file or none, and pictures would count as broken. The pickler visits every value.
@@ -168,7 +171,7 @@ def _refuse_relative(value_to_send: Any, folder: Path) -> None:
     import ray
 
     class PathChecker(ray.cloudpickle.CloudPickler):  # type: ignore[misc]
-        def persistent_id(self, value: Any) -> None:
+        def persistent_id(self, value: object) -> None:
             if isinstance(value, PurePath) and not value.is_absolute():
                 raise InputError(
                     f"{value} begins in the folder {folder}, which the node {ray.util.get_node_ip_address()} of the "

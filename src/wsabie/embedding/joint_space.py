@@ -5,22 +5,28 @@ Every relation pattern is a set of tables plus a way to encode all slots but one
 between many kinds of items are such pairs over shared tables (`wsabie.embedding.multi_relation_space`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from wsabie.core.arrays import LANES, Csr, Float32, view_as_writable
+from wsabie.core.arrays import LANES, Array, Csr, Float32, view_as_writable
 from wsabie.embedding import tables
-from wsabie.embedding.protocols import ComposedInputs, Inputs, MemoryTraffic
+from wsabie.embedding.protocols import (
+    Inputs,
+    KernelArrays,
+    Spread,
+    TrainableTables,
+    run_at_once,
+)
 
 SimilarityName = Literal["dot", "euclidean", "cosine"]
 SIMILARITIES: tuple[SimilarityName, ...] = ("dot", "euclidean", "cosine")
 
 
 @dataclass
-class JointSpace:
+class JointSpace(TrainableTables):
     """Space of items, encoded by a linear map, and labels.
 
     Attributes
@@ -90,26 +96,22 @@ class JointSpace:
         """
         return (None,) * (tables.compute_padded_width(self.dim) // LANES)
 
-    def arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates, by name."""
         return {"features": self.features, "labels": self.labels, "bias": self.bias}
 
-    def label_arrays(self) -> Any:
+    def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them; the type carries the similarity."""
         return self.scored(view_as_writable(self.labels.astype(np.float32, copy=False)), view_as_writable(self.bias))
 
-    def scored(self, table: Float32, bias: Float32) -> Any:
+    def scored(self, table: Float32, bias: Float32) -> KernelArrays:
         """Return any points as kernels score them by the similarity of this space."""
         from wsabie.kernels.embedding import similarity
 
-        kinds: dict[str, Callable[..., Any]] = {
-            "dot": similarity.Dot,
-            "euclidean": similarity.Euclidean,
-            "cosine": similarity.Cosine,
-        }
+        kinds = {"dot": similarity.Dot, "euclidean": similarity.Euclidean, "cosine": similarity.Cosine}
         return kinds[self.similarity](table, bias)
 
-    def points(self, inputs: Inputs, run: Callable[[Callable[[int, int], None], int], None] | None = None) -> Float32:
+    def points(self, inputs: Inputs, run: Spread = run_at_once) -> Float32:
         """Encode rows of features to points, (n, padded dim), summed in a fixed order.
 
         `run(work, n)` may spread `work(lo, hi)` over threads; each row is computed by one of them.
@@ -119,22 +121,21 @@ class JointSpace:
         n = count_items(inputs)
         out = tables.allocate_zeros(n, self.dim)
         tower, width = self.tower(inputs), self.width
-        if run is None:
-            encode_rows(tower, 0, n, out, width)
-        else:
-            run(lambda lo, hi: encode_rows(tower, lo, hi, out, width), n)
+        run(lambda lo, hi: encode_rows(tower, lo, hi, out, width), n)
         return out
 
-    def tower(self, inputs: Inputs) -> Any:
+    def tower(self, inputs: Inputs) -> KernelArrays:
         """Return the tower over query items, as kernels take it."""
-        tower = _build_tower(self.features, inputs)
-        return _freeze_tower(tower) if self.frozen[0] else tower
+        from wsabie.kernels.embedding.towers import FrozenTower
 
-    def candidate_tower(self) -> Any:
+        tower = _build_tower(self.features, inputs)
+        return FrozenTower(*tower) if self.frozen[0] else tower
+
+    def candidate_tower(self) -> KernelArrays:
         """Return the tower over the candidates, which must have features."""
         return _build_tower(self.labels, self.candidates)
 
-    def pattern(self, inputs: Inputs) -> Any:
+    def pattern(self, inputs: Inputs) -> KernelArrays:
         """Return the relation pattern of these rows for the training loops: an item through V."""
         from wsabie.kernels.embedding.relation_patterns import TowerPattern
 
@@ -147,11 +148,6 @@ class JointSpace:
         if self.labels is not self.features and not self.frozen[1]:  # a second time would change last digits
             tables.clip_row_norms(self.labels, max_norm)
 
-    def traffic(self, rows_per_pair: float) -> MemoryTraffic:
-        """Estimate the memory traffic; a step reads and writes the rows of two labels and of every feature."""
-        row = 4 * tables.compute_padded_width(self.dim)
-        return MemoryTraffic(row * rows_per_pair, row, 2 * row * (rows_per_pair + 2))
-
     def copy(self) -> "JointSpace":
         """Return a copy with memory of its own."""
         return replace(
@@ -161,22 +157,6 @@ class JointSpace:
             bias=self.bias.copy(),
         )
 
-    def assign(self, space: "JointSpace") -> None:
-        """Copy the values of another space of the same shape."""
-        self.features[:], self.labels[:], self.bias[:] = space.features, space.labels, space.bias
-
-    def make_minimal(self) -> "JointSpace":
-        """Return a minimal space of one feature and two labels, for compilation."""
-        minimal = replace(
-            JointSpace.random(1, 2, self.dim, self.similarity, np.random.default_rng(0)), frozen=self.frozen
-        )
-        if self.candidates is None:
-            return minimal
-        candidates = make_minimal_items(self.candidates, 2)
-        return replace(
-            minimal, labels=minimal.labels[:1], bias=minimal.bias[:0], candidates=candidates, negatives=self.negatives
-        )
-
     def with_more_labels(self, n: int, rng: np.random.Generator) -> "JointSpace":
         """Return the space with `n` new labels behind the old ones, which keep their numbers."""
         fresh = tables.draw_gaussian(n, self.dim, self.dim**-0.5, rng)
@@ -184,7 +164,7 @@ class JointSpace:
         return replace(self, labels=labels, bias=np.append(self.bias, np.zeros(n, np.float32)))
 
 
-def _build_tower(table: Float32, inputs: Inputs | None) -> Any:
+def _build_tower(table: Float32, inputs: Inputs | None) -> KernelArrays:
     from wsabie.kernels.embedding import towers
 
     if isinstance(inputs, Csr):
@@ -195,23 +175,6 @@ def _build_tower(table: Float32, inputs: Inputs | None) -> Any:
     return (towers.LookupTower if inputs.ndim == 1 else towers.DenseTower)(table, view_as_writable(inputs))
 
 
-def _freeze_tower(tower: Any) -> Any:
-    """Return the tower with vectors that never move."""
-    from wsabie.kernels.embedding.towers import FrozenTower
-
-    return FrozenTower(*tower)
-
-
 def count_items(inputs: Inputs) -> int:
     """Count the items that inputs stand for."""
     return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
-
-
-def make_minimal_items(inputs: Any, n: int) -> Any:
-    """Return n items of the same type with one feature, or the free vector 0: for compilation."""
-    if isinstance(inputs, ComposedInputs):
-        zeros = np.zeros(n, np.int32)
-        return ComposedInputs(make_minimal_items(inputs.items, n), zeros, zeros, zeros)
-    if isinstance(inputs, Csr):
-        return Csr(np.arange(n + 1), np.zeros(n, np.int32), np.ones(n, np.float32))
-    return np.zeros(n, np.int32) if inputs.ndim == 1 else np.ones((n, 1), np.float32)

@@ -3,36 +3,23 @@
 Weston et al. 2010, section 6.3 and equation 1.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Self
 
 import numpy as np
 
 from wsabie.core import file_backed_arrays
-from wsabie.core.arrays import LANES, Csr, Float32, view_as_writable
-from wsabie.core.errors import InputError
+from wsabie.core.arrays import LANES, Array, Csr, Float32, view_as_writable
 from wsabie.core.machine import get_available_memory
-from wsabie.embedding.joint_space import JointSpace
-from wsabie.embedding.protocols import Inputs, MemoryTraffic
+from wsabie.core.validation import require
+from wsabie.embedding.joint_space import JointSpace, count_items
+from wsabie.embedding.protocols import Inputs, KernelArrays, MemoryTraffic, Spread, TrainableTables, run_at_once
 
-Run = Callable[[Callable[[int, int], None], int], None]
 _ROWS_AT_ONCE = 64  # rows of features that stay in cache while a label's weights pass by
 
 
-def _table(n_labels: int, n_features: int) -> Float32:
-    if 4 * n_labels * n_features > get_available_memory():
-        raise InputError(
-            f"a weight for each of {n_labels:,} labels and {n_features:,} features needs "
-            f"{4 * n_labels * n_features / 1e9:,.1f} GB, and there are {get_available_memory() / 1e9:,.1f} GB of "
-            "memory; "
-            "use fewer of either, or an embedding"
-        )
-    return np.zeros((n_labels, n_features), np.float32)
-
-
 @dataclass
-class LinearSpace:
+class LinearSpace(TrainableTables):
     """Space with a weight per label and feature.
 
     Attributes
@@ -51,46 +38,41 @@ class LinearSpace:
     norm2: Float32 = field(init=False)
     similarity = "weights"
     dim = 0
+    width = (None,)  # of the scratch row that a point would need; unused
     candidates = None
     frozen = (False, False)
 
     def __post_init__(self) -> None:
+        self.n_labels, self.n_features = map(int, self.weights.shape)
         self.scale, self.norm2 = np.ones(self.n_labels, np.float32), np.zeros(self.n_labels, np.float32)
 
     @classmethod
     def zeros(cls, n_features: int, n_labels: int) -> "LinearSpace":
         """Return an untrained space; memory is taken as weights are written."""
-        return cls(_table(n_labels, n_features), np.zeros(n_labels, np.float32))
-
-    @property
-    def n_features(self) -> int:
-        return int(self.weights.shape[1])
-
-    @property
-    def n_labels(self) -> int:
-        return len(self.weights)
+        n_bytes, available = 4 * n_labels * n_features, get_available_memory()
+        require(
+            n_bytes <= available,
+            f"a weight for each of {n_labels:,} labels and {n_features:,} features needs {n_bytes / 1e9:,.1f} GB, and "
+            f"there are {available / 1e9:,.1f} GB of memory; use fewer of either, or an embedding",
+        )
+        return cls(np.zeros((n_labels, n_features), np.float32), np.zeros(n_labels, np.float32))
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays that a prediction needs."""
         return int(self.weights.nbytes + self.bias.nbytes)
 
-    @property
-    def width(self) -> tuple[None, ...]:
-        """Width of the scratch row that a point would need; unused."""
-        return (None,)
-
-    def arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates, by name."""
         return {"weights": self.weights, "bias": self.bias, "norm2": self.norm2}
 
-    def label_arrays(self) -> Any:
+    def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them."""
         from wsabie.kernels.embedding.candidates import WeightLabels
 
         return WeightLabels(*map(view_as_writable, (self.weights, self.scale, self.norm2, self.bias)))
 
-    def pattern(self, inputs: Inputs) -> Any:
+    def pattern(self, inputs: Inputs) -> KernelArrays:
         """Return the relation pattern of these rows, which are queries as they are."""
         from wsabie.kernels.embedding.relation_patterns import DenseRowPattern, SparseRowPattern
 
@@ -120,26 +102,18 @@ class LinearSpace:
         duplicate.scale[:], duplicate.norm2[:] = self.scale, self.norm2
         return duplicate
 
-    def assign(self, space: "LinearSpace") -> None:
-        """Copy the values of another space of the same shape."""
-        for mine, theirs in zip(
-            (self.weights, self.bias, self.scale, self.norm2),
-            (space.weights, space.bias, space.scale, space.norm2),
-            strict=True,
-        ):
-            mine[:] = theirs
+    def assign(self, space: Self) -> None:
+        """Copy the values of another space of the same shape, its scales too."""
+        super().assign(space)
+        self.scale[:] = space.scale
 
-    def make_minimal(self) -> "LinearSpace":
-        """Return a minimal space of one feature and two labels, for compilation."""
-        return LinearSpace.zeros(1, 2)
-
-    def scores(self, inputs: Inputs, run: Run | None = None) -> Float32:
+    def scores(self, inputs: Inputs, run: Spread = run_at_once) -> Float32:
         """Return all scores of rows, (n, n_labels), summed in a fixed order; `run` may use threads."""
         return _scores(self.pattern(inputs), self.label_arrays(), np.zeros((1, LANES), np.float32), inputs, self, run)
 
 
 @dataclass
-class JointLinearSpace:
+class JointLinearSpace(TrainableTables):
     """Space of points and weights, trained together: f_y(x) = w_y . x + s(V x, W_y).
 
     The alternative to training them apart in Weston et al. 2010, section 3.
@@ -150,42 +124,27 @@ class JointLinearSpace:
     candidates = None
     frozen = (False, False)
 
-    @property
-    def similarity(self) -> str:
-        return f"{self.joint.similarity} and weights"
+    def __post_init__(self) -> None:
+        joint = self.joint
+        self.similarity, self.dim, self.width = f"{joint.similarity} and weights", joint.dim, joint.width
+        self.n_features, self.n_labels = joint.n_features, joint.n_labels
 
-    @property
-    def dim(self) -> int:
-        return self.joint.dim
-
-    @property
-    def n_features(self) -> int:
-        return self.joint.n_features
-
-    @property
-    def n_labels(self) -> int:
-        return self.joint.n_labels
-
-    @property
-    def width(self) -> tuple[None, ...]:
-        return self.joint.width
-
-    def arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates; a label's bias is the sum of both biases."""
         linear = self.linear.arrays()
         return {**self.joint.arrays(), **linear, "bias": self.joint.bias, "weights_bias": linear["bias"]}
 
-    def label_arrays(self) -> Any:
+    def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them."""
         from wsabie.kernels.embedding.candidates import PointAndWeightLabels
 
         return PointAndWeightLabels(self.joint.label_arrays(), self.linear.label_arrays())
 
-    def pattern(self, inputs: Inputs) -> Any:
+    def pattern(self, inputs: Inputs) -> KernelArrays:
         """Return the relation pattern of these rows: the point of each row, and the row."""
         from wsabie.kernels.embedding.relation_patterns import TowerAndRowPattern
 
-        return TowerAndRowPattern(self.joint.pattern(inputs), self.linear.pattern(inputs))
+        return TowerAndRowPattern(self.joint.pattern(inputs).tower, self.linear.pattern(inputs))
 
     def finish_epoch(self, max_norm: float | None, max_norm_weights: float | None) -> None:
         """Apply the norm limits to the embedding and to the linear part."""
@@ -201,33 +160,33 @@ class JointLinearSpace:
         """Return a copy; its large weights lie in an unnamed file."""
         return JointLinearSpace(self.joint.copy(), self.linear.copy())
 
-    def assign(self, space: "JointLinearSpace") -> None:
+    def assign(self, space: Self) -> None:
         """Copy the values of another space of the same shape."""
         self.joint.assign(space.joint)
         self.linear.assign(space.linear)
 
-    def make_minimal(self) -> "JointLinearSpace":
-        """Return a minimal space of one feature and two labels, for compilation."""
-        return JointLinearSpace(self.joint.make_minimal(), self.linear.make_minimal())
-
-    def scores(self, inputs: Inputs, run: Run | None = None) -> Float32:
+    def scores(self, inputs: Inputs, run: Spread = run_at_once) -> Float32:
         """Return all scores of a block of rows, as `LinearSpace.scores`."""
         points = self.joint.points(inputs, run)
         return _scores(self.pattern(inputs), self.label_arrays(), points, inputs, self, run)
 
 
-def _scores(pattern: Any, labels: Any, points: Float32, inputs: Inputs, space: Any, run: Run | None) -> Float32:
+def _scores(
+    pattern: KernelArrays,
+    labels: KernelArrays,
+    points: Float32,
+    inputs: Inputs,
+    space: "LinearSpace | JointLinearSpace",
+    run: Spread,
+) -> Float32:
     from wsabie.kernels.embedding.relation_patterns import score_rows
 
-    n = inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
+    n = count_items(inputs)
     out = np.empty((n, space.n_labels), np.float32)
 
     def work(lo: int, hi: int) -> None:
         for first in range(0, n, _ROWS_AT_ONCE):
             score_rows(pattern, labels, points, out, first, min(first + _ROWS_AT_ONCE, n), lo, hi, space.width)
 
-    if run is None:
-        work(0, space.n_labels)
-    else:
-        run(work, space.n_labels)
+    run(work, space.n_labels)
     return out

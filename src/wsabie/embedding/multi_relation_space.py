@@ -7,14 +7,14 @@ artist, artist - track, artist - artist, track - track, track - genre (Bengio et
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Float32
+from wsabie.core.arrays import Array, Float32
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace, SimilarityName
-from wsabie.embedding.protocols import Inputs, MemoryTraffic
+from wsabie.embedding.protocols import Inputs, TrainableTables
 
 
 class RelationEnds(NamedTuple):
@@ -39,7 +39,7 @@ class RelationEnds(NamedTuple):
 
 
 @dataclass
-class MultiRelationSpace:
+class MultiRelationSpace(TrainableTables):
     """Space with a table for each kind of items.
 
     Attributes
@@ -82,7 +82,7 @@ class MultiRelationSpace:
         frozen = ends.query in self.frozen, ends.target in self.frozen
         return JointSpace(self.dim, self.similarity, features, labels, bias, ends.candidates, ends.negatives, frozen)
 
-    def arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates, by name."""
         return dict(self.tables)
 
@@ -92,18 +92,8 @@ class MultiRelationSpace:
             if name not in self.frozen:
                 tables.clip_row_norms(table, max_norm)
 
-    def traffic(self, rows_per_pair: float) -> MemoryTraffic:
-        """Estimate the memory traffic; a candidate with features counts as one row, that of its pool."""
-        row = 4 * tables.compute_padded_width(self.dim)
-        return MemoryTraffic(row * rows_per_pair, row, 2 * row * (rows_per_pair + 2))
-
     def copy(self) -> "MultiRelationSpace":
         """Return a copy with memory of its own."""
         return replace(
             self, tables={name: tables.pad_rows(table[:, : self.dim]) for name, table in self.tables.items()}
         )
-
-    def assign(self, space: "MultiRelationSpace") -> None:
-        """Copy the values of another space of the same shape."""
-        for name, table in self.tables.items():
-            table[:] = space.tables[name]

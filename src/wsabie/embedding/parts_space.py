@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import LANES, Float32, view_as_writable
+from wsabie.core.arrays import LANES, Array, Float32, view_as_writable
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.multi_relation_space import RelationEnds
-from wsabie.embedding.protocols import ComposedInputs, MemoryTraffic
+from wsabie.embedding.protocols import ComposedInputs, KernelArrays, MemoryTraffic, TrainableTables
 
 
 @dataclass
@@ -31,7 +31,7 @@ class ItemSpace(JointSpace):
 
     label_points: Float32 = field(default_factory=lambda: np.zeros((1, LANES), np.float32))
 
-    def pattern(self, inputs: Any) -> Any:
+    def pattern(self, inputs: Any) -> KernelArrays:
         """Return the relation pattern of items, already multiplied by s, with paired labels."""
         from wsabie.kernels.embedding.relation_patterns import SharedCompositionPattern
 
@@ -44,14 +44,9 @@ class ItemSpace(JointSpace):
         """Return a copy with memory of its own."""
         return ItemSpace(**{**vars(super().copy()), "label_points": self.label_points.copy()})
 
-    def make_minimal(self) -> "ItemSpace":
-        """Return a minimal space of one feature and two items, for compilation."""
-        minimal = super().make_minimal()
-        return ItemSpace(**{**vars(minimal), "label_points": minimal.features})
-
 
 @dataclass
-class PartsSpace:
+class PartsSpace(TrainableTables):
     """Space of items and labels, with a second table for labels among each other.
 
     Attributes
@@ -67,44 +62,25 @@ class PartsSpace:
     items: JointSpace
     words: Float32
     weight: float
-    candidates: None = None
-    frozen: tuple[bool, bool] = (False, False)
+    candidates = None
+    frozen = (False, False)
 
     @classmethod
     def from_tables(cls, items: JointSpace, words: Float32 | None, weight: float) -> "PartsSpace":
         """Return a space whose two label tables are one (`words` None), or two."""
         return cls(items, items.labels if words is None else words, weight)
 
-    @property
-    def shared(self) -> bool:
-        return self.words is self.items.labels
+    def __post_init__(self) -> None:
+        items, self.shared = self.items, self.words is self.items.labels
+        self.dim, self.n_features, self.n_labels = items.dim, items.n_features, items.n_labels
+        self.similarity = "dot" if self.shared else "dot of both halves"
+        self.width = items.width * (1 if self.shared else 2)  # of a query: one point, or two side by side
 
-    @property
-    def dim(self) -> int:
-        return self.items.dim
-
-    @property
-    def similarity(self) -> str:
-        return "dot" if self.shared else "dot of both halves"
-
-    @property
-    def n_features(self) -> int:
-        return self.items.n_features
-
-    @property
-    def n_labels(self) -> int:
-        return self.items.n_labels
-
-    @property
-    def width(self) -> tuple[None, ...]:
-        """Padded width of a query: of one point, or of two side by side."""
-        return self.items.width * (1 if self.shared else 2)
-
-    def arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates, by name."""
         return self.items.arrays() | ({} if self.shared else {"words": self.words})
 
-    def label_arrays(self) -> Any:
+    def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them."""
         from wsabie.kernels.embedding.candidates import TwoPointLabels
 
@@ -118,7 +94,7 @@ class PartsSpace:
         V, none = self.items.features, np.zeros(0, np.float32)
         return ItemSpace(self.dim, "dot", V, V, none, ends.candidates, ends.negatives, label_points=self.items.labels)
 
-    def pattern(self, inputs: ComposedInputs) -> Any:
+    def pattern(self, inputs: ComposedInputs) -> KernelArrays:
         """Return the relation pattern of items with paired labels, as the loops take it."""
         from wsabie.kernels.embedding.relation_patterns import SharedCompositionPattern, SplitCompositionPattern
 
@@ -144,13 +120,3 @@ class PartsSpace:
         """Return a copy with memory of its own."""
         items = self.items.copy()
         return replace(self, items=items, words=items.labels if self.shared else self.words.copy())
-
-    def assign(self, space: "PartsSpace") -> None:
-        """Copy the values of another space of the same shape."""
-        self.items.assign(space.items)
-        self.words[:] = space.words
-
-    def make_minimal(self) -> "PartsSpace":
-        """Return a minimal space of one feature and two labels, for compilation."""
-        items = self.items.make_minimal()
-        return replace(self, items=items, words=items.labels if self.shared else items.labels.copy())

@@ -1,11 +1,24 @@
 """Protocols of spaces that the training loops can update."""
 
-from typing import Any, NamedTuple, Protocol, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
-from wsabie.core.arrays import Csr, Float32, Int32
+from wsabie.core.arrays import Array, Csr, Float32, Int32
+from wsabie.embedding.tables import compute_padded_width
 
+KernelArrays: TypeAlias = Any
+"""A NamedTuple of arrays as kernels take it; its type selects their code."""
 Inputs = Csr | Float32 | Int32
 """Items as towers take them: sparse rows, dense rows, or (n,) row numbers of a table."""
+
+
+Spread = Callable[[Callable[[int, int], None], int], None]
+"""Runs work(lo, hi) over 0..n - 1, perhaps in threads, from (work, n)."""
+
+
+def run_at_once(work: Callable[[int, int], None], n: int) -> None:
+    """Run work(0, n) in this thread."""
+    work(0, n)
 
 
 class ComposedInputs(NamedTuple):
@@ -42,11 +55,14 @@ class TrainableTables(Protocol):
     ----------
     similarity : str
         Similarity that scores labels; "weights" where they have no points.
+    dim : int
+        Coordinates of a point; 0 without points.
     """
 
     similarity: Any
+    dim: int
 
-    def arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Array]:
         """Return the arrays that training updates, by name."""
         ...
 
@@ -55,8 +71,13 @@ class TrainableTables(Protocol):
         ...
 
     def traffic(self, rows_per_pair: float) -> MemoryTraffic:
-        """Estimate the bytes moved where `rows_per_pair` features are read for a pair."""
-        ...
+        """Estimate the bytes moved where `rows_per_pair` features are read for a pair.
+
+        A step reads and writes the rows of two labels and of every feature. A candidate with features counts as one
+        row, that of its pool.
+        """
+        row = 4 * compute_padded_width(self.dim)
+        return MemoryTraffic(row * rows_per_pair, row, 2 * row * (rows_per_pair + 2))
 
     def copy(self) -> Self:
         """Return a copy with memory of its own."""
@@ -64,7 +85,9 @@ class TrainableTables(Protocol):
 
     def assign(self, space: Self) -> None:
         """Copy the values of another space of the same shape."""
-        ...
+        arrays = space.arrays()
+        for name, table in self.arrays().items():
+            table[:] = arrays[name]
 
 
 class EmbeddingSpace(TrainableTables, Protocol):
@@ -72,15 +95,12 @@ class EmbeddingSpace(TrainableTables, Protocol):
 
     Attributes
     ----------
-    dim : int
-        Coordinates of a point; 0 without points.
     candidates : Csr, (n, n_features) float32 or None
         Rows of the candidates, where they are encoded as queries are; None: labels with table rows of their own.
     frozen : (bool, bool)
         True for queries, and for candidates, whose points never move.
     """
 
-    dim: int
     candidates: Any
     frozen: Any
 
@@ -95,14 +115,10 @@ class EmbeddingSpace(TrainableTables, Protocol):
         """Padded width of a query's point in the form that kernels take."""
         ...
 
-    def label_arrays(self) -> Any:
+    def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them."""
         ...
 
-    def pattern(self, inputs: Any) -> Any:
+    def pattern(self, inputs: Any) -> KernelArrays:
         """Return the relation pattern of these rows, as the loops take it."""
-        ...
-
-    def make_minimal(self) -> Self:
-        """Return a minimal space with arrays of the same types, for compilation."""
         ...

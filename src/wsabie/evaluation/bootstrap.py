@@ -4,10 +4,11 @@ Rows are drawn with replacement (Efron 1979), or whole groups of rows if the row
 in a metric does not count for its mean, in every resample.
 """
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from wsabie.core.arrays import Float64, Int64
 from wsabie.core.errors import InputError
@@ -33,19 +34,19 @@ class PairedDifference(NamedTuple):
     ahead: float
 
 
-def bootstrap(
-    values: Any,
+def bootstrap_all(
+    per_row: Mapping[str, npt.ArrayLike],
     *,
-    groups: Any = None,
+    groups: npt.ArrayLike | None = None,
     resamples: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Interval:
-    """Compute the percentile interval of the mean of values per row.
+) -> dict[str, Interval]:
+    """Compute the percentile intervals of the means of several metrics of the same rows, from the same resamples.
 
     Parameters
     ----------
-    values : (n_rows,) float
+    per_row : dict of str to (n_rows,) float
         NaN: the row does not count.
     groups : (n_rows,) array or None
         Draw whole groups; None: every row is its own group.
@@ -57,43 +58,31 @@ def bootstrap(
     Raises
     ------
     InputError
-        When no value is a number or a parameter is out of range.
+        No value is a number.
 
     Examples
     --------
-    >>> mean, low, high = bootstrap([0.0, 1.0] * 50)
+    >>> mean, low, high = bootstrap_all({"hit": [0.0, 1.0] * 50})["hit"]
     >>> mean, 0.38 < low < 0.42, 0.58 < high < 0.62
     (0.5, True, True)
     """
-    return bootstrap_all({"": values}, groups=groups, resamples=resamples, confidence=confidence, seed=seed)[""]
-
-
-def bootstrap_all(
-    per_row: dict[str, Any],
-    *,
-    groups: Any = None,
-    resamples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> dict[str, Interval]:
-    """Bootstrap several metrics of the same rows, from the same resamples; see `bootstrap`."""
     means, observed = _resample(per_row, groups, resamples, seed)
     low, high = _compute_percentiles(means, confidence)
     return {name: Interval(float(observed[i]), float(low[i]), float(high[i])) for i, name in enumerate(per_row)}
 
 
 def paired_bootstrap(
-    a: Any,
-    b: Any,
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
     *,
-    groups: Any = None,
+    groups: npt.ArrayLike | None = None,
     resamples: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> PairedDifference:
     """Compare two models' means on the same rows, resampled together.
 
-    Parameters are those of `bootstrap`; a and b must belong to the same rows in the same order.
+    Parameters are those of `bootstrap_all`; a and b must belong to the same rows in the same order.
 
     Examples
     --------
@@ -101,18 +90,16 @@ def paired_bootstrap(
     1.0
     """
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    if a.shape != b.shape:
-        raise InputError(f"the two models have {len(a)} and {len(b)} rows; compare them on the same rows")
     means, observed = _resample({"": a - b}, groups, resamples, seed)
     low, high = _compute_percentiles(means, confidence)
     ahead = np.mean(means > 0) + np.mean(means == 0) / 2
     return PairedDifference(float(observed[0]), float(low[0]), float(high[0]), float(ahead))
 
 
-def _resample(per_row: dict[str, Any], groups: Any, resamples: int, seed: int) -> tuple[Float64, Float64]:
+def _resample(
+    per_row: Mapping[str, npt.ArrayLike], groups: npt.ArrayLike | None, resamples: int, seed: int
+) -> tuple[Float64, Float64]:
     """Return the means of every metric in every resample, (resamples, n_metrics), and the observed means."""
-    if resamples < 1:
-        raise InputError(f"resamples = {resamples} but at least 1 is needed")
     sums, sizes = _sum_by_unit(per_row, groups)
     if not len(sums) or (sizes.sum(axis=0) == 0).any():
         raise InputError("there is nothing to resample: a metric has no row with a number")
@@ -126,7 +113,7 @@ def _resample(per_row: dict[str, Any], groups: Any, resamples: int, seed: int) -
     return means, sums.sum(axis=0) / sizes.sum(axis=0)
 
 
-def _sum_by_unit(per_row: dict[str, Any], groups: Any) -> tuple[Float64, Float64]:
+def _sum_by_unit(per_row: Mapping[str, npt.ArrayLike], groups: npt.ArrayLike | None) -> tuple[Float64, Float64]:
     """Return sum and number of the defined values per unit of drawing, (n_units, n_metrics) each."""
     # Sums of single-precision values in doubles do not depend on their order, which a library's threads choose.
     values = np.stack([np.asarray(v, np.float32).ravel() for v in per_row.values()], axis=1).astype(np.float64)
@@ -135,8 +122,6 @@ def _sum_by_unit(per_row: dict[str, Any], groups: Any) -> tuple[Float64, Float64
     if groups is None:
         return values, is_number.astype(np.float64)
     names, unit = np.unique(np.asarray(groups), return_inverse=True)
-    if len(unit) != len(values):
-        raise InputError(f"there are {len(unit)} groups for {len(values)} rows; give one per row")
     sums, sizes = np.zeros((2, len(names), values.shape[1]))
     np.add.at(sums, unit, values)
     np.add.at(sizes, unit, is_number)
@@ -154,7 +139,5 @@ def _draw_counts(n: int, resamples: int, seed: int) -> Iterator[Float64]:
 
 
 def _compute_percentiles(means: Float64, confidence: float) -> tuple[Float64, Float64]:
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence = {confidence} but it lies between 0 and 1, such as 0.95")
     low, high = np.nanquantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
     return low, high

@@ -9,15 +9,18 @@ with softened targets, (N+ + 1) / (N+ + 2) for positives and 1 / (N- + 2) for ne
 Note on Platt's Probabilistic Outputs", 2007) use Newton's method with backtracking. The label offsets are
 penalised by shrinkage / 2 * offset^2: a normal prior with standard deviation 1 / sqrt(shrinkage) in log-odds.
 A slope of 0 or more keeps the order of the scores of a label.
+
+scikit-learn fits each label alone, and so none without a positive (`docs/decisions/metrics-and-calibration.md`).
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from wsabie.core.arrays import Float32, Float64, Int64, Matrix
+from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.evaluation.positive_labels import list_positives
 
@@ -61,7 +64,7 @@ class Calibration:
             return self
         return replace(self, label_offsets=np.append(offsets, np.zeros(n - len(offsets), np.float32)))
 
-    def predict_proba(self, scores: Any, labels: Any = None) -> Float64:
+    def predict_proba(self, scores: Array, labels: npt.ArrayLike | None = None) -> Float64:
         """Convert scores to probabilities.
 
         Parameters
@@ -116,24 +119,20 @@ def fit_calibration(pairs: ScoredPairs, *, n_labels: int | None = None, shrinkag
         raise InputError(f"shrinkage = {shrinkage} but it is above 0; a large number means no label offsets")
     center = float(np.average(pairs.scores, weights=pairs.weights))
     scale = float(np.sqrt(np.average((pairs.scores - center) ** 2, weights=pairs.weights))) or 1.0
-    problem = _Problem(
-        (pairs.scores - center) / scale,
-        np.zeros_like(pairs.labels) if n_labels is None else pairs.labels,
-        _soften_outcomes(pairs),
-        pairs.weights,
-        1 if n_labels is None else n_labels,
-        np.inf if n_labels is None else shrinkage,
-    )
-    common, label_offsets = _minimise_loss(problem)
+    labels = np.zeros_like(pairs.labels) if n_labels is None else pairs.labels
+    problem = ScoredPairs((pairs.scores - center) / scale, labels, _soften_outcomes(pairs), pairs.weights)
+    size, strength = (1, np.inf) if n_labels is None else (n_labels, shrinkage)
+    common, label_offsets = _minimise_loss(problem, size, strength)
     if common[0] < 0:  # uninformative or inverted scores: keep the base rate only
-        common, label_offsets = _minimise_loss(problem._replace(scores=np.zeros_like(problem.scores)))
+        flat = problem._replace(scores=np.zeros_like(problem.scores))
+        common, label_offsets = _minimise_loss(flat, size, strength)
     slope = float(common[0]) / scale
     offsets = None if n_labels is None else label_offsets.astype(np.float32)
     return Calibration(slope, float(common[1]) - slope * center, offsets)
 
 
 def sample_pairs(
-    score_blocks: Iterable[tuple[int, Any]], Y: Matrix, *, top: int = 20, n_drawn: int = 50, seed: int = 0
+    score_blocks: Iterable[tuple[int, Array]], Y: Matrix, *, top: int = 20, n_drawn: int = 50, seed: int = 0
 ) -> ScoredPairs:
     """Sample pairs that represent all (row, label) pairs.
 
@@ -162,15 +161,6 @@ def sample_pairs(
     return ScoredPairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-class _Problem(NamedTuple):
-    scores: Float64
-    labels: Int64
-    targets: Float64
-    weights: Float64
-    n_labels: int
-    shrinkage: float  # infinite: no label offsets
-
-
 def _check_pairs(pairs: ScoredPairs) -> None:
     if not np.isfinite(pairs.scores).all():
         raise InputError("a score to calibrate on is not finite; the model has diverged or a row is not finite")
@@ -186,7 +176,9 @@ def _soften_outcomes(pairs: ScoredPairs) -> Float64:
     return softened
 
 
-def _sample_row_pairs(scores: Any, true_labels: Any, top: int, n_drawn: int, rng: np.random.Generator) -> ScoredPairs:
+def _sample_row_pairs(
+    scores: Array, true_labels: Array, top: int, n_drawn: int, rng: np.random.Generator
+) -> ScoredPairs:
     negatives = np.delete(np.arange(len(scores)), true_labels)
     n_hard = min(top, len(negatives))
     order = (
@@ -206,28 +198,28 @@ def _sigmoid(logits: Float64) -> Float64:
     return result
 
 
-def _compute_logits(problem: _Problem, common: Float64, label_offsets: Float64) -> Float64:
+def _compute_logits(problem: ScoredPairs, common: Float64, label_offsets: Float64) -> Float64:
     logits: Float64 = common[0] * problem.scores + common[1] + label_offsets[problem.labels]
     return logits
 
 
-def _compute_loss(problem: _Problem, common: Float64, label_offsets: Float64) -> float:
+def _compute_loss(problem: ScoredPairs, shrinkage: float, common: Float64, label_offsets: Float64) -> float:
     logits = _compute_logits(problem, common, label_offsets)
-    loss = np.sum(problem.weights * (np.logaddexp(0.0, logits) - problem.targets * logits))
-    penalty = 0.0 if np.isinf(problem.shrinkage) else problem.shrinkage / 2 * np.sum(label_offsets**2)
+    loss = np.sum(problem.weights * (np.logaddexp(0.0, logits) - problem.outcomes * logits))
+    penalty = 0.0 if np.isinf(shrinkage) else shrinkage / 2 * np.sum(label_offsets**2)
     return float(loss + penalty)
 
 
-def _minimise_loss(problem: _Problem) -> tuple[Float64, Float64]:
-    """Minimise the penalised loss; return (slope, offset) and the label offsets."""
-    rate = np.average(problem.targets, weights=problem.weights)
-    common, label_offsets = np.array([0.0, np.log(rate / (1 - rate))]), np.zeros(problem.n_labels)
-    loss = _compute_loss(problem, common, label_offsets)
+def _minimise_loss(problem: ScoredPairs, n_labels: int, shrinkage: float) -> tuple[Float64, Float64]:
+    """Minimise the penalised loss; return (slope, offset) and the label offsets; infinite `shrinkage`: they are 0."""
+    rate = np.average(problem.outcomes, weights=problem.weights)
+    common, label_offsets = np.array([0.0, np.log(rate / (1 - rate))]), np.zeros(n_labels)
+    loss = _compute_loss(problem, shrinkage, common, label_offsets)
     for _ in range(_MAX_STEPS):
-        step, label_step = _compute_direction(problem, common, label_offsets)
+        step, label_step = _compute_direction(problem, shrinkage, common, label_offsets)
         length = 1.0
         while length > 1e-10:
-            new_loss = _compute_loss(problem, common - length * step, label_offsets - length * label_step)
+            new_loss = _compute_loss(problem, shrinkage, common - length * step, label_offsets - length * label_step)
             if new_loss <= loss:
                 break
             length /= 2
@@ -238,22 +230,24 @@ def _minimise_loss(problem: _Problem) -> tuple[Float64, Float64]:
     return common, label_offsets
 
 
-def _compute_direction(problem: _Problem, common: Float64, label_offsets: Float64) -> tuple[Float64, Float64]:
+def _compute_direction(
+    problem: ScoredPairs, shrinkage: float, common: Float64, label_offsets: Float64
+) -> tuple[Float64, Float64]:
     """Compute Newton's direction; the Schur complement solves the Hessian, a 2 x 2 block with a diagonal."""
     p = _sigmoid(_compute_logits(problem, common, label_offsets))
-    slopes = problem.weights * (p - problem.targets)
+    slopes = problem.weights * (p - problem.outcomes)
     curves = problem.weights * p * (1 - p)
     design = np.stack([problem.scores, np.ones(len(p))], axis=1)
     gradient, hessian = design.T @ slopes, (design.T * curves) @ design + 1e-12 * np.eye(2)
-    if np.isinf(problem.shrinkage):
+    if np.isinf(shrinkage):
         return np.linalg.solve(hessian, gradient).astype(np.float64), np.zeros_like(label_offsets)
 
     def per_label(values: Float64) -> Float64:
-        return np.bincount(problem.labels, values, minlength=problem.n_labels).astype(np.float64)
+        return np.bincount(problem.labels, values, minlength=len(label_offsets)).astype(np.float64)
 
-    diagonal = per_label(curves) + problem.shrinkage
+    diagonal = per_label(curves) + shrinkage
     border = np.stack([per_label(curves * problem.scores), per_label(curves)], axis=1)
-    label_gradient = per_label(slopes) + problem.shrinkage * label_offsets
+    label_gradient = per_label(slopes) + shrinkage * label_offsets
     schur = hessian - border.T @ (border / diagonal[:, None])
     step = np.linalg.solve(schur, gradient - border.T @ (label_gradient / diagonal)).astype(np.float64)
     return step, (label_gradient - border @ step) / diagonal
@@ -270,7 +264,7 @@ class ReliabilityBin(NamedTuple):
 
 
 def compute_reliability(
-    probabilities: Any, outcomes: Any, *, weights: Any = None, bins: int = 10
+    probabilities: npt.ArrayLike, outcomes: npt.ArrayLike, *, weights: npt.ArrayLike | None = None, bins: int = 10
 ) -> tuple[list[ReliabilityBin], float]:
     """Compute the reliability table and the expected calibration error.
 

@@ -11,7 +11,7 @@ Hierarchical precision of one true label (Frome et al. 2013, appendix A.3):
 
     hp@k = (labels of the correct set for k among the first k) / k
 
-The correct set consists of rings of candidates around the true label (`wsabie.vocabulary.hierarchy_distance`). Several
+The correct set consists of rings of candidates around the true label (`wsabie.vocabulary.label_similarity`). Several
 true labels share the rings. hp@1 is p@1.
 
 Hierarchical error of the ImageNet challenges of 2010 and 2011, which withdrew it later because it is insensitive:
@@ -29,26 +29,39 @@ and likewise for hp@k. Of errors d_1 <= ... <= d_t of the t labels, the least of
 probability C(t - i, m - 1) / C(t, m).
 """
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Bool, Float32, Float64
+from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64
 from wsabie.core.label_lists import LabelLists
 from wsabie.kernels.ranking.topk import TopKHeap
-from wsabie.vocabulary.hierarchy_distance import AncestorHeights, HopDistances, find_radius
-from wsabie.vocabulary.label_similarity import LabelSimilarity
+from wsabie.vocabulary.label_similarity import AncestorHeights, HopDistances, LabelSimilarity, find_radius
 
 
-def compute_sibling_precision(
-    scores: Any,
+class RankedRow(NamedTuple):
+    """Scores of all labels of a row, its first labels with their scores, and which labels are candidates."""
+
+    scores: Array
+    first_scores: Array
+    first_labels: Int64
+    candidate: Bool
+
+
+RowMetric = Callable[[RankedRow, Int64, Any, tuple[int, ...]], tuple[Sequence[float] | Float64, Any]]
+"""(row, true labels, relation of labels, ks) -> values and highest possible values, or None, for each k."""
+
+
+def compute_kinship_metrics(
+    scores: Array,
     best: TopKHeap,
     positives: LabelLists,
     excluded: LabelLists,
-    similar: LabelSimilarity,
+    relations: Mapping[str, tuple[RowMetric, Any]],
     ks: tuple[int, ...],
 ) -> tuple[dict[str, Float64], dict[str, Float64]]:
-    """Compute psib@k of a block of rows, and the highest values that S allows.
+    """Compute the metrics of a block of rows, and the highest values that the relations of labels allow.
 
     Parameters
     ----------
@@ -57,34 +70,68 @@ def compute_sibling_precision(
     best : TopKHeap
         The first max(ks) + 1 candidates of each row, best first, or all if there are fewer.
     positives, excluded : LabelLists over the same rows, without a common label
-    similar : LabelSimilarity
+    relations : mapping of str to (callable, object)
+        By the name of the metric: its function of a row, and the relation of labels that it reads.
     ks : tuple of int
 
     Returns
     -------
     values, highest : dict of str to (n_rows,) float64
-        "psib@k" for each k; NaN for rows without positives. One row of S is held at a time.
+        "name@k" for each k; NaN for rows without positives. One row of a relation is held at a time.
     """
-    values = np.full((len(ks), len(scores)), np.nan)
-    highest = values.copy()
+    values, highest = dict[str, Float64](), dict[str, Float64]()
+    for name in relations:
+        values |= {f"{name}@{k}": np.full(len(scores), np.nan) for k in ks}
     for row in np.flatnonzero(np.diff(positives.indptr)):
-        similarity = similar.to(positives.labels[positives.indptr[row] : positives.indptr[row + 1]])
-        candidate = np.ones(len(similarity), bool)
+        true_labels = positives.labels[positives.indptr[row] : positives.indptr[row + 1]]
+        candidate = np.ones(scores.shape[1], bool)
         candidate[excluded.labels[excluded.indptr[row] : excluded.indptr[row + 1]]] = False
-        ranked = best.labels[row] >= 0
-        values[:, row] = compute_row_precision(
-            scores[row], best.scores[row][ranked], similarity[best.labels[row][ranked]], similarity, candidate, ks
-        )
-        highest[:, row] = _compute_highest(similarity[candidate], ks)
-    names = [f"psib@{k}" for k in ks]
-    return dict(zip(names, values, strict=True)), dict(zip(names, highest, strict=True))
+        is_ranked = best.labels[row] >= 0
+        ranked = RankedRow(scores[row], best.scores[row][is_ranked], best.labels[row][is_ranked], candidate)
+        for name, (measure, relation) in relations.items():
+            figures, ceilings = measure(ranked, true_labels, relation, ks)
+            for i, k in enumerate(ks):
+                values[f"{name}@{k}"][row] = figures[i]
+                if ceilings is not None:
+                    highest.setdefault(f"{name}@{k}", np.full(len(scores), np.nan))[row] = ceilings[i]
+    return values, highest
 
 
-def compute_row_precision(
-    scores: Any, first: Any, gains: Float32, similarity: Float32, candidate: Bool, ks: tuple[int, ...]
-) -> Float64:
-    """Compute psib@k of one row for each k; `first` are the scores of its first labels, `gains` their S."""
-    gain_sums = np.concatenate([[0.0], np.cumsum(gains, dtype=np.float64)])
+def measure_siblings(
+    row: RankedRow, true_labels: Int64, similar: LabelSimilarity, ks: tuple[int, ...]
+) -> tuple[Float64, Float64]:
+    """Compute psib@k of a row, and that of the best possible order."""
+    similarity = similar.to(true_labels)
+    candidates = similarity[row.candidate]
+    n_top = min(max(ks), len(candidates))
+    top = np.sort(np.partition(candidates, len(candidates) - n_top)[len(candidates) - n_top :])[::-1]
+    gain_sums = np.concatenate([[0.0], np.cumsum(top, dtype=np.float64)])
+    highest = np.array([gain_sums[min(k, n_top)] / k for k in ks])
+    return compute_row_precision(row, similarity, ks), highest
+
+
+def measure_correct_sets(
+    row: RankedRow, true_labels: Int64, hops: HopDistances, ks: tuple[int, ...]
+) -> tuple[list[float], list[float]]:
+    """Compute hp@k of a row, and the highest values that the correct sets allow."""
+    near = hops.around(true_labels, max(ks), row.candidate)
+    correct_sets = [(near <= find_radius(near, k)).astype(np.float32) for k in ks]
+    values = [float(compute_row_precision(row, correct, (k,))[0]) for correct, k in zip(correct_sets, ks, strict=True)]
+    return values, [min(k, int(correct.sum())) / k for correct, k in zip(correct_sets, ks, strict=True)]
+
+
+def measure_errors(
+    row: RankedRow, true_labels: Int64, heights: AncestorHeights, ks: tuple[int, ...]
+) -> tuple[list[float], None]:
+    """Compute herr@k of a row."""
+    errors = heights.between(true_labels)
+    return [_compute_row_error(row, errors, k) for k in ks], None
+
+
+def compute_row_precision(row: RankedRow, similarity: Float32, ks: tuple[int, ...]) -> Float64:
+    """Compute psib@k of one row for each k."""
+    first = row.first_scores
+    gain_sums = np.concatenate([[0.0], np.cumsum(similarity[row.first_labels], dtype=np.float64)])
     values = np.empty(len(ks))
     for i, k in enumerate(ks):
         if k < len(first) and first[k] < first[k - 1]:
@@ -93,90 +140,19 @@ def compute_row_precision(
         # labels with a score of -inf are never among the first ones, but they are candidates
         cut = first[k - 1] if k < len(first) else -np.inf
         n_above = int(np.sum(first > cut))
-        tied = similarity[candidate & (scores == cut)]
+        tied = similarity[row.candidate & (row.scores == cut)]
         places = min(k - n_above, len(tied))
         values[i] = (gain_sums[n_above] + (places * tied.mean(dtype=np.float64) if places else 0.0)) / k
     return values
 
 
-def _compute_highest(similarity: Float32, ks: tuple[int, ...]) -> Float64:
-    """Compute psib@k of the best possible order."""
-    n_top = min(max(ks), len(similarity))
-    top = np.sort(np.partition(similarity, len(similarity) - n_top)[len(similarity) - n_top :])[::-1]
-    gain_sums = np.concatenate([[0.0], np.cumsum(top, dtype=np.float64)])
-    return np.array([gain_sums[min(k, n_top)] / k for k in ks])
-
-
-def compute_hierarchical_precision(
-    scores: Any, best: TopKHeap, positives: LabelLists, excluded: LabelLists, hops: HopDistances, ks: tuple[int, ...]
-) -> tuple[dict[str, Float64], dict[str, Float64]]:
-    """Compute hp@k of a block of rows, and the highest values that the correct sets allow.
-
-    Parameters
-    ----------
-    scores, best, positives, excluded, ks
-        See `compute_sibling_precision`.
-    hops : HopDistances
-
-    Returns
-    -------
-    values, highest : dict of str to (n_rows,) float64
-        "hp@k" for each k; NaN for rows without positives.
-    """
-    values = np.full((len(ks), len(scores)), np.nan)
-    highest = values.copy()
-    for row in np.flatnonzero(np.diff(positives.indptr)):
-        candidate = np.ones(hops.n_labels, bool)
-        candidate[excluded.labels[excluded.indptr[row] : excluded.indptr[row + 1]]] = False
-        true = positives.labels[positives.indptr[row] : positives.indptr[row + 1]]
-        near = hops.around(true, max(ks), candidate)
-        ranked = best.labels[row] >= 0
-        first, labels = best.scores[row][ranked], best.labels[row][ranked]
-        for i, k in enumerate(ks):
-            correct = (near <= find_radius(near, k)).astype(np.float32)
-            values[i, row] = compute_row_precision(scores[row], first, correct[labels], correct, candidate, (k,))[0]
-            highest[i, row] = min(k, int(correct.sum())) / k
-    names = [f"hp@{k}" for k in ks]
-    return dict(zip(names, values, strict=True)), dict(zip(names, highest, strict=True))
-
-
-def compute_hierarchical_error(
-    scores: Any,
-    best: TopKHeap,
-    positives: LabelLists,
-    excluded: LabelLists,
-    heights: AncestorHeights,
-    ks: tuple[int, ...],
-) -> dict[str, Float64]:
-    """Compute herr@k of a block of rows.
-
-    Parameters
-    ----------
-    scores, best, positives, excluded, ks
-        See `compute_sibling_precision`.
-    heights : AncestorHeights
-
-    Returns
-    -------
-    dict of str to (n_rows,) float64
-        "herr@k" for each k; NaN for rows without positives.
-    """
-    values = np.full((len(ks), len(scores)), np.nan)
-    for row in np.flatnonzero(np.diff(positives.indptr)):
-        candidate = np.ones(heights.n_labels, bool)
-        candidate[excluded.labels[excluded.indptr[row] : excluded.indptr[row + 1]]] = False
-        errors = heights.between(positives.labels[positives.indptr[row] : positives.indptr[row + 1]])
-        first = best.scores[row][best.labels[row] >= 0]
-        values[:, row] = [_compute_row_error(scores[row], first, errors, candidate, k) for k in ks]
-    return {f"herr@{k}": value for k, value in zip(ks, values, strict=True)}
-
-
-def _compute_row_error(scores: Any, first: Any, errors: Float64, candidate: Bool, k: int) -> float:
-    """Compute herr@k of one row; `first` are the scores of its first labels."""
+def _compute_row_error(row: RankedRow, errors: Float64, k: int) -> float:
+    """Compute herr@k of one row."""
+    first = row.first_scores
     # labels with a score of -inf are never among the first ones, but they are candidates
     cut = first[k - 1] if k <= len(first) else -np.inf
-    is_above = candidate & (scores > cut)
-    tied = np.sort(errors[candidate & (scores == cut)])
+    is_above = row.candidate & (row.scores > cut)
+    tied = np.sort(errors[row.candidate & (row.scores == cut)])
     least_above = float(errors[is_above].min(initial=np.inf))
     n_drawn = min(k - int(is_above.sum()), len(tied))
     if not n_drawn:

@@ -16,9 +16,12 @@ does, each of the j - 1 places before it holds one of the other r - 1 positives 
 Every group is shared out equally over its r positives, so that all sums run over positives. A constant scorer
 is one group of everything, and gets exactly chance. McSherry & Najork ("Computing Information Retrieval
 Performance Measures Efficiently in the Presence of Tied Scores", ECIR 2008) derive all but the last two.
+
+Libraries break ties by place, by name or against the model, so they give other figures where scores tie
+(`docs/decisions/metrics-and-calibration.md`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import comb
 
@@ -123,18 +126,9 @@ def recall_at(ranks: PositiveRanks, k: int) -> Float64:
 
 def hit_at(ranks: PositiveRanks, k: int) -> Float64:
     """Return hit@k, the probability that some positive is among the first k, per row."""
-    best_positives = _find_best_positives(ranks)
-    cases = np.stack(
-        [
-            np.maximum(k - ranks.n_above[best_positives], 0),
-            ranks.group[best_positives],
-            ranks.positives_in_group[best_positives],
-        ],
-        axis=1,
+    return _compute_by_best_group(
+        ranks, lambda above, group, positives: _compute_hit_chance(max(k - above, 0), group, positives)
     )
-    result = np.full(ranks.n_rows, np.nan)
-    result[ranks.row[best_positives]] = [_compute_hit_chance(*case) for case in cases.tolist()]
-    return result
 
 
 def ndcg_at(ranks: PositiveRanks, k: int) -> Float64:
@@ -172,15 +166,7 @@ def auc(ranks: PositiveRanks) -> Float64:
 
 def first_reciprocal_rank(ranks: PositiveRanks) -> Float64:
     """Return 1 / rank of the first positive, per row; the mean over rows is MRR."""
-    best_positives = _find_best_positives(ranks)
-    cases = np.stack(
-        [ranks.n_above[best_positives], ranks.group[best_positives], ranks.positives_in_group[best_positives]], axis=1
-    )
-    distinct, case_of_row = np.unique(cases, axis=0, return_inverse=True)
-    values = np.array([_compute_first_reciprocal(*case) for case in distinct.tolist()], float)
-    result = np.full(ranks.n_rows, np.nan)
-    result[ranks.row[best_positives]] = values[case_of_row.ravel()]
-    return result
+    return _compute_by_best_group(ranks, _compute_first_reciprocal)
 
 
 def label_reciprocal_rank(ranks: PositiveRanks) -> Float64:
@@ -188,12 +174,15 @@ def label_reciprocal_rank(ranks: PositiveRanks) -> Float64:
     return _compute_harmonic_gap(ranks.n_above, ranks.group) / ranks.group
 
 
-def _find_best_positives(ranks: PositiveRanks) -> Int64:
-    """Return one entry of the best group with a positive, for each row with positives."""
+def _compute_by_best_group(ranks: PositiveRanks, compute: Callable[[int, int, int], float]) -> Float64:
+    """Compute a value from the best group with a positive of each row: labels above, size, positives; else NaN."""
     best = (ranks.positives_above == 0).nonzero()[0]
-    _, one_each = np.unique(ranks.row[best], return_index=True)
-    first: Int64 = best[one_each]
-    return first
+    best = best[np.unique(ranks.row[best], return_index=True)[1]]
+    cases = np.stack([ranks.n_above[best], ranks.group[best], ranks.positives_in_group[best]], axis=1)
+    distinct, case_of_row = np.unique(cases, axis=0, return_inverse=True)
+    result = np.full(ranks.n_rows, np.nan)
+    result[ranks.row[best]] = np.array([compute(*case) for case in distinct.tolist()], float)[case_of_row.ravel()]
+    return result
 
 
 def _compute_hit_chance(places: int, group: int, positives: int) -> float:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Matrix
+from wsabie.core.arrays import Array, Float32, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.executors import run_in_threads
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists
@@ -24,7 +24,7 @@ _CHUNK = 1024
 """Rows per task: enough to amortise the tiles of the label table, few enough to balance the load."""
 
 
-def rank_scores(scores: Any, positives: LabelLists, excluded: LabelLists) -> PositiveRanks:
+def rank_scores(scores: Array, positives: LabelLists, excluded: LabelLists) -> PositiveRanks:
     """Rank the positives of a block of rows.
 
     Parameters

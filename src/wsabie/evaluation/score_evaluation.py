@@ -7,23 +7,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Bool, Float64, Int64, Matrix
+from wsabie.core.arrays import Array, Bool, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.json_conversion import to_json_value
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists
 from wsabie.core.sparse_matrices import as_array
 from wsabie.evaluation import metrics
 from wsabie.evaluation.hierarchical_metrics import (
-    compute_hierarchical_error,
-    compute_hierarchical_precision,
-    compute_sibling_precision,
+    RowMetric,
+    compute_kinship_metrics,
+    measure_correct_sets,
+    measure_errors,
+    measure_siblings,
 )
 from wsabie.evaluation.metrics import PositiveRanks
 from wsabie.evaluation.positive_labels import list_positives, remove_excluded
 from wsabie.evaluation.positive_ranks import rank_scores
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, hide_labels, scan_topk, sort_topk
-from wsabie.vocabulary.hierarchy_distance import AncestorHeights, HopDistances
-from wsabie.vocabulary.label_similarity import as_label_similarity
+from wsabie.vocabulary.label_similarity import AncestorHeights, HopDistances, as_label_similarity
 
 _LARGEST_K = np.iinfo(np.int32).max
 MetricValues = dict[str, Float64]
@@ -97,9 +98,9 @@ class Evaluation:
         """Mean of each metric over the rows that count; of AUC over those where it is defined."""
         return {name: _mean(values) for name, values in self.per_row.items()}
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the summary for JSON (schema 1), without values per row or label; None for undefined figures."""
-        summary: dict[str, Any] = to_json_value(
+        summary: JsonObject = to_json_value(
             {
                 "schema": 1,
                 "rows": self.n_rows,
@@ -116,7 +117,7 @@ class Evaluation:
 
 
 def evaluate_scores(
-    score_blocks: Iterable[tuple[int, Any]],
+    score_blocks: Iterable[tuple[int, Array]],
     Y: Matrix,
     *,
     ks: Sequence[int] = (1, 5, 10),
@@ -209,12 +210,17 @@ class EvaluationAccumulator:
         n_rows = positives.n_rows
         self.excluded = build_exclusion_lists(exclude, n_rows, n_labels)
         self.positives = remove_excluded(positives, self.excluded, n_labels)
-        self.similar = None if similar is None else as_label_similarity(similar, n_labels)
+        similar = None if similar is None else as_label_similarity(similar, n_labels)
         for name, distances in (("hops", hops), ("heights", heights)):
             if distances is not None and distances.n_labels != n_labels:
                 message = f"{name} are between {distances.n_labels:,} labels but there are {n_labels:,}; make them anew"
                 raise InputError(message)
-        self.hops, self.heights = hops, heights
+        relations: dict[str, tuple[RowMetric, Any]] = {
+            "psib": (measure_siblings, similar),
+            "hp": (measure_correct_sets, hops),
+            "herr": (measure_errors, heights),
+        }
+        self.relations = {name: relation for name, relation in relations.items() if relation[1] is not None}
         self.ks, self.n_rows, self.n_labels = ks, n_rows, n_labels
         self.per_row: dict[str, Float64] = {}
         self.is_scored = np.zeros(n_rows, bool)
@@ -224,7 +230,7 @@ class EvaluationAccumulator:
         self.highest: dict[str, float] = {}
         self.sums = np.zeros((3, n_labels))  # support, recall, reciprocal rank
 
-    def measure(self, lo: int, scores: Any) -> BlockFigures:
+    def measure(self, lo: int, scores: Array) -> BlockFigures:
         """Measure the rows from lo on; the accumulator does not change."""
         scores, hi = _as_scores(scores), lo + len(scores)
         self._check_place(lo, hi, scores)
@@ -232,16 +238,9 @@ class EvaluationAccumulator:
         best = _rank_best(scores, excluded, max(self.ks) + 1, lo)
         ranks = rank_scores(scores, positives, excluded)
         has_positives = ranks.n_positives > 0
-        per_row, highest = _compute_row_metrics(ranks, self.ks), dict[str, float]()
-        ranking = scores, best, positives, excluded
-        if self.similar is not None:
-            values, ceiling = compute_sibling_precision(*ranking, self.similar, self.ks)
-            per_row, highest = per_row | values, highest | _sum_highest(ceiling, has_positives)
-        if self.hops is not None:
-            values, ceiling = compute_hierarchical_precision(*ranking, self.hops, self.ks)
-            per_row, highest = per_row | values, highest | _sum_highest(ceiling, has_positives)
-        if self.heights is not None:
-            per_row |= compute_hierarchical_error(*ranking, self.heights, self.ks)
+        values, ceilings = compute_kinship_metrics(scores, best, positives, excluded, self.relations, self.ks)
+        per_row = _compute_row_metrics(ranks, self.ks) | values
+        highest = {name: float(ceiling[has_positives].sum()) for name, ceiling in ceilings.items()}
         hits, reciprocal = metrics.hits_at(ranks, max(self.ks)), metrics.label_reciprocal_rank(ranks)
         tied_rows = ranks.row[ranks.group > ranks.positives_in_group]
         of_labels = positives.labels, hits, reciprocal
@@ -261,7 +260,7 @@ class EvaluationAccumulator:
             sums += np.bincount(labels, weight, minlength=self.n_labels)
         self.tied_positives += block.tied_positives
 
-    def _check_place(self, lo: int, hi: int, scores: Any) -> None:
+    def _check_place(self, lo: int, hi: int, scores: Array) -> None:
         if scores.shape[1] != self.n_labels:
             raise InputError(f"scores from row {lo} on have {scores.shape[1]} columns, others {self.n_labels}")
         if lo < 0 or hi > self.n_rows:
@@ -304,10 +303,6 @@ class EvaluationAccumulator:
         )
 
 
-def _sum_highest(highest: MetricValues, has_positives: Bool) -> dict[str, float]:
-    return {name: float(ceiling[has_positives].sum()) for name, ceiling in highest.items()}
-
-
 def _compute_row_metrics(ranks: PositiveRanks, ks: tuple[int, ...]) -> dict[str, Float64]:
     values = {f"p@{k}": metrics.precision_at(ranks, k) for k in ks}
     values |= {f"recall@{k}": metrics.recall_at(ranks, k) for k in ks}
@@ -325,7 +320,7 @@ def _compute_ceilings(n_positives: Int64, ks: tuple[int, ...]) -> dict[str, floa
     return values | {f"recall@{k}": float(np.mean(max_hits[k] / n_positives)) for k in ks}
 
 
-def _rank_best(scores: Any, excluded: LabelLists, k: int, lo: int) -> TopKHeap:
+def _rank_best(scores: Array, excluded: LabelLists, k: int, lo: int) -> TopKHeap:
     """Return the best k labels of each row of the block, best first."""
     heap = allocate_heap(len(scores), min(k, scores.shape[1]), scores.dtype)
     visible = scores
@@ -339,18 +334,17 @@ def _rank_best(scores: Any, excluded: LabelLists, k: int, lo: int) -> TopKHeap:
     return heap
 
 
-def _check_block(block: Any) -> tuple[int, Any]:
+def _check_block(block: Any) -> tuple[int, Array]:
     """Return the first row and the scores of a block."""
     try:
         lo, scores = block
-        return index(lo), _as_scores(scores)
-    except InputError:
-        raise
+        lo = index(lo)
     except (TypeError, ValueError) as error:
         raise InputError(f"a block of scores is no pair of a row's number and an array ({error})") from error
+    return lo, _as_scores(scores)
 
 
-def _as_scores(scores: Any) -> Any:
+def _as_scores(scores: Array) -> Any:
     scores = as_array(scores, "a block of scores")
     if scores.ndim != 2 or scores.dtype.kind not in "fiub":
         raise InputError(f"scores of shape {scores.shape} and type {scores.dtype} are no block; give (rows, labels)")
@@ -373,3 +367,49 @@ def _check_ks(ks: Sequence[int]) -> tuple[int, ...]:
 def _mean(values: Float64) -> float:
     numbers = values[~np.isnan(values)]
     return float(numbers.mean()) if len(numbers) else float("nan")
+
+
+class FrequencyBin(NamedTuple):
+    """Labels with `low` to `high` training rows (inclusive), and the accuracy of their ranks.
+
+    `recall` and `reciprocal_rank` are means over labels with support, where each label counts once; NaN without any.
+    """
+
+    low: int
+    high: int
+    n_labels: int
+    n_rows: int
+    recall: float
+    reciprocal_rank: float
+
+
+def group_by_frequency(figures: LabelFigures, counts: Int64) -> list[FrequencyBin]:
+    """Compute the accuracy per band of training frequency: 0, 1, 2, 4, 8 ... up to the largest count.
+
+    Parameters
+    ----------
+    figures : LabelFigures
+    counts : (n_labels,) int
+        Training rows that carry each label.
+
+    Examples
+    --------
+    >>> figures = LabelFigures(1, np.array([1, 2]), np.array([0.0, 0.5]), np.array([0.25, 0.75]))
+    >>> group_by_frequency(figures, np.array([1, 3]))[1]
+    FrequencyBin(low=2, high=3, n_labels=1, n_rows=2, recall=0.5, reciprocal_rank=0.75)
+    """
+    lows = [0, *(2**i for i in range(int(counts.max()).bit_length()))]
+    highs = [low - 1 for low in lows[1:]] + [max(int(counts.max()), lows[-1])]
+    bands = [(low, high, (counts >= low) & (counts <= high)) for low, high in zip(lows, highs, strict=True)]
+    return [
+        FrequencyBin(
+            low,
+            high,
+            int(band.sum()),
+            int(figures.support[band].sum()),
+            _mean(figures.recall[band & (figures.support > 0)]),
+            _mean(figures.reciprocal_rank[band & (figures.support > 0)]),
+        )
+        for low, high, band in bands
+        if band.any()
+    ]

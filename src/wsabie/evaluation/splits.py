@@ -6,6 +6,9 @@ by time, or by a keyed hash of their names: then neither the order of the rows n
 `hold_out_labels` splits labels, not rows: of each row with several labels one is tested, the others train (the
 protocol of Guo et al. 2018 and of recommenders). It measures how well a model completes the labels of a row. The
 training labels of a row are then no candidates (`exclude` of `evaluate_scores`).
+
+`drop_near` removes near-duplicates across a split. Weston et al. 2011 ("Wsabie", IJCAI, section 6.1 and the longer
+version) remove the test pictures whose nearest neighbour among the training and validation pictures is too close.
 """
 
 import hashlib
@@ -16,8 +19,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Bool, Float64, Int64, Matrix
+from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import LabelLists, build_label_lists
 from wsabie.core.sparse_matrices import convert_to_csr
 from wsabie.evaluation.positive_labels import list_positives
@@ -151,7 +155,7 @@ def check_fractions(valid: float, test: float, seed: int) -> None:
         raise InputError(f"seed is {seed}; choose a whole number from 0 to {2**63 - 1}")
 
 
-def check_split_arguments(n: int, by: str, arguments: dict[str, Any]) -> None:
+def check_split_arguments(n: int, by: str, arguments: JsonObject) -> None:
     """Refuse arguments of another length than the rows, and a split without the argument it needs."""
     requirements = {"row": None, "group": "groups", "label": "Y", "time": "times"}
     if by not in requirements:
@@ -227,7 +231,7 @@ def _assign_by_time(units: SplitUnits, times: Float64, valid: float, test: float
     return np.searchsorted([valid_from, test_from], moment.ravel(), side="right")
 
 
-def _parse_times(times: Any, names: Sequence[Any]) -> Float64:
+def _parse_times(times: Any, names: Sequence[object]) -> Float64:
     """Parse times to seconds (n,); errors call the rows by `names`."""
     values = np.asarray(times)
     if values.dtype.kind in "iuf":
@@ -243,7 +247,7 @@ def _parse_times(times: Any, names: Sequence[Any]) -> Float64:
     return stamps
 
 
-def _parse_time(text: str, name: Any) -> float:
+def _parse_time(text: str, name: object) -> float:
     if not text:
         return np.nan
     try:
@@ -279,7 +283,7 @@ def _choose_evenly(size: Int64, target: float) -> Bool:
     return selection
 
 
-def _collect_unit_labels(units: SplitUnits, Y: Matrix) -> Any:
+def _collect_unit_labels(units: SplitUnits, Y: Matrix) -> Matrix:
     """Return the labels of each unit as 0/1 CSR, (n_units, n_labels)."""
     from scipy.sparse import csr_matrix
 
@@ -292,7 +296,7 @@ def _collect_unit_labels(units: SplitUnits, Y: Matrix) -> Any:
     return ((member @ positive) > 0).astype(np.int64).tocsr()
 
 
-def _find_rarest_labels(unit_labels: Any, frequency: Int64) -> Int64:
+def _find_rarest_labels(unit_labels: Matrix, frequency: Int64) -> Int64:
     """Return the place of each unit's rarest label in the order of frequency; -1 without labels."""
     places = np.empty(len(frequency), np.int64)
     places[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
@@ -302,7 +306,7 @@ def _find_rarest_labels(unit_labels: Any, frequency: Int64) -> Int64:
     return np.where(rarest == len(frequency), -1, rarest)
 
 
-def _return_lost_labels(side: Int64, unit_labels: Any) -> Int64:
+def _return_lost_labels(side: Int64, unit_labels: Matrix) -> Int64:
     """Move one unit of every label without a training unit back to training."""
     by_label = unit_labels.tocsc()
     training_counts = np.asarray(unit_labels[side == TRAIN].sum(axis=0)).ravel()
@@ -375,8 +379,7 @@ def hold_out_labels(
 
     if least < 1 or not 0 < share <= 1:
         raise InputError(f"least = {least} and share = {share} but least is 1 or more, and share above 0 and up to 1")
-    if not 0 <= seed < 2**63:
-        raise InputError(f"seed is {seed}; choose a whole number from 0 to {2**63 - 1}")
+    check_fractions(0.0, 0.0, seed)
     Y = convert_to_csr(Y, "Y").copy()
     Y.sum_duplicates()
     n, n_labels = Y.shape
@@ -405,3 +408,73 @@ def _draw_labels(
     rows = eligible[positions]
     first, last = positives.indptr[rows], positives.indptr[rows + 1]
     return rows, positives.labels[first + (hashes % (last - first).astype(np.uint64)).astype(np.int64)].astype(np.int64)
+
+
+_MEBIBYTES = 64
+"""Memory for the similarities that are held at once."""
+
+_ROUNDING = 1e-6
+"""Tolerance that lets a threshold of 1 catch exact duplicates, whose float32 cosine may be just below 1."""
+
+
+class NearDuplicates(NamedTuple):
+    """Rows removed from a split, with the row that each is too close to."""
+
+    rows: Int64
+    neighbours: Int64
+    similarities: Float32  # cosine
+
+
+def drop_near(X: Matrix, parts: Split, threshold: float) -> tuple[Split, NearDuplicates]:
+    """Remove validation rows near a training row, then test rows near a training or validation row.
+
+    Parameters
+    ----------
+    X : csr_matrix or array, (n, d)
+    parts : Split
+    threshold : float
+        Rows whose cosine with their nearest neighbour is at least this are removed; above 0, up to 1. Rows of zeros
+        have no neighbours.
+
+    Returns
+    -------
+    Split
+        Without the dropped rows.
+    NearDuplicates
+        Sorted by row.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]])
+    >>> parts, dropped = drop_near(X, Split(np.array([0, 1]), np.array([], int), np.array([2])), 0.99)
+    >>> parts.test.tolist(), dropped.neighbours.tolist()
+    ([], [0])
+    """
+    if not 0 < threshold <= 1:
+        raise InputError(f"threshold = {threshold} but a cosine similarity above 0 and up to 1 is needed, such as 0.95")
+    points = convert_to_csr(X, "X").astype(np.float32) if hasattr(X, "tocsr") else np.asarray(X, np.float32)
+    valid, from_valid = _separate_near_rows(points, parts.valid, parts.train, threshold)
+    test, from_test = _separate_near_rows(points, parts.test, np.concatenate([parts.train, valid]), threshold)
+    order = np.argsort(np.concatenate([from_valid.rows, from_test.rows]))
+    dropped = NearDuplicates(
+        np.concatenate([from_valid.rows, from_test.rows])[order],
+        np.concatenate([from_valid.neighbours, from_test.neighbours])[order],
+        np.concatenate([from_valid.similarities, from_test.similarities])[order],
+    )
+    return Split(parts.train, valid, test), dropped
+
+
+def _separate_near_rows(
+    points: Matrix, rows: Int64, known_rows: Int64, threshold: float
+) -> tuple[Int64, NearDuplicates]:
+    """Return the rows that stay, and those that are too near to a known row (of equally near ones the first)."""
+    from sklearn import config_context
+    from sklearn.metrics import pairwise_distances_argmin_min
+
+    if not len(rows) or not len(known_rows):
+        return rows, NearDuplicates(rows[:0], rows[:0], np.zeros(0, np.float32))
+    with config_context(working_memory=_MEBIBYTES):
+        places, distances = pairwise_distances_argmin_min(points[rows], points[known_rows], metric="cosine")
+    similarities = 1 - distances
+    near = similarities >= threshold - _ROUNDING
+    return rows[~near], NearDuplicates(rows[near], known_rows[places[near]], similarities[near])

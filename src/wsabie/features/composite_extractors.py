@@ -7,16 +7,18 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Csr, Float32, Int32
+from wsabie.core.arrays import Array, Csr, Float32
 from wsabie.core.errors import InputError
 from wsabie.core.executors import ProcessExecutor
-from wsabie.features.base.extraction_tasks import Encode, ImageView, ItemDecoder, ItemFeatures
-from wsabie.features.base.feature_extractor import ExtractorPartConfig, FeatureExtractor
+from wsabie.core.json_conversion import JsonObject
+from wsabie.core.validation import require
+from wsabie.features.base.extraction_tasks import ItemFeatures
+from wsabie.features.base.feature_extractor import EncodedRow, ExtractorPartConfig, FeatureExtractor
 from wsabie.features.base.sampling import WorkContext, format_nothing_readable, select_evenly
 from wsabie.features.base.table_builder import build_feature_table
 from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.features.kernel_pca import KIND, KernelPca
-from wsabie.io.records import ItemSource, ItemSubset
+from wsabie.io.records import Item, ItemSource, ItemSubset
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import read_config
 
@@ -57,20 +59,6 @@ class ConcatenatedFeaturesConfig:
     balance: Balance
 
 
-@dataclass(frozen=True)
-class _ConcatenationEncoder:
-    parts: tuple[tuple[Encode, int, bool], ...]  # encoder, first column, of logarithms
-    balance: Balance
-
-    def __call__(self, look: Any) -> tuple[Int32, Float32]:
-        columns, values = [], []
-        for encode, first, logs in self.parts:
-            part_columns, part_values = encode(look)
-            columns.append(part_columns + np.int32(first))
-            values.append(balance_part(part_values, self.balance, logs))
-        return np.concatenate(columns), np.concatenate(values)
-
-
 class ConcatenatedFeatures(FeatureExtractor):
     """Concatenation of the features of several extractors, scaled so that none dominates.
 
@@ -93,16 +81,14 @@ class ConcatenatedFeatures(FeatureExtractor):
     """
 
     kind = "concatenation"
-    _names = ("balance",)
 
     def __init__(self, parts: Sequence[FeatureExtractor], balance: Balance = "length") -> None:
         self.parts = tuple(parts)
         self.balance: Balance = balance
-        if len(self.parts) < 2:
-            raise InputError("a concatenation needs two descriptions or more; use a single one as it is")
+        require(len(self.parts) >= 2, "a concatenation needs two descriptions or more; use a single one as it is")
         first = self.parts[0]
         super().__init__(seed=first.seed)
-        self.modality = first.modality
+        self.modality = first.modality  # type: ignore[misc]
         self.name = ",".join(part.name for part in self.parts)  # type: ignore[misc]  # of the instance, not of the class
 
     @property
@@ -121,30 +107,37 @@ class ConcatenatedFeatures(FeatureExtractor):
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range, or the parts decode items differently."""
-        if self.balance not in ("length", "mass"):
-            raise InputError(f'balance is {self.balance!r}; choose "length" or "mass"')
+        require(self.balance in ("length", "mass"), f'balance is {self.balance!r}; choose "length" or "mass"')
         for part in self.parts:
             part.check()
             if part.modality != self.modality:
                 raise InputError(
                     f"{part.name} describes {part.modality} and {self.parts[0].name} {self.modality}; use one of them"
                 )
-            if part.make_decoder() != self.make_decoder():
-                names = ", ".join(name for name in part._common if name != "size")
+            shared, others = part.decoding_parameters(), self.parts[0].decoding_parameters()
+            if shared != others:
+                names = ", ".join(shared)
                 raise InputError(f"{part.name} and {self.parts[0].name} differ in one of {names}; use the same")
 
-    def make_decoder(self, augment: int = 0) -> ItemDecoder:
-        """Return the decoder that all parts share."""
-        return self.parts[0].make_decoder(augment)
-
-    def encoder(self) -> _ConcatenationEncoder:
-        """Return the encoder, which is sent to workers."""
-        self.check()
-        parts, first = [], 0
+    def prepare(self, augment: int = 0) -> None:
+        """Raise InputError where a part cannot extract features."""
+        super().prepare(augment)
         for part in self.parts:
-            parts.append((part.encoder(), first, not part.dense))
+            part.prepare(augment)
+
+    def iterate_views(self, item: Item, augment: int = 0) -> Iterator[Any]:
+        """Yield the decoded item as all parts take it."""
+        return self.parts[0].iterate_views(item, augment)
+
+    def encode(self, look: Any) -> EncodedRow:
+        """Return the rows of all parts side by side."""
+        columns, values, first = [], [], 0
+        for part in self.parts:
+            part_columns, part_values = part.encode(look)
+            columns.append(part_columns + np.int32(first))
+            values.append(balance_part(part_values, self.balance, not part.dense))
             first += part.n_features_
-        return _ConcatenationEncoder(tuple(parts), self.balance)
+        return np.concatenate(columns), np.concatenate(values)
 
     def to_parts(self) -> ModelState:
         """Return JSON-able parameters and named arrays, those of the parts nested."""
@@ -172,14 +165,18 @@ class ConcatenatedFeatures(FeatureExtractor):
         extractor.check()
         return extractor
 
-    def identity(self) -> dict[str, Any]:
+    def parameters(self) -> JsonObject:
+        """Return the balance and the seed."""
+        return {"balance": self.balance, **super().parameters()}
+
+    def identity(self) -> JsonObject:
         """Return the settings without defaults of all parts."""
-        facts: dict[str, Any] = {}
+        facts: JsonObject = {}
         for part in self.parts:
             facts |= part.identity()
         return {**facts, **super().identity()}
 
-    def _list_settings(self) -> dict[str, Any]:
+    def _list_settings(self) -> JsonObject:
         inner = {f"{part.name} {name}": value for part in self.parts for name, value in part.parameters().items()}
         return {**self.identity(), "balance": self.balance, **inner}
 
@@ -193,20 +190,7 @@ class KernelPcaExtractorConfig:
     """Config of the folder of an extractor of components."""
 
     inner: ExtractorPartConfig
-    map: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class _KernelPcaEncoder:
-    encode: Encode
-    pca: KernelPca
-
-    def __call__(self, look: ImageView) -> tuple[Int32, Float32]:
-        columns, values = self.encode(look)
-        if values.min(initial=0) < 0:
-            raise UnreadableItemError(NEGATIVE)
-        row = self.pca.transform_rows(Csr(np.array([0, len(columns)]), columns, values), threads=1)[0]
-        return np.arange(len(row), dtype=np.int32), row
+    map: JsonObject
 
 
 class KernelPcaExtractor(FeatureExtractor):
@@ -234,7 +218,7 @@ class KernelPcaExtractor(FeatureExtractor):
 
     def __init__(self, inner: FeatureExtractor, pca: KernelPca) -> None:
         super().__init__(seed=inner.seed)
-        self.modality = inner.modality
+        self.modality = inner.modality  # type: ignore[misc]
         self.inner = inner
         self.pca = pca
         self.name = f"components of {inner.name}"  # type: ignore[misc]  # of the instance, not of the class
@@ -259,8 +243,7 @@ class KernelPcaExtractor(FeatureExtractor):
         rows = build_feature_table(
             self._refuse_negative(stream), inner.n_features_, dense=inner.dense, dictionary=inner.fingerprint()
         )
-        if not len(rows):
-            raise InputError(format_nothing_readable(source, rejects))
+        require(len(rows) > 0, format_nothing_readable(source, rejects))
         landmarks, megabytes = self.pca.landmarks_for(len(rows)), self.pca.bytes_to_fit(len(rows)) / 1e6
         log.info("learning components from %s landmarks takes about %s MB", f"{landmarks:,}", f"{megabytes:,.0f}")
         threads = executor.workers if isinstance(executor, ProcessExecutor) else 1
@@ -271,16 +254,24 @@ class KernelPcaExtractor(FeatureExtractor):
         """Raise InputError where a parameter is out of range."""
         self.inner.check()
 
-    def make_decoder(self, augment: int = 0) -> ItemDecoder:
-        """Return the decoder of the inner extractor."""
-        return self.inner.make_decoder(augment)
-
-    def encoder(self) -> _KernelPcaEncoder:
-        """Return the encoder, which is sent to workers with the map."""
-        encode, pca = self.inner.encoder(), self._fitted()
-        if pca.n_features_in_ != self.inner.n_features_:
+    def prepare(self, augment: int = 0) -> None:
+        """Raise InputError before `fit`."""
+        super().prepare(augment)
+        self.inner.prepare(augment)
+        if self._fitted().n_features_in_ != self.inner.n_features_:
             raise self._other_version()
-        return _KernelPcaEncoder(encode, pca)
+
+    def iterate_views(self, item: Item, augment: int = 0) -> Iterator[Any]:
+        """Yield the decoded item as the inner extractor takes it."""
+        return self.inner.iterate_views(item, augment)
+
+    def encode(self, look: Any) -> EncodedRow:
+        """Return the components of a view."""
+        columns, values = self.inner.encode(look)
+        if values.min(initial=0) < 0:
+            raise UnreadableItemError(NEGATIVE)
+        row = self.pca.transform_rows(Csr(np.array([0, len(columns)]), columns, values), threads=1)[0]
+        return np.arange(len(row), dtype=np.int32), row
 
     def to_parts(self) -> ModelState:
         """Return JSON-able parameters and named arrays, those of the inner extractor and of the map nested."""
@@ -302,11 +293,11 @@ class KernelPcaExtractor(FeatureExtractor):
             KernelPca.from_parts(parts.extract("map", KIND, fields.map)),
         )
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> JsonObject:
         """Return the parameters of the inner extractor and of the map, JSON-able."""
         return {**self.inner.parameters(), **self._pca_parameters()}
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         """Return the settings without defaults of the inner extractor."""
         return self.inner.identity()
 
@@ -317,10 +308,10 @@ class KernelPcaExtractor(FeatureExtractor):
             raise InputError(f"the dictionary {where} was made with n_components {n} and not without; {remedy}")
         super().refuse_other(extractor, where, remedy)
 
-    def _list_settings(self) -> dict[str, Any]:
+    def _list_settings(self) -> JsonObject:
         return {**self.inner._list_settings(), **self._pca_parameters()}
 
-    def _pca_parameters(self) -> dict[str, Any]:
+    def _pca_parameters(self) -> JsonObject:
         return {"n_components": self.pca.n_components, "n_landmarks": self.pca.n_landmarks}
 
     def _refuse_negative(self, stream: Iterator[ItemFeatures]) -> Iterator[ItemFeatures]:
@@ -334,6 +325,6 @@ class KernelPcaExtractor(FeatureExtractor):
             yield row
 
     def _fitted(self) -> KernelPca:
-        if not hasattr(self.pca, "components_"):
-            raise InputError(f"these components have not been learned yet; call fit with {self.modality} first")
+        is_fitted = hasattr(self.pca, "components_")
+        require(is_fitted, f"these components have not been learned yet; call fit with {self.modality} first")
         return self.pca

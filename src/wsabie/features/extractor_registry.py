@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.validation import require
 from wsabie.features.audio.audio_words import MfccWords, SaiWords
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.composite_extractors import ConcatenatedFeatures, KernelPcaExtractor
@@ -76,8 +77,7 @@ def create_extractor(
         raise InputError(
             f"{extractor_names!r} names descriptions of {' and of '.join(sorted(things_named))}; name those of one"
         )
-    if not kinds:
-        raise InputError(f"no description is named; choose from {', '.join(_EXTRACTORS_BY_NAME)}")
+    require(bool(kinds), f"no description is named; choose from {', '.join(_EXTRACTORS_BY_NAME)}")
     if len(kinds) < 2 and "balance" in options:
         raise InputError(
             f"balance weighs descriptions against each other, and {extractor_names!r} is one; leave it out"

@@ -9,13 +9,14 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
 from wsabie.core.arrays import Csr, Float32, Float64, Int64, Matrix, view_as_writable
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.executors import run_in_threads
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_features, check_positive_integer, require
@@ -50,7 +51,7 @@ _ROWS = 256
 class KernelPcaConfig:
     """Config of the folder of a map."""
 
-    parameters: dict[str, Any]
+    parameters: JsonObject
     n_features: PositiveCount
     report: tuple[float, float, float, float, int, bool]
     feature_names: list[str] | None
@@ -170,7 +171,7 @@ class KernelPca:
         m = self.landmarks_for(n_rows)
         return 8 * (3 * m * m + m * self.n_components)
 
-    def fit(self, X: Any, *, threads: int | None = None, progress: Progress = SILENT) -> Self:
+    def fit(self, X: Matrix, *, threads: int | None = None, progress: Progress = SILENT) -> Self:
         """Choose landmarks and find the components.
 
         For a fixed number of BLAS threads the result depends on the rows and the seed alone.
@@ -213,7 +214,7 @@ class KernelPca:
         self.feature_names, self.dictionary = rows.feature_names, rows.dictionary
         return self
 
-    def transform(self, X: Any, *, threads: int | None = None) -> Float32:
+    def transform(self, X: Matrix, *, threads: int | None = None) -> Float32:
         """Return the components of rows, (n, n_components_) float32.
 
         The result of a row depends on no other row, number of threads or BLAS.
@@ -324,7 +325,7 @@ class KernelPca:
             digest.update(np.ascontiguousarray(parts.tensors[name]).data)
         return MAPPED + digest.hexdigest()[:32]
 
-    def refuse_other(self, options: dict[str, Any], where: object, remedy: str) -> None:
+    def refuse_other(self, options: JsonObject, where: object, remedy: str) -> None:
         """Raise InputError when this map, at `where`, has other parameters than `options`."""
         parameters = self._parameters()
         differences = [
@@ -333,7 +334,7 @@ class KernelPca:
         if differences:
             raise InputError(f"the map {where} was made with {', '.join(differences)}; {remedy}")
 
-    def _parameters(self) -> dict[str, Any]:
+    def _parameters(self) -> JsonObject:
         return {name: getattr(self, name) for name in ("n_components", "n_landmarks", "kernel", "choice", "seed")}
 
     def _check(self) -> None:
@@ -351,7 +352,7 @@ class KernelPca:
     def _check_fitted(self) -> None:
         require(hasattr(self, "components_"), "this KernelPca is not fitted yet; call fit(X) first")
 
-    def _rows(self, X: Any, n_features: int | None) -> Matrix:
+    def _rows(self, X: Matrix, n_features: int | None) -> Matrix:
         """Return checked rows as a scipy matrix."""
         from scipy.sparse import csr_matrix
 

@@ -6,11 +6,12 @@ themselves, and so for everything when all rows are landmarks.
 """
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from wsabie.core.arrays import Csr, Float64, Int64, Matrix, view_as_writable
+from wsabie.core.arrays import Array, Csr, Float64, Int64, Matrix, view_as_writable
 from wsabie.core.executors import run_in_threads
 from wsabie.core.progress import SILENT, Progress
 
@@ -29,8 +30,8 @@ def prepare_csr(X: Matrix) -> Csr:
 
 
 def compute_intersection_kernel(
-    rows: Csr, features: Csr, n_landmarks: int, *, dtype: Any = np.float32, threads: int = 1
-) -> Any:
+    rows: Csr, features: Csr, n_landmarks: int, *, dtype: npt.DTypeLike = np.float32, threads: int = 1
+) -> Array:
     """Compute the intersection kernel sum_j min(x_j, z_j) of rows and landmarks, (n, n_landmarks).
 
     Parameters
@@ -197,7 +198,7 @@ class ApproximationReport(NamedTuple):
         )
 
 
-def measure_loss(K: Float64, F: Any) -> ApproximationLoss:
+def measure_loss(K: Float64, F: Array) -> ApproximationLoss:
     """Compare a kernel matrix (q, q) with the products of rows F (q, k), both centred over these rows.
 
     Examples

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Int32, Matrix
+from wsabie.core.arrays import Array, Int32, Matrix
 from wsabie.core.errors import InputError
-from wsabie.io.parsers.array_builders import compute_row_offsets
 from wsabie.io.records import FeatureTable
+from wsabie.storage.column_files import compute_offsets
 from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 
 MAPPED = "kpca-"
@@ -138,13 +138,13 @@ def move_columns(M: Matrix, columns: Int32, width: int) -> Matrix:
 
     target = columns[M.indices]
     is_valid = target >= 0
-    indptr = compute_row_offsets(is_valid)[M.indptr]
+    indptr = compute_offsets(is_valid)[M.indptr]
     result = csr_matrix((M.data[is_valid], target[is_valid], indptr), (M.shape[0], width))
     result.sort_indices()
     return result
 
 
-def merge_columns(Y: Matrix, columns: Any, width: int) -> Matrix:
+def merge_columns(Y: Matrix, columns: Array, width: int) -> Matrix:
     """Move the columns of a label matrix of 1 and -1 when several become one.
 
     A label that is right and wrong at once is right.

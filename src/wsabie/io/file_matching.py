@@ -4,15 +4,15 @@ import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from wsabie.core.folder_tree import walk_folder
-from wsabie.io.modalities import DOCUMENTS, MEDIA, SOUNDS, Modality, detect_document_modality, detect_modality
-from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.modalities import DOCUMENTS, MEDIA, SOUNDS, Modality, detect_modality
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 _T = TypeVar("_T")
 
@@ -26,57 +26,41 @@ def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None)
     with explain_reading_errors(folder):
         os.scandir(folder).close()  # a walk would pass over a folder that cannot be read
         os.lstat(os.path.join(folder, "."))  # noqa: PTH118 - a Path has no dot; one may list what one may not enter
-    readable: dict[Modality, list[Path]] = {candidate: [] for candidate in (*MEDIA, DOCUMENTS)}
-    unread: dict[Modality, list[Path]] = {candidate: [] for candidate in (*MEDIA, DOCUMENTS)}
-    note = _make_error_callback(folder, rejects)
+    files_by_kind: defaultdict[tuple[Modality, bool], list[Path]] = defaultdict(list)
+
+    def note(error: OSError) -> None:
+        rejects.add(_get_id(Path(error.filename), folder), "folder that cannot be read", error.strerror or "")
+
     for place, folders, names in walk_folder(folder, note):
         if not os.access(place, os.X_OK):
             note(PermissionError(errno.EACCES, os.strerror(errno.EACCES), place))
             folders.clear()
             continue
-        for name in [n for n in folders if not n.startswith(".") and _is_link(Path(place, n))]:
-            rejects.add(_get_id(Path(place, name), folder), "link to a folder, not followed")
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in [name for name in folders if _is_link(Path(place, name))]:
+            rejects.add(_get_id(Path(place, name), folder), "link to a folder, not followed")
         for name in names:
-            if name.startswith("."):
-                continue
-            if (candidate := detect_modality(name) or detect_document_modality(name)) is not None:
-                readable[candidate].append(Path(place, name))
-            elif (
-                candidate := detect_modality(name, unread=True) or detect_document_modality(name, unread=True)
-            ) is not None:
-                unread[candidate].append(Path(place, name))
-    main_modality = modality or max(
-        MEDIA,
-        key=lambda candidate: (
-            len(readable[candidate]),
-            candidate is SOUNDS and bool(readable[candidate]),
-            len(unread[candidate]),
-        ),
-    )
-    if (
-        modality is None
-        and not (readable[main_modality] or unread[main_modality])
-        and (readable[DOCUMENTS] or unread[DOCUMENTS])
-    ):
-        main_modality = DOCUMENTS
+            for unread in () if name.startswith(".") else (False, True):
+                if (kind := detect_modality(name, unread, (*MEDIA, DOCUMENTS))) is not None:
+                    files_by_kind[kind, unread].append(Path(place, name))
+                    break
+    if modality is None:
+        n_files = {kind: [len(files_by_kind[kind, unread]) for unread in (False, True)] for kind in (*MEDIA, DOCUMENTS)}
+        modality = max(
+            MEDIA, key=lambda kind: (n_files[kind][0], kind is SOUNDS and n_files[kind][0] > 0, n_files[kind][1])
+        )
+        if not any(n_files[modality]) and any(n_files[DOCUMENTS]):
+            modality = DOCUMENTS
     files: dict[str, Path] = {}
-    for path in readable[main_modality]:
+    for path in files_by_kind[modality, False]:
         _add_file(path, folder, files, rejects)
-    for path in unread[main_modality]:
-        rejects.add(_get_id(path, folder), main_modality.unsupported, main_modality.convert)
-    return main_modality, dict(sorted(files.items()))
+    for path in files_by_kind[modality, True]:
+        rejects.add(_get_id(path, folder), modality.unsupported, modality.convert)
+    return modality, dict(sorted(files.items()))
 
 
 def _get_id(path: Path, folder: Path) -> str:
     return format_path(path.relative_to(folder).as_posix())
-
-
-def _make_error_callback(folder: Path, rejects: Rejects) -> Callable[[OSError], None]:
-    def note(error: OSError) -> None:
-        rejects.add(_get_id(Path(error.filename), folder), "folder that cannot be read", error.strerror or "")
-
-    return note
 
 
 def _add_file(path: Path, folder: Path, files: dict[str, Path], rejects: Rejects) -> None:
@@ -89,12 +73,10 @@ def _add_file(path: Path, folder: Path, files: dict[str, Path], rejects: Rejects
         try:
             is_regular = stat.S_ISREG(path.stat().st_mode)
         except OSError as error:
-            if error.errno == errno.ELOOP:
-                rejects.add(name, "link that leads to itself")
-            elif error.errno in (errno.ENOENT, errno.ENOTDIR):
-                rejects.add(name, "link to a missing file")
-            else:
-                rejects.add(name, "unreadable file", error.strerror or "")
+            missing = "link to a missing file"
+            reasons = {errno.ELOOP: "link that leads to itself", errno.ENOENT: missing, errno.ENOTDIR: missing}
+            reason = reasons.get(error.errno or 0)
+            rejects.add(name, reason or "unreadable file", "" if reason else error.strerror or "")
             return
         if is_regular:
             files[name] = path

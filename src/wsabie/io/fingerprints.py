@@ -39,17 +39,8 @@ def compute_fingerprint(source: FeatureTable | ItemSource) -> str:
     if isinstance(source, FeatureTable):
         _add_matrix(digest, source.X)
         _add_matrix(digest, source.Y)
-        _add_words(
-            digest,
-            [
-                source.label_names,
-                source.ids,
-                source.groups,
-                source.times,
-                source.counts,
-                source.feature_names,
-            ],
-        )
+        words = ("label_names", "ids", "groups", "times", "counts", "feature_names")
+        _add_words(digest, [getattr(source, name) for name in words])
     else:
         for picture in source:
             _add_words(digest, [picture.id, picture.labels, picture.group, picture.time, *picture.region_facts])
@@ -79,7 +70,7 @@ def compute_row_marks(rows: FeatureTable) -> UInt64:
     >>> count_known_rows(FeatureTable(X[[0, 0]], Y[:2], ["a", "b", "c"], ["1", "2"]), marks)
     (1, 2)
     """
-    numbers = _numbers_of_ids(rows)
+    numbers = _numbers(rows.ids)
     return np.sort(_marks(rows, numbers, np.argsort(numbers, kind="stable")[:MARKED]))
 
 
@@ -97,14 +88,10 @@ def compute_shard_row_marks(rows: ShardedFeatureTable) -> UInt64:
 
 def count_known_rows(rows: FeatureTable, marks: UInt64) -> tuple[int, int]:
     """Return how many rows match the id and features of a marked one, and how many were comparable."""
-    numbers = _numbers_of_ids(rows)
+    numbers = _numbers(rows.ids)
     complete = len(marks) < MARKED
     comparable = np.arange(len(rows)) if complete else np.flatnonzero(numbers <= marks[-1] >> _32)
     return int(np.isin(_marks(rows, numbers, comparable), marks).sum()), len(comparable)
-
-
-def _numbers_of_ids(rows: FeatureTable) -> UInt64:
-    return _numbers(rows.ids)
 
 
 def _numbers(ids: list[str]) -> UInt64:
@@ -138,7 +125,7 @@ def _add_matrix(digest: Any, M: Matrix) -> None:
         digest.update(np.ascontiguousarray(array, dtype).data)
 
 
-def _add_words(digest: Any, words: Any) -> None:
+def _add_words(digest: Any, words: object) -> None:
     digest.update(json.dumps(words).encode() + b"\n")
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import IO
 
 from wsabie.core.errors import InputError
-from wsabie.io.decoder_messages import silence_decoders
-from wsabie.io.image_inspection import FORMATS, inspect_image
+from wsabie.io.image_inspection import FORMATS, inspect_image, silence_decoders
 from wsabie.io.modalities import PICTURES
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.tags.embedded_metadata import UNREADABLE
+from wsabie.storage.rejects import RowError
 
 _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 _SIGNATURES = (b"\xff\xd8\xff", _PNG[:8], b"GIF8", b"II*\0", b"MM\0*", b"BM")

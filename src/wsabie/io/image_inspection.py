@@ -1,4 +1,4 @@
-"""Inspection of pictures before Pillow opens them: cost of opening, and hostile structures.
+"""Inspection of pictures before Pillow opens them: cost of opening, and hostile structures; silencing of its messages.
 
 JPEG: a progressive file draws its picture in about ten scans. Each costs time by the size of the picture, and may
 be a hundred bytes long: a small file can hold work for hours. Where the first scan does not draw all colours,
@@ -13,17 +13,44 @@ AVIF: a decoder first draws the AV1 data, whatever their size, and then scales t
 those of ISO/IEC 14496-12, the sequence header is that of the AV1 specification, section 5.5.
 """
 
+import ctypes
 import io
+import logging
 import re
 import struct
+import threading
+import warnings
 from collections.abc import Callable, Iterator
-from typing import IO, NamedTuple
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import IO, Any, NamedTuple
 
 _INSIDE = {b"meta": 4, b"moov": 0, b"trak": 0, b"mdia": 0, b"minf": 0, b"stbl": 0}  # boxes of boxes: what to skip
 _MOST_BOXES = 10_000
 _MOST_PLACES = 10_000
 _MOST_UNITS = 1_000  # of one place
 _SEQUENCE = 1
+
+
+class ImageStructure(NamedTuple):
+    """Facts of a picture file before it is opened.
+
+    Attributes
+    ----------
+    opening_bytes : int
+        Memory that opening takes, beside a little: of a PNG file texts and colour profile, expanded.
+    keeps_coefficients : bool
+        The decoder keeps the whole picture, whatever size is wanted.
+    exif : bytes or None
+        Notes of the camera that Pillow finds only when it decodes, wherever they stand.
+    frame_pixels : int
+        Pixels of the largest frame, where the file says so in another place than its size.
+    """
+
+    opening_bytes: int = 0
+    keeps_coefficients: bool = False
+    exif: bytes | None = None
+    frame_pixels: int = 0
 
 
 def inspect_avif(stream: IO[bytes]) -> int:
@@ -187,20 +214,8 @@ _MOST_SEGMENTS = 100_000
 _MOST_EXIF = 1 << 20  # bytes of all segments: Pillow joins them
 
 
-class JpegStructure(NamedTuple):
-    """Properties of a JPEG file that decoding depends on.
-
-    Attributes
-    ----------
-    keeps_coefficients : bool
-        Of the whole picture, whatever size is wanted.
-    """
-
-    keeps_coefficients: bool
-
-
-def inspect_jpeg(stream: IO[bytes]) -> JpegStructure:
-    """Inspect the segments; a plain file is read up to its first scan only.
+def inspect_jpeg(stream: IO[bytes]) -> bool:
+    """Return whether a decoder keeps the whole picture; a plain file is read up to its first scan only.
 
     Parameters
     ----------
@@ -217,7 +232,7 @@ def inspect_jpeg(stream: IO[bytes]) -> JpegStructure:
     >>> import io
     >>> frame, scan = b"\\xff\\xc2\\0\\x0b\\x08\\0\\1\\0\\1\\1\\1\\x11\\0", b"\\xff\\xda\\0\\3\\1data"
     >>> inspect_jpeg(io.BytesIO(b"\\xff\\xd8" + frame + scan * 100))
-    JpegStructure(keeps_coefficients=True)
+    True
     >>> inspect_jpeg(io.BytesIO(b"\\xff\\xd8" + frame + scan * 101))
     Traceback (most recent call last):
     ...
@@ -233,7 +248,7 @@ def inspect_jpeg(stream: IO[bytes]) -> JpegStructure:
             stream.seek(position)
             head = stream.read(10)
         if len(head) < 5 or head[1] == _END:
-            return JpegStructure(progressive or scans > 0)
+            return progressive or scans > 0
         length = int.from_bytes(head[2:4], "big")
         if head[1] in _FRAMES:
             bands, progressive = (head[9] if len(head) > 9 else 0), head[1] in _PROGRESSIVE
@@ -244,7 +259,7 @@ def inspect_jpeg(stream: IO[bytes]) -> JpegStructure:
         elif head[1] == _SCAN:
             scans += 1
             if scans == 1 and head[4] == bands and not progressive:
-                return JpegStructure(False)
+                return False
             if scans > MOST_SCANS:
                 raise ValueError(f"more than {MOST_SCANS} scans")
         position += 2 if head[1] == _BARE_MARKER else 2 + length
@@ -271,22 +286,7 @@ _MOST_TEXTS = 64 << 20  # and all texts no further
 _EXPANDED = {b"zTXt": 1032, b"iTXt": 1032, b"iCCP": 1032, b"tEXt": 1}  # bytes for each one in the file, at most
 
 
-class PngStructure(NamedTuple):
-    """Content of a PNG file beside the picture.
-
-    Attributes
-    ----------
-    text_bytes : int
-        Texts and colour profile when they are expanded, at most.
-    exif : bytes or None
-        The notes of the camera, wherever they stand.
-    """
-
-    text_bytes: int
-    exif: bytes | None
-
-
-def inspect_png(stream: IO[bytes]) -> PngStructure:
+def inspect_png(stream: IO[bytes]) -> ImageStructure:
     """Inspect the chunks; the stream is moved.
 
     Raises
@@ -298,14 +298,14 @@ def inspect_png(stream: IO[bytes]) -> PngStructure:
     --------
     >>> import io
     >>> inspect_png(io.BytesIO(SIGNATURE + b"\\0\\0\\0\\4eXIfII*\\0crc "))
-    PngStructure(text_bytes=0, exif=b'II*\\x00')
+    ImageStructure(opening_bytes=0, keeps_coefficients=False, exif=b'II*\\x00', frame_pixels=0)
     """
     position, n_other_chunks, texts, exif = len(SIGNATURE), 0, 0, None
     for _ in range(_MOST_CHUNKS):
         stream.seek(position)
         head = stream.read(8)
         if len(head) < 8 or head[4:] == b"IEND":
-            return PngStructure(min(texts, _MOST_TEXTS + _MOST_TEXT), exif)
+            return ImageStructure(min(texts, _MOST_TEXTS + _MOST_TEXT), exif=exif)
         length, name = struct.unpack(">I4s", head)
         n_other_chunks += name not in (b"IDAT", b"fdAT")
         if n_other_chunks > _MOST_BESIDE:
@@ -370,27 +370,6 @@ def inspect_tiff(stream: IO[bytes]) -> None:
 _TIFFS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
-class ImageStructure(NamedTuple):
-    """Facts of a picture file before it is opened.
-
-    Attributes
-    ----------
-    opening_bytes : int
-        Memory that opening takes, beside a little.
-    keeps_coefficients : bool
-        The decoder keeps the whole picture, whatever size is wanted.
-    exif : bytes or None
-        Notes of the camera that Pillow finds only when it decodes.
-    frame_pixels : int
-        Pixels of the largest frame, where the file says so in another place than its size.
-    """
-
-    opening_bytes: int = 0
-    keeps_coefficients: bool = False
-    exif: bytes | None = None
-    frame_pixels: int = 0
-
-
 def inspect_image(stream: IO[bytes]) -> ImageStructure:
     """Inspect a file; the stream is at its beginning afterwards.
 
@@ -408,10 +387,9 @@ def inspect_image(stream: IO[bytes]) -> ImageStructure:
     head = stream.read(12)
     try:
         if head.startswith(b"\xff\xd8"):
-            return ImageStructure(keeps_coefficients=inspect_jpeg(stream).keeps_coefficients)
+            return ImageStructure(keeps_coefficients=inspect_jpeg(stream))
         if head.startswith(SIGNATURE):
-            png = inspect_png(stream)
-            return ImageStructure(png.text_bytes, exif=png.exif)
+            return inspect_png(stream)
         if head.startswith(_TIFFS):
             inspect_tiff(stream)
         elif head.startswith(b"RIFF"):
@@ -426,3 +404,56 @@ def inspect_image(stream: IO[bytes]) -> ImageStructure:
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "PPM", "AVIF")
 """What is read (JPEG includes the multi-picture files of phones: their first picture). Whoever opens a picture names
 these, so that no file can reach Pillow's interpreters of other formats."""
+
+
+_lock = threading.Lock()
+_silence = ExitStack()
+_depth = 0
+
+
+@contextmanager
+def silence_decoders() -> Iterator[None]:
+    """Silence decoders, whose errors are raised and reported; nested calls are counted.
+
+    Examples
+    --------
+    >>> with silence_decoders():
+    ...     logging.getLogger("PIL.TiffImagePlugin").error("More samples per pixel than can be decoded: 9")
+    """
+    global _depth
+    with _lock:
+        if _depth == 0:
+            _begin_silence()
+        _depth += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _depth -= 1
+            if _depth == 0:
+                _silence.close()
+
+
+def _begin_silence() -> None:
+    _silence.enter_context(warnings.catch_warnings())
+    warnings.simplefilter("ignore")
+    null_handler = logging.NullHandler()  # handlers of whoever wants to know stay
+    logging.getLogger("PIL").addHandler(null_handler)
+    _silence.callback(logging.getLogger("PIL").removeHandler, null_handler)
+    for set_handler in _libtiff_handlers():
+        _silence.callback(set_handler, set_handler(None))
+
+
+@cache
+def _libtiff_handlers() -> list[Callable[[Any], Any]]:
+    """Return libtiff's setters of message handlers; none where Pillow links it in another way."""
+    from PIL import _imaging
+
+    try:
+        library = ctypes.CDLL(_imaging.__file__)  # finds those of the libraries that it needs, too
+        setters: list[Any] = [library.TIFFSetErrorHandler, library.TIFFSetWarningHandler]
+    except (OSError, AttributeError):
+        return []
+    for setter in setters:
+        setter.argtypes, setter.restype = [ctypes.c_void_p], ctypes.c_void_p
+    return setters

@@ -88,8 +88,10 @@ DOCUMENTS = Modality(
 """Not among `MEDIA`: text lies beside pictures and sounds, and files of text may hold rows."""
 
 
-def detect_modality(name: str, unread: bool = False) -> Modality | None:
+def detect_modality(name: str, unread: bool = False, candidates: Sequence[Modality] = MEDIA) -> Modality | None:
     """Return the modality of a file by its ending; with `unread` by endings of unsupported formats.
+
+    Documents are no candidate, because files of text may hold rows.
 
     Examples
     --------
@@ -100,11 +102,5 @@ def detect_modality(name: str, unread: bool = False) -> Modality | None:
     ... )
     ('sounds', None, 'sounds')
     """
-    return next(
-        (modality for modality in MEDIA if name.lower().endswith(modality.unread if unread else modality.endings)), None
-    )
-
-
-def detect_document_modality(name: str, unread: bool = False) -> Modality | None:
-    """Return DOCUMENTS by the ending, for callers that want no rows; None for other files."""
-    return DOCUMENTS if name.lower().endswith(DOCUMENTS.unread if unread else DOCUMENTS.endings) else None
+    name = name.lower()
+    return next((kind for kind in candidates if name.endswith(kind.unread if unread else kind.endings)), None)

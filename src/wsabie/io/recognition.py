@@ -1,8 +1,15 @@
-"""Recognition of a collection's form, and opening of it."""
+"""Recognition of a collection's form, and opening of it, whole or as a stream of rows.
+
+Parquet, sparse text, fastText's text and Mulan's ARFF are streamed, so that no more than a part is ever in memory. Rows
+of any other form are read whole first: those of published collections, which are small, and lists of pairs, whose model
+is larger than they are (each id has its own vector). Labels of a part have the numbers in which their names came up;
+the final numbers need the whole source.
+"""
 
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TypedDict
 
@@ -29,20 +36,20 @@ from wsabie.io.formats.documents import (
     read_table_rows,
     read_text_table,
 )
-from wsabie.io.formats.fasttext import read_fasttext
-from wsabie.io.formats.media_folder import LABELS_FROM, SPLITS, read_file, read_folder
-from wsabie.io.formats.metadata_table import FILE_COLUMN, NAMES
-from wsabie.io.formats.mulan import read_mulan
+from wsabie.io.formats.fasttext import FastTextStream, read_fasttext
+from wsabie.io.formats.media_folder import FILE_COLUMN, LABELS_FROM, NAMES, SPLITS, read_file, read_folder
+from wsabie.io.formats.mulan import MulanStream, read_mulan
 from wsabie.io.formats.pair_list import read_pairs
 from wsabie.io.formats.parquet_images import IMAGE_COLUMNS, PATH_COLUMNS, read_parquet_images
-from wsabie.io.formats.parquet_rows import DENSE, SPARSE, read_parquet_rows
+from wsabie.io.formats.parquet_rows import DENSE, SPARSE, ParquetStream, read_parquet_rows
 from wsabie.io.formats.parquet_tables import MAGIC, ParquetTable, list_parquet_files, open_parquet_table
 from wsabie.io.formats.pascal_voc import is_voc, read_voc
 from wsabie.io.formats.wordnet import find_synset_files, is_wordnet_glosses, read_glosses
-from wsabie.io.modalities import DOCUMENTS, PICTURES, detect_document_modality, detect_modality
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path, read_head
+from wsabie.io.modalities import DOCUMENTS, MEDIA, PICTURES, detect_modality
+from wsabie.io.parsers.text_files import explain_reading_errors, read_head
 from wsabie.io.parsers.text_tables import LABEL_COLUMNS, format_column_names
 from wsabie.io.records import FeatureTable, ItemList, ItemSource, ModalityName, remove_labels
+from wsabie.io.row_streams import InMemoryStream, RowStream, build_unlabelled_table
 from wsabie.io.shards.shard_folder import is_shard_folder
 from wsabie.io.shards.sharded_table import open_shards
 from wsabie.storage.model_folder import is_model_folder
@@ -143,7 +150,7 @@ def open_source(
     if kind in OF_SEVERAL_KINDS and labels_from not in ("auto", "none" if kind in OF_REGIONS else ""):
         kind = "folder"
     if split is not None and kind not in ("folder", "parquet", *_TEXT_TABLES, *OF_SEVERAL_KINDS):
-        raise InputError(f"{format_path(path)} has no column of splits to choose {split!r} from; leave split out")
+        raise InputError(f"{path} has no column of splits to choose {split!r} from; leave split out")
     options = _ReadOptions(labels_from=labels_from, label_column=label_column, split=split, rejects=rejects)
     if kind == "folder":
         folder, wanted = path if path.is_dir() else path.parent, DOCUMENTS if modality == "documents" else None
@@ -219,9 +226,7 @@ def detect_published_layout(path: Path) -> str | None:
     """
     is_folder = path.is_dir()
     if is_folder and (sides := find_split_lists(path)):
-        raise InputError(
-            f"{format_path(path)} holds the sides of a split; give one of its lists, such as {format_path(sides[-1])}"
-        )
+        raise InputError(f"{path} holds the sides of a split; give one of its lists, such as {sides[-1]}")
     layouts = _OF_FOLDERS | _OF_BOTH if is_folder else _OF_BOTH | _OF_FILES
     return next((kind for kind, is_layout in layouts.items() if is_layout(path)), None)
 
@@ -235,7 +240,7 @@ def _open_parquet(
         _check_neighbouring_pictures(table, options["label_column"], options["rejects"])
     for column in (image_column, options["label_column"], None if options["split"] is None else "split"):
         if column is not None and not table.has(column):
-            raise InputError(f"{format_path(path)} has no column {column!r}; it has {table.format_columns()}")
+            raise InputError(f"{path} has no column {column!r}; it has {table.format_columns()}")
     if image_column is None and (table.has(*SPARSE) or table.has(DENSE)):
         return read_parquet_rows(table, counts=counts, n_features=n_features, **options)
     if image_column is not None or table.first_of((*IMAGE_COLUMNS, *PATH_COLUMNS)):
@@ -243,7 +248,7 @@ def _open_parquet(
     if has_text_column(table):
         return read_parquet_documents(table, **options)
     raise InputError(
-        f"{format_path(path)} has neither pictures ({', '.join((*IMAGE_COLUMNS, *PATH_COLUMNS))}) nor features "
+        f"{path} has neither pictures ({', '.join((*IMAGE_COLUMNS, *PATH_COLUMNS))}) nor features "
         f"({' with '.join(SPARSE)}, or {DENSE}) nor texts (text); it has {table.format_columns()}"
     )
 
@@ -254,8 +259,8 @@ def _refuse_splits(table: ParquetTable) -> None:
     if len(sides) > 1:
         first, second = sorted(sides)[:2]
         raise InputError(
-            f"{format_path(table.path)} holds the sides of a split ({first!r} and {second!r}); give one file, such as "
-            f"{format_path(table.files[0])}"
+            f"{table.path} holds the sides of a split ({first!r} and {second!r}); give one file, such as "
+            f"{table.files[0]}"
         )
 
 
@@ -269,7 +274,7 @@ def _check_neighbouring_pictures(table: ParquetTable, label_column: str | None, 
     has_other_content = table.has(*SPARSE) or table.first_of((DENSE, *IMAGE_COLUMNS))
     if paths is None or has_other_content or not table.first_of([label_column or "", *LABEL_COLUMNS]):
         raise InputError(
-            f"{format_path(table.path)} holds both Parquet ({format_path(table.files[0].name)}) and pictures "
+            f"{table.path} holds both Parquet ({table.files[0].name}) and pictures "
             f"({next(iter(pictures))}), and nothing says which counts; give the Parquet file itself, or move one of "
             "the two to another folder"
         )
@@ -302,12 +307,10 @@ def detect_source_kind(path: Path, *, plain_text: bool = False, modality: Modali
             return published
         if path.is_dir():
             if is_model_folder(path):
-                raise InputError(
-                    f"{format_path(path)} is a model, and data are wanted here; give what it is to be used on"
-                )
+                raise InputError(f"{path} is a model, and data are wanted here; give what it is to be used on")
             return "shards" if is_shard_folder(path) else _detect_folder_kind(path)
         if path.exists() and not path.is_file():
-            raise InputError(f"{format_path(path)} is a pipe or a device, but data are read twice; save them to a file")
+            raise InputError(f"{path} is a pipe or a device, but data are read twice; save them to a file")
     if path.name in NAMES:
         return "folder"
     content = read_head(path, _HEAD)
@@ -316,12 +319,11 @@ def detect_source_kind(path: Path, *, plain_text: bool = False, modality: Modali
     if detect_modality(path.name):
         return "file"  # an empty one is listed beside others
     if not content.strip():
-        raise InputError(f"{format_path(path)} is empty; give a file that holds data")
-    document_modality = detect_document_modality(path.name, unread=True) if modality == "documents" else None
-    if (unread_modality := detect_modality(path.name, unread=True) or document_modality) is not None:
+        raise InputError(f"{path} is empty; give a file that holds data")
+    candidates = (*MEDIA, DOCUMENTS) if modality == "documents" else MEDIA
+    if (unread_modality := detect_modality(path.name, True, candidates)) is not None:
         raise InputError(
-            f"{format_path(path)} is a {unread_modality.singular} of a format that is not supported; "
-            f"{unread_modality.convert}"
+            f"{path} is a {unread_modality.singular} of a format that is not supported; {unread_modality.convert}"
         )
     kind = _detect_document_kind(content)
     if kind is None and modality == "documents" and not _MARKUP_OR_BINARY.search(content):
@@ -331,14 +333,14 @@ def detect_source_kind(path: Path, *, plain_text: bool = False, modality: Modali
         return "fasttext"
     if kind is None:
         if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-            raise InputError(f"{format_path(path)} is text in UTF-16; save it as UTF-8")
+            raise InputError(f"{path} is text in UTF-16; save it as UTF-8")
         if columns := detect_columns([line for line in content.split(b"\n") if line.strip()][:_LINES]):
             raise InputError(
-                f"{format_path(path)} has the columns {format_column_names(columns)} and none called text; call that "
+                f"{path} has the columns {format_column_names(columns)} and none called text; call that "
                 "of the documents text and that of their labels labels, or give features as Parquet or svmlight text"
             )
         hint = "; of Mulan data give the .arff file" if content.lstrip().startswith(b"<") else "; give one of these"
-        raise InputError(f"{format_path(path)} is nothing that can be read: looked for {LOOKED_FOR}{hint}")
+        raise InputError(f"{path} is nothing that can be read: looked for {LOOKED_FOR}{hint}")
     return kind
 
 
@@ -346,7 +348,7 @@ def _detect_folder_kind(path: Path) -> str:
     if list_parquet_files(path):
         return "parquet"
     if not any(path.iterdir()):
-        raise InputError(f"{format_path(path)} is empty; give a folder of pictures, sounds, documents or Parquet files")
+        raise InputError(f"{path} is empty; give a folder of pictures, sounds, documents or Parquet files")
     kind = "folder"
     if any(is_wordnet_glosses(read_head(file, _HEAD)) for file in find_synset_files(path)):
         kind = "glosses"
@@ -368,10 +370,7 @@ def _refuse_rows(folder: Path, file: Path | bytes) -> None:
     lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
     rows = sum(bool(_SPARSE_ROW.match(line) or _PAIR.fullmatch(line) or _FASTTEXT.search(line)) for line in lines)
     if 2 * rows > len(lines):
-        raise InputError(
-            f"{format_path(folder)} holds no pictures and no sounds, and {format_path(str(file))} holds rows; give "
-            "that file"
-        )
+        raise InputError(f"{folder} holds no pictures and no sounds, and {file!s} holds rows; give that file")
 
 
 def _detect_document_kind(content: bytes) -> str | None:
@@ -404,3 +403,82 @@ def _detect_text_kind(content: bytes) -> str | None:
         if 2 * sum(form.fullmatch(line) is not None for line in lines) >= len(lines):
             return kind
     return None
+
+
+def open_row_stream(path: Path, rejects: Rejects, progress: Progress = SILENT) -> RowStream:
+    """Open a source of rows in any form.
+
+    Parameters
+    ----------
+    path : Path
+        Whatever `open_source` takes for rows.
+    rejects : Rejects
+        Where rows that cannot be used are listed.
+    progress : Progress
+        Told how reading goes on that comes before the rows.
+
+    Raises
+    ------
+    InputError
+        As `open_source`, or pictures, sounds or documents, whose features have to be extracted first.
+    """
+    stream = _open_stream(detect_source_kind(path), path, rejects, progress)
+    if stream is not None:
+        return stream
+    rows = open_source(path, rejects=rejects, progress=progress)
+    if not isinstance(rows, FeatureTable):
+        raise InputError(
+            f"{path} holds {rows.modality}, and shards hold rows; describe them first with wsabie features, and give "
+            "the file that it writes"
+        )
+    return InMemoryStream(path, rows)
+
+
+def _open_stream(
+    kind: str, path: Path, rejects: Rejects, progress: Progress = SILENT, *, labelled: bool = True
+) -> RowStream | None:
+    if kind == "svmlight":
+        from wsabie.io.formats.svmlight import SvmlightStream
+
+        return SvmlightStream(path, rejects, labelled=labelled)
+    if kind == "fasttext":
+        return FastTextStream(path, rejects, progress)
+    if kind == "arff":
+        return MulanStream(path, rejects)
+    if kind == "parquet":
+        table = open_parquet_table(path)
+        if table.has(*SPARSE) or table.has(DENSE):
+            return ParquetStream(table, rejects, labelled=labelled)
+    return None
+
+
+def open_unlabelled_rows(
+    path: Path, rejects: Rejects, n_features: int | None = None, modality: ModalityName | None = None
+) -> Iterator[FeatureTable] | None:
+    """Yield the rows of a source without their labels, a part at a time; None for other data than rows.
+
+    No more than a part is in memory, of shards and of sources that `open_row_stream` streams, so that an id
+    of Parquet or ARFF may come twice.
+
+    Parameters
+    ----------
+    path : Path
+    rejects : Rejects
+        Where rows that cannot be used are listed.
+    n_features : int or None
+        The width of rows that do not state theirs.
+    modality : {"pictures", "sounds", "documents"} or None
+        What else is wanted; see `open_source`, as which this takes lines of text without labels.
+
+    Raises
+    ------
+    InputError
+        As `open_source`; of rows that are read, when they are.
+    """
+    kind = detect_source_kind(path, plain_text=True, modality=modality)
+    if kind == "shards":
+        return (replace(rows, Y=rows.Y[:, :0], label_names=[]) for rows in open_shards(path).blocks())
+    stream = _open_stream(kind, path, rejects, labelled=False)
+    if stream is None:
+        return None
+    return (build_unlabelled_table([part.columns], stream.info, n_features or 0) for part in stream.parts())

@@ -204,11 +204,10 @@ def remove_labels(source: FeatureTable | ItemList) -> FeatureTable | ItemList:
 
 
 @dataclass(frozen=True)
-class ItemSubset:
-    """Subset of the items of a source, by their numbers."""
+class DerivedItemSource:
+    """Source whose items are made of those of another one."""
 
     source: ItemSource
-    index: Sequence[int] | Int64
 
     @property
     def path(self) -> Path:
@@ -217,6 +216,13 @@ class ItemSubset:
     @property
     def modality(self) -> ModalityName:
         return self.source.modality
+
+
+@dataclass(frozen=True)
+class ItemSubset(DerivedItemSource):
+    """Subset of the items of a source, by their numbers."""
+
+    index: Sequence[int] | Int64
 
     def __len__(self) -> int:
         return len(self.index)

@@ -1,17 +1,27 @@
 """Streams of rows, part by part, and the stream of rows in memory."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from wsabie.io.parsers.array_builders import LabelIndex
-from wsabie.io.parsers.text_files import format_path
+from wsabie.core.arrays import Array, Csr, Int32, Matrix
+from wsabie.io.parsers.array_builders import (
+    GrowingArray,
+    LabelIndex,
+    build_feature_matrix,
+    build_label_matrix,
+    build_signed_label_matrix,
+    check_feature_count,
+    require_rows,
+)
 from wsabie.io.records import FeatureTable
-from wsabie.storage.column_files import ColumnTable, ListColumn, encode_text_column
+from wsabie.storage.column_files import ColumnTable, ListColumn, compute_offsets, decode_text_column, encode_text_column
+from wsabie.storage.rejects import Rejects
 
 _ROWS_AT_ONCE = 1 << 14
 
@@ -52,11 +62,14 @@ class RowStream(ABC):
     info : StreamInfo
     index : LabelIndex
         The names of labels so far.
+    rejects : Rejects
+        Where rows that cannot be used are listed.
     """
 
     path: Path
     info: StreamInfo
     index: LabelIndex
+    rejects: Rejects
 
     @abstractmethod
     def parts(self, skip: int = 0) -> Iterator[StreamPart]:
@@ -69,14 +82,159 @@ class RowStream(ABC):
 
     def where(self, row: int) -> str:
         """Return the place of the row that a part numbers `row`."""
-        return f"{format_path(self.path)}:{row}"
+        return f"{self.path}:{row}"
+
+    def finish_labels(self) -> tuple[list[str], Int32]:
+        """Return (names by final number, final number of each that parts have)."""
+        return self.index.finish()
+
+    def read(self, n_features: int | None = None) -> FeatureTable:
+        """Return all rows in memory, or mapped from files where they are large.
+
+        Parameters
+        ----------
+        n_features : int or None
+            Width of rows that do not state theirs, where it is known; they may be wider.
+
+        Raises
+        ------
+        InputError
+            There is none, or far more features than values.
+        """
+        collector = RowCollector()
+        for part in self.parts():
+            collector.add(part.columns)
+        require_rows(len(collector), self.path, self.rejects)
+        rows = collector.build_table(self.info, *self.finish_labels(), n_features=n_features or 0)
+        if n_features is None and not isinstance(rows.X, np.ndarray):
+            check_feature_count(self.path, rows.X.shape[1], rows.X.nnz)
+        return rows
+
+
+class RowBatch:
+    """Rows that a text or table has been parsed to, in lists.
+
+    Parameters
+    ----------
+    signed : bool
+        Each label has a sign.
+    """
+
+    def __init__(self, *, signed: bool = False) -> None:
+        self.signs = array("b") if signed else None
+        self.lines: list[int] = []
+        self.words: dict[str, list[str]] = {}
+        self.labels, self.label_counts, self.indices, self.value_counts = (array("i") for _ in range(4))
+        self.values = array("f")
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def add(
+        self,
+        line: int,
+        labels: Collection[int],
+        words: Mapping[str, str] = {},
+        indices: Collection[int] = (),
+        values: Iterable[float] = (),
+    ) -> None:
+        """Add a row by its number in the source, with its id, group and time in `words`; without values all are 1."""
+        self.lines.append(line)
+        self.labels.extend(labels)
+        self.label_counts.append(len(labels))
+        self.indices.extend(indices)
+        self.value_counts.append(len(indices))
+        self.values.extend(values)
+        for name, word in words.items():
+            self.words.setdefault(name, []).append(word)
+
+    def build_features(self, width: int) -> Matrix:
+        """Return X, csr_matrix (n, width) float32, with the sum of the values of a feature that comes several times."""
+        from scipy.sparse import csr_matrix
+
+        indices = np.array(self.indices, np.int32)
+        values = np.array(self.values, np.float32) if self.values else np.ones(len(indices), np.float32)
+        X = csr_matrix((values, indices, compute_offsets(self.value_counts)), (len(self), width))
+        X.sum_duplicates()
+        return X
+
+    def to_columns(self, X: Matrix) -> ColumnTable:
+        """Return the rows with their features; those without an id have their number."""
+        labels = {"labels": np.array(self.labels, np.int32)}
+        if self.signs is not None:
+            labels["signs"] = np.array(self.signs, np.int8)
+        numbers = {"row" if "id" in self.words else "id": np.array(self.lines, np.uint64)}
+        return build_columns(X, ListColumn(compute_offsets(self.label_counts), labels), self.words, numbers)
+
+
+class RowCollector:
+    """Collector of rows in arrays that grow: one table of many parts."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self._words: dict[str, list[str]] = {"id": self.ids}
+        self._arrays: dict[str, GrowingArray] = {}
+        self._width = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def add(self, columns: ColumnTable, *, labelled: bool = True) -> None:
+        """Add some rows."""
+        if "id" in columns.numbers:
+            self.ids.extend(map(str, columns.numbers["id"].tolist()))
+        for name in columns.lists.keys() & {"id", "group", "time"}:
+            self._words.setdefault(name, []).extend(decode_text_column(columns.lists[name]))
+        if (features := columns.numbers.get("features")) is not None:
+            self._width = features.shape[1]
+            self._extend("features", features.ravel())
+        for name in columns.lists.keys() & ({"x", "y"} if labelled else {"x"}):
+            self._extend(name, np.diff(columns.lists[name].starts))
+            for key, flat in columns.lists[name].parts.items():
+                self._extend(key, flat)
+
+    def _extend(self, name: str, part: Array) -> None:
+        self._arrays.setdefault(name, GrowingArray(part.dtype)).extend(part)
+
+    def build_table(
+        self,
+        info: StreamInfo,
+        label_names: list[str],
+        final: Int32 | None = None,
+        *,
+        n_features: int = 0,
+        open_width: bool = False,
+    ) -> FeatureTable:
+        """Return the rows, at least so wide, and with the `final` numbers of labels; None: with their own."""
+        arrays = {name: array.finish() for name, array in self._arrays.items()}
+        nothing, n_labels = np.zeros(0, np.int32), len(label_names)
+        if "features" in arrays:
+            X: Matrix = arrays["features"].reshape(-1, self._width)
+        else:
+            indices, values = arrays.get("indices", nothing), arrays.get("values", nothing.astype(np.float32))
+            width = max(info.n_features or n_features, int(indices.max(initial=-1)) + 1)
+            X = build_feature_matrix(compute_offsets(arrays.get("x", nothing)), indices, values, width)
+        counts, labels = arrays.get("y", np.zeros(len(self), np.int32)), arrays.get("labels", nothing)
+        labels = labels if final is None else final[labels]
+        if "signs" in arrays:
+            Y = build_signed_label_matrix(compute_offsets(counts), labels, arrays["signs"], n_labels)
+        else:
+            Y = build_label_matrix(counts, labels, n_labels)
+        groups, times, open_width = (
+            self._words.get("group"),
+            self._words.get("time"),
+            open_width or info.n_features is None,
+        )
+        facts = info.counts, info.feature_names, info.dictionary, info.augment, open_width
+        return FeatureTable(X, Y, label_names, self.ids, groups, times, *facts)
 
 
 class InMemoryStream(RowStream):
     """Stream of rows that are in memory."""
 
     def __init__(self, path: Path, rows: FeatureTable) -> None:
-        self.path, self.rows, self.index = path, rows, LabelIndex(rows.label_names)
+        self.path, self.rows, self.rejects = path, rows, Rejects()
+        self.index = LabelIndex(rows.label_names)
         width = None if rows.open_width else rows.X.shape[1]
         self.info = StreamInfo(rows.counts, width, rows.feature_names, rows.dictionary, rows.augment, "given")
 
@@ -87,21 +245,32 @@ class InMemoryStream(RowStream):
             yield StreamPart(convert_to_columns(batch, signed), lo + len(batch))
 
 
+def build_columns(
+    X: Matrix | Csr, y: ListColumn | None, words: Mapping[str, Sequence[str] | None], numbers: dict[str, Array]
+) -> ColumnTable:
+    """Return rows as columns."""
+    lists = {name: encode_text_column(texts) for name, texts in words.items() if texts is not None}
+    lists |= {} if y is None else {"y": y}
+    if isinstance(X, np.ndarray):
+        return ColumnTable({**numbers, "features": X}, lists)
+    return ColumnTable(numbers, {**lists, "x": ListColumn(X.indptr, {"indices": X.indices, "values": X.data})})
+
+
 def convert_to_columns(rows: FeatureTable, signed: bool) -> ColumnTable:
     """Return rows as columns; labels keep their numbers, and have signs where some are denied."""
-    Y = rows.Y.tocsr()
+    X, Y = rows.X, rows.Y.tocsr()
     labels = ListColumn(Y.indptr, {"labels": Y.indices, **({"signs": Y.data.astype(np.int8)} if signed else {})})
-    lists = {"y": labels, "id": encode_text_column(rows.ids)}
-    numbers = {}
-    if isinstance(rows.X, np.ndarray):
-        numbers["features"] = np.asarray(rows.X, np.float32)
-    else:
-        X = rows.X.tocsr()
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        lists["x"] = ListColumn(X.indptr, {"indices": X.indices, "values": X.data})
-    for name, words in (("group", rows.groups), ("time", rows.times)):
-        if words is not None:
-            lists[name] = encode_text_column(words)
-    return ColumnTable(numbers, lists)
+    if isinstance(X, np.ndarray):
+        X = np.asarray(X, np.float32)
+    elif not X.tocsr().has_canonical_format:
+        X = X.tocsr().copy()
+        X.sum_duplicates()
+    return build_columns(X, labels, {"id": rows.ids, "group": rows.groups, "time": rows.times}, {})
+
+
+def build_unlabelled_table(parts: Iterable[ColumnTable], info: StreamInfo, n_features: int = 0) -> FeatureTable:
+    """Return rows of a stream without their labels."""
+    collector = RowCollector()
+    for columns in parts:
+        collector.add(columns, labelled=False)
+    return collector.build_table(info, [], n_features=n_features)

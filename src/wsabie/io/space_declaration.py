@@ -143,7 +143,7 @@ def read_declaration(path: Path) -> SpaceDeclaration:
     _check_keys(document, ("kinds", "relations", "space"), path, "")
     kinds = {name: _parse_kind(name, table, path) for name, table in _get_tables(document, "kinds", path).items()}
     relations = [_parse_relation(name, table, path) for name, table in _get_tables(document, "relations", path).items()]
-    require(bool(relations), f"{format_path(path)} declares no relation; add a table such as [relations.artists]")
+    require(bool(relations), f"{path} declares no relation; add a table such as [relations.artists]")
     _warn_about_kinds(set(kinds), relations, path)
     for relation in relations:
         for name in (relation.query, relation.target):
@@ -158,7 +158,10 @@ def read_declaration(path: Path) -> SpaceDeclaration:
 def compute_declaration_digest(declared: SpaceDeclaration, relations: Sequence[RelationDeclaration]) -> str:
     """Return 16 hex digits of the declaration of some relations and their kinds, paths aside."""
     names = {name for relation in relations for name in (relation.query, relation.target)}
-    parts: list[Any] = [*(kind for name, kind in declared.kinds.items() if name in names), *relations]
+    parts: list[KindDeclaration | RelationDeclaration] = [
+        *(kind for name, kind in declared.kinds.items() if name in names),
+        *relations,
+    ]
     facts = [
         {key: value for key, value in part._asdict().items() if key not in ("data", "ids", "pairs")} for part in parts
     ]
@@ -175,36 +178,36 @@ def read_toml_tables(path: Path) -> JsonObject:
     """
     with explain_reading_errors(path), open_input(path, pipe=True) as file:
         text = file.read(_MOST + 1)
-    require(len(text) <= _MOST, f"{format_path(path)} is larger than {_MOST >> 10} KiB; name data by their paths")
+    require(len(text) <= _MOST, f"{path} is larger than {_MOST >> 10} KiB; name data by their paths")
     try:
         return tomllib.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # a number may be too long, brackets may be too deep
-        raise InputError(f"{format_path(path)} is no TOML file: {error}") from error
+        raise InputError(f"{path} is no TOML file: {error}") from error
 
 
-def _get_table(document: Mapping[str, Any], name: str, path: Path) -> JsonObject:
+def _get_table(document: JsonObject, name: str, path: Path) -> JsonObject:
     table = document.get(name, {})
-    require(isinstance(table, dict), f"{format_path(path)}: {name} is {table!r}; make it a table, [{name}]")
+    require(isinstance(table, dict), f"{path}: {name} is {table!r}; make it a table, [{name}]")
     return dict(table)
 
 
-def _get_tables(document: Mapping[str, Any], name: str, path: Path) -> dict[str, JsonObject]:
+def _get_tables(document: JsonObject, name: str, path: Path) -> dict[str, JsonObject]:
     return {key: _get_table(_get_table(document, name, path), key, path) for key in _get_table(document, name, path)}
 
 
-def _check_keys(table: Mapping[str, Any], allowed: tuple[str, ...], path: Path, where: str) -> None:
+def _check_keys(table: JsonObject, allowed: tuple[str, ...], path: Path, where: str) -> None:
     unknown = sorted(set(table) - set(allowed))
     require(
         not unknown,
-        f"{format_path(path)}{where} says {unknown[:1]}, which means nothing; choose among {', '.join(allowed)}",
+        f"{path}{where} says {unknown[:1]}, which means nothing; choose among {', '.join(allowed)}",
     )
 
 
-def _get_text(table: Mapping[str, Any], key: str, path: Path, where: str) -> str | None:
+def _get_text(table: JsonObject, key: str, path: Path, where: str) -> str | None:
     value = table.get(key)
     require(
         value is None or (isinstance(value, str) and bool(value.strip())),
-        f"{format_path(path)}{where}: {key} is {value!r}; give a text",
+        f"{path}{where}: {key} is {value!r}; give a text",
     )
     return value
 
@@ -216,13 +219,12 @@ def _parse_kind(name: str, table: JsonObject, path: Path) -> KindDeclaration:
     scaling = _get_text(table, "scaling", path, where) or "auto"
     require(
         scaling in ("auto", "tfidf", "none"),
-        f"{format_path(path)}{where}: scaling is {scaling!r}; choose auto, tfidf or none",
+        f"{path}{where}: scaling is {scaling!r}; choose auto, tfidf or none",
     )
     description = {_DESCRIPTION[key]: value for key, value in table.items() if key in _DESCRIPTION}
     require(
         data is not None or not set(table) - {"data"},
-        f"{format_path(path)}{where} has no data, so that its things have no features; name data, or leave the rest "
-        "out",
+        f"{path}{where} has no data, so that its things have no features; name data, or leave the rest out",
     )
     return KindDeclaration(
         name,
@@ -240,22 +242,18 @@ def _parse_relation(name: str, table: JsonObject, path: Path) -> RelationDeclara
     _check_keys(table, _RELATION, path, where)
     query, target, pairs, names = (_get_text(table, key, path, where) for key in _RELATION[:4])
     if query is None or target is None:
-        raise InputError(
-            f'{format_path(path)}{where} lacks its ends; say such as query = "track" and target = "artist"'
-        )
+        raise InputError(f'{path}{where} lacks its ends; say such as query = "track" and target = "artist"')
     require(
         (pairs is None) != (names is None),
-        f"{format_path(path)}{where} says {'both pairs and' if pairs else 'neither pairs nor'} names; say one of them",
+        f"{path}{where} says {'both pairs and' if pairs else 'neither pairs nor'} names; say one of them",
     )
     weight = table.get("weight", 1.0)
     is_usable = isinstance(weight, (int, float)) and not isinstance(weight, bool) and 0 < weight <= MOST_WEIGHT
-    require(
-        is_usable, f"{format_path(path)}{where}: weight is {weight!r}; give a number above 0, {MOST_WEIGHT:,} at most"
-    )
+    require(is_usable, f"{path}{where}: weight is {weight!r}; give a number above 0, {MOST_WEIGHT:,} at most")
     candidates = _get_text(table, "candidates", path, where)
     require(
         candidates in (None, FITTED_CANDIDATES) and (candidates is None or pairs is not None),
-        f"{format_path(path)}{where}: candidates is {candidates!r}; "
+        f"{path}{where}: candidates is {candidates!r}; "
         f'say candidates = "{FITTED_CANDIDATES}" beside pairs, or leave it out',
     )
     file = None if pairs is None else path.parent / pairs
@@ -281,6 +279,6 @@ def _check_names(relation: RelationDeclaration, kinds: Mapping[str, KindDeclarat
     with_data = {name for name in (relation.query, relation.target) if kinds[name].data is not None}
     require(
         len(with_data) == 1,
-        f"{format_path(path)} [relations.{relation.name}] takes its pairs from the names that data give, and "
+        f"{path} [relations.{relation.name}] takes its pairs from the names that data give, and "
         f"{'both ends have' if with_data else 'neither end has'} data; say pairs = a file of id TAB id",
     )

@@ -1,30 +1,40 @@
 """A model with the feature extractor that turns files into its rows: what `wsabie train` saves."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Self
+from io import BytesIO
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast, overload
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Float64, Int64, Matrix, UInt64
+from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix, UInt64
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, SerialExecutor
 from wsabie.core.progress import SILENT, Progress
-from wsabie.core.validation import check_positive_integer, require
+from wsabie.core.validation import require
 from wsabie.features.base.feature_extractor import ExtractorPartConfig, FeatureExtractor
 from wsabie.features.extractor_registry import restore_extractor
 from wsabie.io.alignment import AlignedTable, align_table
+from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource, ModalityName, Source
 from wsabie.io.regions import Region, RegionCrop, parse_region
 from wsabie.models.base.label_model import LabelModel
-from wsabie.models.entity_space.space import Space
 from wsabie.models.loader import SavedModel, restore_model
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.schema_validation import check_array, read_config
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 KIND = "annotator"
+
+Labels: TypeAlias = list[tuple[str, float]]
+"""Labels with their scores, best first."""
+ItemData: TypeAlias = "str | Path | bytes | Image"
+"""A picture, a sound or a document: a file, its content, a picture of Pillow; a text if documents are expected."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ class Annotator(SavedModel):
     >>> import numpy as np
     >>> from wsabie.models.wsabie.estimator import Wsabie
     >>> annotator = Annotator(Wsabie(dim=4, threads=1).fit(np.eye(2), ["sea", "sky"]), feature_names=["wet", "high"])
-    >>> annotator.model.annotate(np.eye(2)[:1], k=1)[0][0][0]
+    >>> annotator.annotate(np.eye(2)[:1], k=1)[0][0][0]
     'sea'
     """
 
@@ -74,6 +84,94 @@ class Annotator(SavedModel):
     dictionary: str | None = None
     marks: UInt64 | None = None
 
+    @overload
+    def annotate(self, data: str | Path | Source, k: int = 10, **options: Any) -> dict[str, Labels]: ...
+
+    @overload
+    def annotate(self, data: "list[ItemData] | Matrix", k: int = 10, **options: Any) -> list[Labels]: ...
+
+    def annotate(
+        self,
+        data: "str | Path | Source | list[ItemData] | Matrix",
+        k: int = 10,
+        *,
+        rejects: Rejects | None = None,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        **options: Any,
+    ) -> dict[str, Labels] | list[Labels]:
+        """Return the k best labels of pictures, sounds, documents or rows, with their scores, best first.
+
+        Parameters
+        ----------
+        data : str, Path, source, list or array
+            A file or a folder of any form that `wsabie.open_source` opens, or what it returns; or a list of files,
+            of bytes of files, of pictures of Pillow or, with a model of documents, of texts; or rows of features, (n,
+            n_features).
+        k : int, default 10
+            Most labels of each.
+        rejects : Rejects or None, default None
+            Collects what a collection holds and nobody can use; without it a warning counts it. A list holds nothing of
+            that kind: one bad item is an error.
+        executor : Executor or None
+            Runs the extraction of features; None is this process.
+        progress : Progress
+            Shows the progress of the extraction.
+        **options
+            Options of the model's `rank`: `candidates`, `exact`.
+
+        Returns
+        -------
+        dict of str to list of (name, score)
+            Labels by the id of an item, if `data` is a collection: a path or a source.
+        list of list of (name, score)
+            Labels in the order of `data`, if it is a list or an array.
+
+        Raises
+        ------
+        InputError
+            Nothing can be used, or one item of a list, or `data` are of another kind than the model's.
+        """
+        if not isinstance(data, str | Path | FeatureTable) and not hasattr(data, "modality"):
+            return self.model.annotate(self._extract_list(data, executor, progress), k, **options)
+        skipped = Rejects() if rejects is None else rejects
+        source = self._open(data, skipped, progress) if isinstance(data, str | Path) else cast(Source, data)
+        rows = self.rows(source, executor=executor, progress=progress, rejects=skipped).rows
+        require(
+            len(rows) > 0,
+            f"there is nothing to annotate ({skipped.summary() or 'the data are empty'}); give other data",
+        )
+        if rejects is None and len(skipped):
+            warnings.warn(f"{skipped.summary()}; annotate(..., rejects=wsabie.Rejects()) lists them", stacklevel=2)
+        return dict(zip(rows.ids, self.model.annotate(rows.X, k, **options), strict=True))
+
+    def predict(self, data: "list[ItemData] | Matrix", k: int | None = None) -> Array:
+        """Return the best labels of a list of items, or of rows, as `LabelModel.predict` does."""
+        return self.model.predict(self._extract_list(data), k)
+
+    def predict_proba(self, data: "list[ItemData] | Matrix") -> Float64:
+        """Return the probability of each label for a list of items, or for rows, (n, n_labels)."""
+        probabilities: Float64 = self.model.predict_proba(self._extract_list(data))
+        return probabilities
+
+    def _open(self, path: str | Path, rejects: Rejects, progress: Progress) -> Source:
+        """Open unlabelled data of the model's modality."""
+        modality = None if self.terms is None else self.terms.modality
+        n_features = self.model.n_features_in_
+        return open_source(
+            path, labels_from="none", modality=modality, n_features=n_features, rejects=rejects, progress=progress
+        )
+
+    def _extract_list(self, data: Any, executor: Executor | None = None, progress: Progress = SILENT) -> Matrix:
+        """Return rows of features of a list of items; rows stay as they are."""
+        if not (isinstance(data, list | tuple) and data and _is_item(data[0])):
+            return data
+        if self.terms is None:
+            content = type(data[0]).__name__
+            raise InputError(f"this model was trained on rows of features, and the list holds {content}; give rows")
+        items = [_make_item(i, content, self.terms.modality) for i, content in enumerate(data)]
+        return self.rows_of_items(items, self.terms.modality, executor=executor, progress=progress)
+
     def rows(
         self,
         source: Source,
@@ -81,31 +179,19 @@ class Annotator(SavedModel):
         executor: Executor | None = None,
         progress: Progress = SILENT,
         rejects: Rejects | None = None,
+        keep_labels: bool = False,
     ) -> AlignedTable:
         """Return the source's rows with the model's features and label numbers; what does not fit is counted.
 
-        Rows with negative values where the model expects counts are added to `rejects`, if it is given.
+        Rows with negative values where the model expects counts are added to `rejects`, if it is given. With
+        `keep_labels` rows have the source's own labels, for `partial_fit`.
         """
         rows = (
             source if isinstance(source, FeatureTable) else self._extract_features(source, executor, progress, rejects)
         )
-        model, rows = self.model, self._drop_refused_rows(rows, rejects)
-        return align_table(rows, model.vocabulary_, self.feature_names, model.n_features_in_, self.dictionary)
-
-    def rows_to_learn(
-        self,
-        source: Source,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-    ) -> AlignedTable:
-        """Return the source's rows with the model's features and the source's own labels, for `partial_fit`."""
-        rows = (
-            source if isinstance(source, FeatureTable) else self._extract_features(source, executor, progress, rejects)
-        )
         rows = self._drop_refused_rows(rows, rejects)
-        return align_table(rows, None, self.feature_names, self.model.n_features_in_, self.dictionary)
+        vocabulary = None if keep_labels else self.model.vocabulary_
+        return align_table(rows, vocabulary, self.feature_names, self.model.n_features_in_, self.dictionary)
 
     def annotate_region(
         self, picture: str | Path | bytes, region: Region | str, k: int = 10
@@ -235,6 +321,26 @@ class Annotator(SavedModel):
         return cls(model, terms, names, fields.facts, fields.dictionary, marks)
 
 
+def _is_item(data: Any) -> bool:
+    return isinstance(data, str | PurePath | bytes) or hasattr(data, "getexif")  # a picture of Pillow
+
+
+def _make_item(number: int, data: "ItemData", modality: ModalityName) -> Item:
+    """Make an item of a file, of bytes, of a picture of Pillow or, where documents are expected, of a text."""
+    name = f"item {number}"
+    require(_is_item(data), f"{name} of the list is {type(data).__name__}; give files, bytes, pictures or texts")
+    if isinstance(data, bytes):
+        return Item(name, data, ())
+    if isinstance(data, str) and modality == "documents":
+        return Item(name, data.encode(), ())
+    if isinstance(data, str | PurePath):
+        return Item(str(data), Path(data), ())
+    buffer = BytesIO()
+    picture = data if data.mode in ("1", "L", "LA", "I", "P", "RGB", "RGBA") else data.convert("RGB")
+    picture.save(buffer, "PNG", compress_level=1, exif=data.getexif())
+    return Item(name, buffer.getvalue(), ())
+
+
 MIN_CANDIDATES = 100
 """Fewest best labels whose probabilities are compared with the thresholds."""
 
@@ -282,141 +388,3 @@ def rank_above(model: Any, X: Any, k: int, least: ThresholdFunction, **among: An
         np.where(is_above, scores, 0).astype(np.float32),
         np.where(is_above, probabilities, 0.0),
     )
-
-
-SPACE_KIND = "space-annotator"
-
-
-@dataclass(frozen=True)
-class ColumnsConfig:
-    """The part of a folder's config about the columns of a kind."""
-
-    feature_names: list[str] | None = None
-    dictionary: str | None = None
-
-
-@dataclass(frozen=True)
-class SpaceAnnotatorConfig:
-    """The config of a folder of a space with its features."""
-
-    space: dict[str, Any]
-    columns: dict[str, ColumnsConfig]
-    facts: dict[str, Any]
-    terms: dict[str, ExtractorPartConfig]
-
-
-@dataclass
-class SpaceAnnotator(SavedModel):
-    """A fitted space and the features of its kinds.
-
-    Attributes
-    ----------
-    space : Space
-    terms : dict of str to FeatureExtractor
-        Extractors of the kinds that consist of pictures, sounds or documents.
-    columns : dict of str to dict
-        "feature_names" and "dictionary" of the kinds with data, if the rows have them.
-    facts : dict
-        Training data, JSON-able.
-    """
-
-    kind = SPACE_KIND
-    space: Space
-    terms: dict[str, FeatureExtractor] = field(default_factory=dict)
-    columns: dict[str, dict[str, Any]] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    def rows(
-        self,
-        kind: str,
-        source: Source,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-    ) -> AlignedTable:
-        """Return items of a kind with its features; values without a place there are counted.
-
-        Raises
-        ------
-        InputError
-            The kind has no features, or other ones.
-        """
-        entities = self.space.find_entities(kind)
-        if not entities.n_features:
-            raise InputError(f"things of the kind {kind!r} are known by their names alone; give names")
-        if not isinstance(source, FeatureTable):
-            if kind not in self.terms:
-                raise InputError(f"the kind {kind!r} was trained on rows of features, and {source.path} holds "
-                                 f"{source.modality}; give rows")  # fmt: skip
-            source = self.terms[kind].transform(
-                source, executor=executor or SerialExecutor(), progress=progress, rejects=rejects
-            )
-        columns = self.columns.get(kind, {})
-        return align_table(source, None, columns.get("feature_names"), entities.n_features, columns.get("dictionary"))
-
-    def text(self, kind: str, text: str) -> Any:
-        """Return the features of a text or a word, (1, n_features), for a kind of documents.
-
-        Raises
-        ------
-        InputError
-            Items of the kind are no documents, or no word of the text is known.
-        """
-        from scipy.sparse import csr_matrix
-
-        terms = self.terms.get(kind)
-        if terms is None or str(terms.modality) != "documents":
-            raise InputError(f"things of the kind {kind!r} are no documents; give a kind that is made of text")
-        columns, values = terms.transform_one(text.encode())
-        require(len(columns) > 0, f"no word of {text!r} is in the dictionary; give another text")
-        return csr_matrix((values, columns, [0, len(columns)]), (1, terms.n_features_))
-
-    def words_near(self, kind: str, text: str, k: int = 10) -> list[tuple[str, float]]:
-        """Return the words nearest to a word or a text by cosine, with their cosines.
-
-        A word counts as a document of one word.
-
-        Raises
-        ------
-        InputError
-            Items of the kind are no documents, its words are hashed, or no word of the text is known.
-        """
-        from wsabie.search.exact_index import find_top_k
-
-        row = self.text(kind, text)
-        words: Any = getattr(self.terms[kind], "words_", None)
-        if words is None:
-            raise InputError(
-                f"the words of the kind {kind!r} are hashed, so that they have no names; train without hashing"
-            )
-        space = self.space.space_
-        table = space.tables[self.space.find_entities(kind).table][:, : space.dim]
-        k = min(check_positive_integer(k, "k"), len(words) - row.nnz)
-        ids, cosines = find_top_k(self.space.points(kind, row), table, k + row.nnz, similarity="cosine")
-        near = [(int(j), float(c)) for j, c in zip(ids[0], cosines[0], strict=True) if j not in row.indices][:k]
-        return [(words.word(j), cosine) for j, cosine in near]
-
-    def to_parts(self) -> ModelState:
-        """Return JSON-able config and named arrays, the inner parts nested."""
-        space = self.space.to_parts()
-        config: dict[str, Any] = {"space": space.config, "columns": self.columns, "facts": self.facts, "terms": {}}
-        tensors = space.nested("space")
-        for name, extractor in self.terms.items():
-            extractor_state = extractor.to_parts()
-            config["terms"][name] = {"kind": extractor_state.kind, "config": extractor_state.config}
-            tensors |= extractor_state.nested(f"terms/{name}")
-        return ModelState(SPACE_KIND, config, tensors)
-
-    @classmethod
-    def from_parts(cls, parts: ModelState) -> Self:
-        """Restore the annotator from its parts."""
-        fields = read_config(SpaceAnnotatorConfig, parts.config)
-        space = Space.from_parts(parts.extract("space", Space.kind, fields.space))
-        terms = {
-            name: restore_extractor(parts.extract(f"terms/{name}", extractor.kind, extractor.config))
-            for name, extractor in fields.terms.items()
-        }
-        if unknown := terms.keys() - space.kinds_.keys():
-            raise ValueError(f"it describes the kinds {', '.join(sorted(unknown))}, which its space does not know")
-        return cls(space, terms, parts.config["columns"], fields.facts)

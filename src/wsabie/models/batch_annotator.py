@@ -9,9 +9,9 @@ from wsabie.core.machine import limit_blas_threads
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.io.formats.documents import TEXT_COLUMN
 from wsabie.io.formats.parquet_images import IMAGE_COLUMNS
+from wsabie.io.formats.parquet_rows import open_unlabelled_table
 from wsabie.io.formats.parquet_tables import ParquetTable
 from wsabie.io.records import FeatureTable, Item, ItemList, ModalityName
-from wsabie.io.stream_recognition import open_unlabelled_table
 from wsabie.models.annotators import KIND, Annotator
 from wsabie.models.loader import KINDS, load
 from wsabie.storage.model_folder import read_folder_kind
@@ -83,7 +83,7 @@ class BatchAnnotator:
                 "`wsabie train --model` wrote"
             )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_annotator"}
 
     def __call__(self, table: Any) -> Any:

@@ -1,30 +1,27 @@
 """DeViSE: a linear map of rows into the space of word vectors, which ranks labels without rows too."""
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Float64, Matrix
+from wsabie.core.arrays import Array, Float32, Float64, Matrix
 from wsabie.core.errors import NotCalibratedError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.embedding import tables
-from wsabie.embedding.joint_space import JointSpace
+from wsabie.embedding.joint_space import JointSpace, SimilarityName
 from wsabie.models.base.feature_matrix import Inputs, count_rows
-from wsabie.models.base.hyperparameters import PerTable, resolve_per_table, store_parameters
-from wsabie.models.base.row_scaling import Scaling
+from wsabie.models.base.hyperparameters import resolve_per_table
+from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.trained_model import TrainedModel
 from wsabie.models.base.validation_monitor import MAX_ROWS, ValidationMonitor
 from wsabie.models.word_vectors import WordVectorRanker
 from wsabie.storage.schema_validation import check_array
-from wsabie.training.losses import LossName, RankWeight, Surrogate
-from wsabie.training.settings import Schedule
-from wsabie.training.training_data import PairWeighting
-from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-from wsabie.vocabulary.label_terms import TermExpansion, TermSelection
-from wsabie.vocabulary.word_vectors import WordVectors
+from wsabie.training.losses import RankWeight
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Devise(WordVectorRanker, TrainedModel):
     """Linear map from rows to word vectors of their labels, with a ranking loss (Frome et al. 2013).
 
@@ -72,6 +69,7 @@ pair_weighting
 
     Examples
     --------
+    >>> from wsabie import WordVectors
     >>> words = WordVectors(["red", "green", "lime"], np.array([[1, 0, 0], [0, 1, 0], [0, 0.9, 0.4]], np.float32))
     >>> X = np.repeat(np.eye(3), 10, axis=0)[:20]
     >>> model = Devise(words, labels=["lime"], epochs=20, threads=1).fit(X, ["red"] * 10 + ["green"] * 10)
@@ -82,43 +80,15 @@ pair_weighting
     """
 
     kind = "devise"
-    space_: JointSpace
-
-    def __init__(
-        self,
-        vectors: WordVectors | None = None,
-        *,
-        knowledge: KnowledgeGraph | None = None,
-        labels: Sequence[str] = (),
-        use: TermSelection = "first",
-        expand: TermExpansion = "all",
-        terms_per_label: int = 4,
-        loss: LossName = "warp",
-        scaling: Scaling = "auto",
-        max_norm: float | Literal["auto"] | None = "auto",
-        epochs: int | Literal["auto"] = "auto",
-        learning_rate: PerTable = "auto",
-        schedule: Schedule = "linear",
-        margin: float = 0.1,
-        rank_weight: RankWeight = "top1",
-        max_sampled: int | Literal["auto"] | None = "auto",
-        sampler: str | Mapping[str, Any] = "uniform",
-        rank_estimator: Literal["auto", "draws", "exact"] | int = "auto",
-        surrogate: Surrogate = "hinge",
-        order_statistic: Sequence[int] | Sequence[float] | None = None,
-        l2: float | Mapping[str, float] = 0.0,
-        pair_weighting: PairWeighting = "mean",
-        init_scale: float | None = None,
-        patience: int | None = None,
-        threads: int | None = None,
-        deterministic: bool = True,
-        seed: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
+    margin: float = 0.1
+    rank_weight: RankWeight = "top1"
+    similarity: SimilarityName = field(init=False, default="dot")
+    label_bias: bool = field(init=False, default=False)
+    space_: JointSpace = field(init=False)
 
     # ---- training
 
-    def _open_rows(self, X: Any, Y: Any, label_names: Sequence[str] | None) -> tuple[Inputs, Matrix]:
+    def _open_rows(self, X: Matrix, Y: Labels, label_names: Sequence[str] | None) -> tuple[Inputs, Matrix]:
         """Return checked rows, and the columns of their labels that have a vector."""
         inputs, targets = super()._open_rows(X, Y, label_names)
         self._targets, self._target_ids = self._collect_targets(targets)
@@ -131,11 +101,11 @@ pair_weighting
         W = tables.pad_rows(self._targets)
         return JointSpace(dim, "dot", V, W, np.zeros(n, np.float32), frozen=(False, True))
 
-    def _list_initial_state(self) -> list[Any]:
+    def _list_initial_state(self) -> list[object]:
         return [zlib.crc32(self._targets.tobytes())]
 
     def _build_monitor(
-        self, X: Any, Y: Any, max_rows: int | None = MAX_ROWS, input_name: str = "X", metric: str = "MAP"
+        self, X: Matrix, Y: Labels, max_rows: int | None = MAX_ROWS, input_name: str = "X", metric: str = "MAP"
     ) -> ValidationMonitor:
         """Build the monitor of the labels that training ranks."""
         inputs = self.scaling_(self._check_rows(X, input_name))
@@ -146,7 +116,7 @@ pair_weighting
         return None
 
     @property
-    def predict_proba(self) -> Callable[[Any], Float64]:
+    def predict_proba(self) -> Callable[[Matrix], Float64]:
         """Not available, because a score is a cosine with a word.
 
         Raises
@@ -172,11 +142,11 @@ pair_weighting
 
     # ---- storage
 
-    def _dump_tensors(self) -> dict[str, Any]:
-        arrays = {"features": self.space_.features[:, : self.space_.dim], "seen": self._target_ids}
+    def _dump_tensors(self) -> dict[str, Array]:
+        arrays: dict[str, Array] = {"features": self.space_.features[:, : self.space_.dim], "seen": self._target_ids}
         return {**super()._dump_tensors(), **arrays}
 
-    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         dim = self.terms_.table.shape[1]
         V = check_array(tensors, "features", "float32", (self.n_features_in_ + self.scaling_.n_added, dim))

@@ -89,8 +89,9 @@ class EmbeddingSet:
 
     @classmethod
     def _restore(cls, parts: ModelState) -> Self:
-        fields = read_config(EmbeddingSetConfig, parts.config)
-        return cls(fields.ids, check_array(parts.tensors, "points", "float32", (len(fields.ids), None)), fields.origin)
+        config = read_config(EmbeddingSetConfig, parts.config)
+        points = check_array(parts.tensors, "points", "float32", (len(config.ids), None))
+        return cls(config.ids, points, config.origin)
 
 
 def require_embeddings(model: LabelModel) -> None:

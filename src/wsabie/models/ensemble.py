@@ -11,31 +11,33 @@ So a trained member is a block of columns in the two tables of one space, and no
 import time
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, Unpack
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import TransformerMixin, clone
 
-from wsabie.core.arrays import Float32, Float64, Int64, Matrix
+from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.json_conversion import to_json_value
-from wsabie.core.machine import count_available_cores
-from wsabie.core.progress import SILENT, Progress
-from wsabie.core.validation import check_features, check_positive_integer, check_sample_weights, require
+from wsabie.core.json_conversion import JsonObject, to_json_value
+from wsabie.core.validation import check_sample_weights, require
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.models.base.feature_matrix import convert_to_matrix, count_rows, iterate_row_ranges
-from wsabie.models.base.hyperparameters import check_run
-from wsabie.models.base.label_model import LabelModel
+from wsabie.models.base.label_matrix import Labels
+from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel
 from wsabie.models.base.row_scaling import RowScaling
-from wsabie.models.base.validation_monitor import MAX_ROWS, ValidationMonitor
+from wsabie.models.base.trained_model import FitOptions
+from wsabie.models.base.validation_monitor import ValidationMonitor
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_parameters, read_config
 from wsabie.training.epoch_stats import EpochStats
 
+ColumnSets: TypeAlias = Sequence[npt.ArrayLike] | float | None
+"""Sets of columns by numbers or masks, the share that each member draws, or None."""
 SHARE = 0.7  # of the columns, which each member draws by default
 
 
@@ -64,14 +66,8 @@ class EnsembleMember:
     validation_map: float | None
     seconds: float
 
-    @classmethod
-    def of(cls, model: Wsabie, spread: float, seconds: float) -> "EnsembleMember":
-        """Return the figures of a member that was just trained."""
-        best = max((stats.validation for stats in model.history_ if stats.validation is not None), default=None)
-        return cls(model.seed, model.n_features_in_, spread, len(model.history_), best, seconds)
 
-
-def draw_column_sets(columns: Any, n_columns: int, n: int, seed: int) -> list[Int64]:
+def draw_column_sets(columns: ColumnSets, n_columns: int, n: int, seed: int) -> list[Int64]:
     """Return the columns that each of n members sees, ascending.
 
     Parameters
@@ -105,7 +101,7 @@ def draw_column_sets(columns: Any, n_columns: int, n: int, seed: int) -> list[In
     return [sets[m % len(sets)] for m in range(n)]
 
 
-def draw_row_weights(sample_weight: Any, n_rows: int, seed: int, member: int) -> Float32:
+def draw_row_weights(sample_weight: npt.ArrayLike | None, n_rows: int, seed: int, member: int) -> Float32:
     """Return the weight of each row times the number of its draws; there are as many draws as rows."""
     draws = _build_member_rng(seed, member).integers(0, n_rows, n_rows)
     counts = np.bincount(draws, minlength=n_rows).astype(np.float32)
@@ -116,7 +112,7 @@ def _build_member_rng(seed: int, member: int) -> np.random.Generator:
     return np.random.default_rng([seed, 2, member])
 
 
-def _convert_to_numbers(column_set: Any, n_columns: int) -> Int64:
+def _convert_to_numbers(column_set: object, n_columns: int) -> Int64:
     numbers = np.asarray(column_set)
     if numbers.dtype == bool:
         require(numbers.shape == (n_columns,), f"a mask of columns has {numbers.size} entries; give {n_columns}")
@@ -158,7 +154,7 @@ _SPREAD_ROWS = 256  # training rows that measure the spread of a member's scores
 class _Part(NamedTuple):
     """The columns of scaled rows that a member sees, and a factor that restores the length of rows."""
 
-    columns: Any  # their numbers, or a slice of all
+    columns: Int64 | slice  # their numbers, or a slice of all
     factor: np.float32
 
     def of(self, rows: Matrix) -> Matrix:
@@ -169,14 +165,15 @@ class _Part(NamedTuple):
 class EnsembleConfig:
     """The part of a folder's config about members."""
 
-    parameters: dict[str, Any]
+    parameters: JsonObject
     label_names: list[str]
-    joined: dict[str, Any]
+    joined: JsonObject
     members: list[EnsembleMember]
     history: list[EpochStats]
     validation_map: float | None
 
 
+@dataclass(eq=False, repr=False)
 class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
     """Mean of the scores of several models, which differ by seed, rows or columns.
 
@@ -222,43 +219,30 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
     """
 
     kind = "ensemble"
-    joined_: Wsabie
-    members_: list[EnsembleMember]
-    history_: list[EpochStats]
-    validation_map_: float | None
-
-    def __init__(
-        self,
-        estimator: Wsabie | None = None,
-        *,
-        n: int = 3,
-        by: By = "seed",
-        columns: Sequence[Any] | float | None = None,
-        threads: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.n = n
-        self.by: By = by
-        self.columns = columns
-        self.threads = threads
-        self.seed = seed
+    estimator: Wsabie | None = None
+    _: KW_ONLY
+    n: int = 3
+    by: By = "seed"
+    columns: ColumnSets = None
+    threads: int | None = None
+    seed: int = 0
+    joined_: Wsabie = field(init=False)
+    members_: list[EnsembleMember] = field(init=False)
+    history_: list[EpochStats] = field(init=False)
+    validation_map_: float | None = field(init=False)
 
     # ---- training
 
     def fit(
         self,
-        X: Any,
-        Y: Any,
+        X: Matrix,
+        Y: Labels,
         *,
-        validation: tuple[Any, Any] | None = None,
-        sample_weight: Any = None,
+        validation: tuple[Matrix, Labels] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
         label_names: Sequence[str] | None = None,
         checkpoint: str | Path | None = None,
-        resume: bool = False,
-        fingerprint: str = "",
-        progress: Progress = SILENT,
-        on_epoch: Callable[[EpochStats], None] | None = None,
+        **options: Unpack[FitOptions],
     ) -> Self:
         """Train the members one after the other.
 
@@ -283,37 +267,43 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         self.check_parameters()
         fitted = copy(self)
         rows, targets = fitted._start_joined_model(X, Y, label_names)
-        validation_rows = None if validation is None else fitted._validation(validation)
+        monitor = None
+        if validation is not None:
+            require(isinstance(validation, (tuple, list)) and len(validation) == 2, "validation must be a pair (X, Y)")
+            inputs = fitted._check_rows(validation[0], "validation X")
+            truth = fitted._build_truth(validation[1], count_rows(inputs))
+            monitor = ValidationMonitor(fitted.joined_.scaling_(inputs), truth, fitted.joined_._n_threads)
         for m, part in enumerate(fitted._parts(rows)):
             started, weights = time.perf_counter(), sample_weight
             if self.by == "rows":
                 weights = draw_row_weights(sample_weight, rows.shape[0], self.seed, m)
+            validation_rows = None
+            if monitor is not None:
+                validation_rows = part.of(convert_to_matrix(monitor.inputs, rows.shape[1])), monitor.Y
             model = self._member(m).fit(
                 part.of(rows),
                 targets,
                 label_names=list(fitted.vocabulary_),
-                validation=None if validation_rows is None else (part.of(validation_rows[0]), validation_rows[1]),
+                validation=validation_rows,
                 sample_weight=weights,
                 checkpoint=None if checkpoint is None else Path(checkpoint) / f"member-{m}",
-                resume=resume,
-                fingerprint=fingerprint,
-                progress=progress,
-                on_epoch=on_epoch,
+                **options,
             )
             spread = _measure_spread(model, part, rows)
             fitted._add_member(model, part, spread)
-            fitted.members_.append(EnsembleMember.of(model, spread, time.perf_counter() - started))
+            best = max((stats.validation for stats in model.history_ if stats.validation is not None), default=None)
+            sizes, seconds = (model.n_features_in_, spread, len(model.history_)), time.perf_counter() - started
+            fitted.members_.append(EnsembleMember(model.seed, *sizes, best, seconds))
             fitted.history_ += model.history_
-        if validation_rows is not None:
-            fitted._evaluate(*validation_rows)
+        if monitor is not None:
+            fitted.validation_map_ = monitor(fitted.joined_.space_)
+            fitted.joined_.calibration_ = fitted.joined_._fit_calibration(monitor)
         self.__dict__.update(fitted.__dict__)
         return self
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
-        check_positive_integer(self.n, "n")
-        require(self.by in BY, f"by is {self.by!r}; choose one of {', '.join(BY)}")
-        check_run(self.threads, self.seed)
+        super().check_parameters()
         base = self._member(0)
         base.check_parameters()
         require(
@@ -340,7 +330,7 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         member: Wsabie = clone(self._base).set_params(scaling=None, threads=self.threads, seed=self.seed + m)
         return member
 
-    def _start_joined_model(self, X: Any, Y: Any, label_names: Sequence[str] | None) -> tuple[Matrix, Matrix]:
+    def _start_joined_model(self, X: Matrix, Y: Labels, label_names: Sequence[str] | None) -> tuple[Matrix, Matrix]:
         """Set up the joined model with empty tables; return scaled training rows and their labels."""
         inputs, targets = self._open_rows(X, Y, label_names)
         joined, d = clone(self._base), self.n_features_in_
@@ -354,14 +344,6 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         joined.history_, joined.settings_, joined.calibration_ = [], {}, None
         self.joined_, self.members_, self.history_, self.validation_map_ = joined, [], [], None
         return convert_to_matrix(joined.scaling_(inputs), width), targets
-
-    def _validation(self, validation: Any) -> tuple[Matrix, Matrix]:
-        require(isinstance(validation, (tuple, list)) and len(validation) == 2, "validation must be a pair (X, Y)")
-        inputs = self._check_rows(validation[0], "validation X")
-        width = self.n_features_in_ + self.joined_.scaling_.n_added
-        return convert_to_matrix(self.joined_.scaling_(inputs), width), self._build_truth(
-            validation[1], count_rows(inputs)
-        )
 
     def _parts(self, rows: Matrix) -> list[_Part]:
         if self.by != "columns":
@@ -385,14 +367,9 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         joined.space_.bias += space.bias * root**2
         joined.settings_ = model.settings_
 
-    def _evaluate(self, rows: Matrix, truth: Matrix) -> None:
-        monitor = ValidationMonitor(check_features(rows), truth, self.threads or count_available_cores(), MAX_ROWS)
-        self.validation_map_ = monitor(self.joined_.space_)
-        self.joined_.calibration_ = self.joined_._fit_calibration(monitor)
-
     # ---- use
 
-    def transform(self, X: Any) -> Float32:
+    def transform(self, X: Matrix) -> Float32:
         """Return the concatenated points of rows, (n, members * dim) float32; see `Wsabie.transform`."""
         return self._joined_model().transform(X)
 
@@ -402,21 +379,21 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         return self._joined_model().label_vectors
 
     def rank(
-        self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None, exact: bool = False
+        self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None, exact: bool = False
     ) -> tuple[Int64, Float32]:
         """Return the k best labels of each row by the mean score; see `Wsabie.rank`."""
         return self._joined_model().rank(X, k, exclude=exclude, candidates=candidates, exact=exact)
 
-    def scores(self, X: Any) -> Float32:
+    def scores(self, X: Matrix) -> Float32:
         """Return all mean scores, (n, n_labels) float32; see `Wsabie.scores`."""
         return self._joined_model().scores(X)
 
     @property
-    def predict_proba(self) -> Callable[[Any], Float64]:
+    def predict_proba(self) -> Callable[[Matrix], Float64]:
         """predict_proba(X): probability that each label is right; see `Wsabie.predict_proba`."""
         return self._joined_model().predict_proba
 
-    def score(self, X: Any, Y: Any) -> float:
+    def score(self, X: Matrix, Y: Labels) -> float:
         """Return the mean average precision on rows with labels; see `Wsabie.score`."""
         return self._joined_model().score(X, Y)
 
@@ -427,7 +404,7 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
 
     # ---- storage
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return sizes and figures, JSON-able: those of `Wsabie.facts` and of the members."""
         members = [asdict(member) for member in self.members_]
         about = {"models": len(members), "by": self.by, "epochs": len(self.history_)}
@@ -436,7 +413,7 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         return {**self._joined_model().facts(), **about, **figures}
 
     @property
-    def settings_(self) -> dict[str, Any]:
+    def settings_(self) -> JsonObject:
         """Settings of the last member's training, every "auto" resolved."""
         return self._joined_model().settings_
 
@@ -494,7 +471,7 @@ def _measure_spread(model: Wsabie, part: _Part, rows: Matrix) -> float:
 def _sum_squares(rows: Matrix) -> Float64:
     """Return the sum of squares of each column."""
     if hasattr(rows, "tocsr"):
-        squares: Any = np.bincount(rows.indices, rows.data.astype(np.float64) ** 2, minlength=rows.shape[1])
+        squares: Array = np.bincount(rows.indices, rows.data.astype(np.float64) ** 2, minlength=rows.shape[1])
     else:
         squares = np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
     return np.asarray(squares, np.float64)

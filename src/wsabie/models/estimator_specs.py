@@ -7,8 +7,8 @@ when it is built.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from inspect import signature
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
 from wsabie.core.errors import InputError
@@ -103,7 +103,7 @@ def build_estimator(name: str, parameters: Mapping[str, Any] | None = None, **ru
     for parameter in overrides:
         check_parameter_name(name, parameter)
     run_parameters = {parameter: value for parameter, value in run.items() if parameter in defaults}
-    estimator: LabelModel = _load_maker(system)(**{**system.settings, **run_parameters, **overrides})
+    estimator: LabelModel = resolve_name(system.maker)(**{**system.settings, **run_parameters, **overrides})
     return estimator
 
 
@@ -119,7 +119,7 @@ def list_parameters(name: str) -> Values:
     ('auc', 0.1, 100)
     """
     system = find_spec(name)
-    maker = _load_maker(system)
+    maker = resolve_name(system.maker)
     parameters: Values = maker(**system.settings).get_params()
     for key in [key for key in parameters if key.startswith("embedding__")]:
         parameters.setdefault(key.removeprefix("embedding__"), parameters[key])
@@ -163,8 +163,3 @@ def find_spec(name: str) -> EstimatorSpec:
         hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(SYSTEMS)}"
         raise InputError(f"there is no kind of model called {name!r}; {hint}")
     return SYSTEMS[name]
-
-
-def _load_maker(system: EstimatorSpec) -> Any:
-    module, name = system.maker.split(":")
-    return getattr(import_module(module), name)

@@ -4,29 +4,32 @@ Weston et al. 2010, section 3, eq. 1: the two terms are trained separately and b
 rows. The paper mentions an alternative, both terms at once with a penalty on ||w_y||^2; this is `joint=True`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 
 from wsabie.core.arrays import Float32, Matrix
 from wsabie.core.errors import InputError, UnsuitableModelError
-from wsabie.core.json_conversion import to_json_value
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.validation import require
 from wsabie.embedding.linear_space import JointLinearSpace
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.base.feature_matrix import Inputs, count_rows, iterate_row_ranges, slice_rows, take_rows
 from wsabie.models.base.hyperparameters import TrainingShape
+from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.score_ranker import ScoreRanker
-from wsabie.models.base.validation_monitor import MAX_ROWS
+from wsabie.models.base.trained_model import FitOptions
+from wsabie.models.base.validation_monitor import MAX_ROWS, sample_labelled_rows
 from wsabie.models.linear_ranker import LinearRanker, allocate_weights
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState, is_model_folder
 from wsabie.storage.schema_validation import check_parameters, read_config
+from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.settings import TrainingSettings
 
 BLENDS = (0.0, *(2.0**e for e in range(-6, 9)))
@@ -37,7 +40,7 @@ BLENDS = (0.0, *(2.0**e for e in range(-6, 9)))
 class FullRankConfig:
     """The part of a folder's config beside those of the two terms."""
 
-    parameters: dict[str, Any]
+    parameters: JsonObject
     given: dict[str, bool]
     blend: float
     searched: list[tuple[float, float]]
@@ -63,6 +66,7 @@ class _JointTerms(Wsabie):
         return JointLinearSpace(super()._build_space(n_features), allocate_weights(n_features, len(self.vocabulary_)))
 
 
+@dataclass(eq=False, repr=False)
 class FullRank(ScoreRanker):
     """A linear ranking model and an embedding whose scores are added.
 
@@ -101,37 +105,25 @@ class FullRank(ScoreRanker):
 
     kind = "full-rank"
 
-    def __init__(
-        self,
-        embedding: Wsabie | None = None,
-        linear: LinearRanker | None = None,
-        *,
-        blend: float | Literal["auto"] = "auto",
-        joint: bool = False,
-        threads: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.embedding = embedding
-        self.linear = linear
-        self.blend = blend
-        self.joint = joint
-        self.threads = threads
-        self.seed = seed
+    embedding: Wsabie | None = None
+    linear: LinearRanker | None = None
+    _: KW_ONLY
+    blend: float | Literal["auto"] = "auto"
+    joint: bool = False
+    threads: int | None = None
+    seed: int = 0
 
     def fit(
         self,
-        X: Any,
-        Y: Any,
+        X: Matrix,
+        Y: Labels,
         *,
-        validation: tuple[Any, Any] | None = None,
-        sample_weight: Any = None,
+        validation: tuple[Matrix, Labels] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
         label_names: Sequence[str] | None = None,
         checkpoint: str | Path | None = None,
-        resume: bool = False,
-        fingerprint: str = "",
         metric: str = "MAP",
-        progress: Progress = SILENT,
-        on_epoch: Callable[[Any], None] | None = None,
+        **options: Unpack[FitOptions],
     ) -> Self:
         """Train both terms, the linear one first, and find the blend.
 
@@ -158,14 +150,9 @@ class FullRank(ScoreRanker):
             raise UnsuitableModelError(
                 "the full-rank model's blend is chosen on validation rows; fit with validation=(X, Y), or give a number"
             )
-        fit_options: dict[str, Any] = {
-            "validation": validation,
-            "sample_weight": sample_weight,
-            "label_names": label_names,
-        }
-        fit_options |= {"resume": resume, "fingerprint": fingerprint, "metric": metric}
-        fit_options |= {"progress": progress, "on_epoch": on_epoch}
-        places = self._list_checkpoints(checkpoint, resume)
+        fit_options: dict[str, Any] = {"validation": validation, "metric": metric, **options}
+        fit_options |= {"sample_weight": sample_weight, "label_names": label_names}
+        places = self._list_checkpoints(checkpoint, options.get("resume", False))
         embedding, linear = self._build_terms()
         if self.joint:
             self._fit_jointly(embedding, linear, X, Y, {**fit_options, "checkpoint": places["joint"]})
@@ -216,7 +203,7 @@ class FullRank(ScoreRanker):
         return places
 
     def _fit_jointly(
-        self, embedding: Wsabie, linear: LinearRanker, X: Any, Y: Any, fit_options: dict[str, Any]
+        self, embedding: Wsabie, linear: LinearRanker, X: Matrix, Y: Labels, fit_options: dict[str, Any]
     ) -> None:
         model = _JointTerms(**embedding.get_params())
         model.linear = linear
@@ -226,12 +213,11 @@ class FullRank(ScoreRanker):
             part.__dict__.update({name: value for name, value in vars(model).items() if name.endswith("_")})
             part.calibration_, part.space_ = None, term_space
 
-    def _search_blend(self, X: Any, Y: Any, metric: str = "MAP") -> None:
+    def _search_blend(self, X: Matrix, Y: Labels, metric: str = "MAP") -> None:
         """Search the best blend in three rounds, the later two between the neighbours of the best."""
         inputs = self._check_rows(X, "validation X")
         truth = self._build_truth(Y, count_rows(inputs))
-        labelled = np.flatnonzero(np.diff((truth > 0).tocsr().indptr))
-        rows = labelled[np.linspace(0, len(labelled) - 1, min(MAX_ROWS, len(labelled))).astype(int)]
+        rows = sample_labelled_rows(truth, MAX_ROWS)
         inputs, truth = take_rows(inputs, rows), truth[rows]
         figures: dict[float, tuple[float, float]] = {}
         blends: Sequence[float] = BLENDS
@@ -266,13 +252,13 @@ class FullRank(ScoreRanker):
         return scores
 
     @property
-    def history_(self) -> list[Any]:
+    def history_(self) -> list[EpochStats]:
         """Epochs of both terms, the linear ones first; or of the joint run."""
         embedding_history = self.embedding_.history_
         return embedding_history if self.joint else [*self.linear_.history_, *embedding_history]
 
     @property
-    def settings_(self) -> dict[str, Any]:
+    def settings_(self) -> JsonObject:
         """Settings of training by term, every "auto" resolved."""
         return {"linear": self.linear_.settings_, "embedding": self.embedding_.settings_}
 
@@ -281,7 +267,7 @@ class FullRank(ScoreRanker):
         """Label vectors of the embedding, (n_labels, dim) float32, which `neighbours` compares; a view."""
         return self.embedding_.label_vectors
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return sizes and figures, JSON-able."""
         facts = {**super().facts(), "dimensions": self.embedding_.space_.dim, "blend": self.blend_}
         return {**facts, "epochs": len(self.history_), "validation_map": self.validation_map_}

@@ -8,6 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
+from wsabie.core.arrays import Matrix
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 
@@ -25,7 +26,7 @@ def index_labels(
     *,
     kind: LabelIndexKind = "ivf",
     recall: float = 0.95,
-    X: Any = None,
+    X: Matrix = None,
     seed: int = 0,
     folder: str | Path | None = None,
 ) -> "LabelSearchIndex":
@@ -81,7 +82,7 @@ def index_labels(
     return index
 
 
-def require_indexable(model: Any, kind: LabelIndexKind = "ivf") -> Any:
+def require_indexable(model: object, kind: LabelIndexKind = "ivf") -> Any:
     """Return the estimator of a model that can have an index of this kind.
 
     Raises
@@ -109,7 +110,7 @@ def require_indexable(model: Any, kind: LabelIndexKind = "ivf") -> Any:
     return estimator
 
 
-def renew_index(model: Any, folder: Path) -> "LabelSearchIndex | None":
+def renew_index(model: object, folder: Path) -> "LabelSearchIndex | None":
     """Rebuild the index in a model's folder if the labels have changed; return it, else None.
 
     An index that followed the labels (`MeasuredIndex.following`) is saved as it is. A new one has the same kind and
@@ -158,13 +159,13 @@ def find_index(model: Any, folder: Path) -> None:
 
 
 def _restore_index(parts: ModelState, exact: "ExactIndex") -> "LabelSearchIndex | None":
-    from wsabie.search import approximate_index, label_tree, screening_index
+    from wsabie.search.approximate_index import ApproximateIndex
+    from wsabie.search.label_tree import LabelTree
+    from wsabie.search.screening_index import ScreeningIndex
 
-    if parts.kind == screening_index.KIND:
-        return screening_index.ScreeningIndex.from_parts(parts, exact)
-    if parts.kind == label_tree.KIND:
-        return label_tree.LabelTree.from_parts(parts, exact)
-    return approximate_index.ApproximateIndex.from_parts(parts, exact)
+    kinds: tuple[type[LabelSearchIndex], ...] = (ScreeningIndex, LabelTree, ApproximateIndex)
+    kind = next((kind for kind in kinds if kind.folder_kind == parts.kind), ApproximateIndex)
+    return kind.from_parts(parts, exact)
 
 
 def _find_estimator(model: Any) -> Any:

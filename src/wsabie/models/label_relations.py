@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.models.entity_space.fitted_space import FittedSpace
+from wsabie.models.object_parts.pair_ranker import PairRanker
 from wsabie.search.related_labels import LabelLink
 from wsabie.vocabulary.knowledge_graph import parse_direction
 
@@ -21,7 +22,7 @@ class ObjectPartRelations:
         Side of the relation's pairs that is searched.
     """
 
-    def __init__(self, model: Any, side: Side = "part") -> None:
+    def __init__(self, model: PairRanker, side: Side = "part") -> None:
         self.model, self.side = model, side
 
     def related(self, label: str, k: int = 10) -> list[LabelLink]:
@@ -35,12 +36,9 @@ class ObjectPartRelations:
         except UnknownLabelError:
             return []
         trained_labels = self._find_trained_labels(label)
+        phrases = {name: phrase if name in trained_labels else f"perhaps {phrase}" for name, _ in matches}
         return [
-            LabelLink(
-                name,
-                score,
-                f"{'' if name in trained_labels else 'perhaps '}{phrase} {label} (trained, f_L = {score:.2f})",
-            )
+            LabelLink(name, score, f"{phrases[name]} {label} (trained, f_L = {score:.2f})")
             for name, score in matches
             if score > 0
         ]
@@ -118,7 +116,8 @@ def find_model_relations(
     InputError
         The model is neither.
     """
-    for candidate in (model, getattr(model, "model", None)):
+    candidates: tuple[Any, Any] = model, getattr(model, "model", None)
+    for candidate in candidates:
         if hasattr(candidate, "related"):
             return ObjectPartRelations(candidate)
     space = getattr(model, "space", model)

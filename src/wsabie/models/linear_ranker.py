@@ -5,12 +5,12 @@ annotation (Grangier and Bengio 2008).
 """
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
 
-from wsabie.core.arrays import Float32
+from wsabie.core.arrays import Array, Float32
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import LARGE_MEMORY_BYTES
+from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.linear_space import LinearSpace
 from wsabie.models.base.hyperparameters import (
     WEIGHT_TRIALS,
@@ -18,19 +18,16 @@ from wsabie.models.base.hyperparameters import (
     default_linear_epochs,
     default_linear_rate,
     resolve_settings,
-    store_parameters,
 )
-from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScoreRanker
 from wsabie.models.base.trained_model import TrainedModel
 from wsabie.storage.schema_validation import check_array
-from wsabie.training.losses import LossName, RankWeight, Surrogate
-from wsabie.training.settings import Schedule, TrainingSettings
-from wsabie.training.training_data import PairWeighting
+from wsabie.training.settings import TrainingSettings
 
 log = logging.getLogger("wsabie")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearRanker(TrainedModel, ScoreRanker):
     """Linear model that ranks labels by the inner product of the row and a weight vector per label.
 
@@ -79,31 +76,9 @@ class LinearRanker(TrainedModel, ScoreRanker):
     kind = "linear"
     reads_shards = True
 
-    def __init__(
-        self,
-        *,
-        loss: LossName = "warp",
-        scaling: Scaling = "auto",
-        max_norm: float | None = None,
-        epochs: int | Literal["auto"] = "auto",
-        learning_rate: float | Literal["auto"] = "auto",
-        schedule: Schedule = "linear",
-        margin: float = 1.0,
-        rank_weight: RankWeight = "precision",
-        max_sampled: int | Literal["auto"] | None = "auto",
-        sampler: str | Mapping[str, Any] = "uniform",
-        rank_estimator: Literal["auto", "draws", "exact"] | int = "auto",
-        surrogate: Surrogate = "hinge",
-        order_statistic: Sequence[int] | Sequence[float] | None = None,
-        l2: float = 0.0,
-        pair_weighting: PairWeighting = "mean",
-        label_bias: bool = False,
-        patience: int | None = None,
-        threads: int | None = None,
-        deterministic: bool = True,
-        seed: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
+    max_norm: float | None = None
+    similarity: SimilarityName = field(init=False, default="dot")
+    init_scale: None = field(init=False, default=None)
 
     def _resolve_settings(self, shape: TrainingShape) -> TrainingSettings:
         rate = self.learning_rate
@@ -139,10 +114,10 @@ class LinearRanker(TrainedModel, ScoreRanker):
         """Weights of the labels, `coef_`, which `neighbours` compares."""
         return self.coef_
 
-    def _dump_tensors(self) -> dict[str, Any]:
+    def _dump_tensors(self) -> dict[str, Array]:
         return {**super()._dump_tensors(), "weights": self.space_.weights, "bias": self.space_.bias}
 
-    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         n_labels, width = len(self.vocabulary_), self.n_features_in_ + self.scaling_.n_added
         weights = check_array(tensors, "weights", "float32", (n_labels, width))

@@ -31,7 +31,7 @@ KINDS = {
 _OTHER_KINDS = {
     "annotator": "wsabie.models.annotators:Annotator",
     "space": "wsabie.models.entity_space.space:Space",
-    "space-annotator": "wsabie.models.annotators:SpaceAnnotator",
+    "space-annotator": "wsabie.models.entity_space.space_annotator:SpaceAnnotator",
 }
 
 

@@ -2,17 +2,20 @@
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from scipy.sparse import csr_matrix, vstack
 
-from wsabie.core.arrays import Csr, Float32, Float64, Int64, Matrix, view_as_writable
+from wsabie.core.arrays import Array, Csr, Float32, Float64, Int64, Matrix, view_as_writable
 from wsabie.core.errors import UnsuitableModelError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
-from wsabie.core.validation import check_positive_integer, require
+from wsabie.core.validation import require
 from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, dump_matrix, iterate_row_ranges, restore_matrix
+from wsabie.models.base.hyperparameters import is_whole
 from wsabie.models.base.row_scaling import Scaling, sum_rows
 from wsabie.models.base.score_ranker import ScaledRanker
 from wsabie.storage.schema_validation import Count, PositiveCount, check_array, read_config
@@ -39,7 +42,7 @@ class NeighbourVotes(ScaledRanker):
         self._keep(self._normalise(inputs))
 
     def neighbours(  # type: ignore[override]  # rows have neighbours here, and labels no vectors
-        self, X: Any, k: int | None = None
+        self, X: Matrix, k: int | None = None
     ) -> tuple[Int64, Float32]:
         """Return the training rows nearest to each row, as far as this model finds them.
 
@@ -59,23 +62,17 @@ class NeighbourVotes(ScaledRanker):
     def _nearest(self, inputs: Inputs, k: int) -> tuple[Int64, Float32]:
         """Return the neighbours of checked rows; see `neighbours`."""
 
-    def check_parameters(self) -> None:
-        """Raise InputError for parameters that no training can use."""
-        check_positive_integer(self.k, "k")
-
     def _scores(self, inputs: Inputs) -> Float32:
-        from scipy.sparse import csr_matrix
-
         rows, cosines = self._nearest(inputs, min(self.k, self.targets_.shape[0]))
         voters = np.arange(len(rows) + 1) * rows.shape[1]
         weights = np.maximum(cosines, 0).ravel()  # 0 where there is no neighbour
         votes = csr_matrix((weights, np.maximum(rows, 0).ravel(), voters), shape=(len(rows), self.targets_.shape[0]))
         return np.asarray((votes @ self.targets_).toarray(), np.float32)
 
-    def _dump_config(self) -> dict[str, Any]:
+    def _dump_config(self) -> JsonObject:
         return {**super()._dump_config(), "train_rows": self.targets_.shape[0]}
 
-    def _dump_tensors(self) -> dict[str, Any]:
+    def _dump_tensors(self) -> dict[str, Array]:
         matrices = dump_matrix("train", self.train_) | dump_matrix("targets", self.targets_)
         return {**super()._dump_tensors(), **matrices}
 
@@ -116,13 +113,8 @@ def find_nearest_rows(rows: Matrix, train: Matrix, n_train: int, k: int) -> tupl
     n = rows.shape[0]
     heap, lists = allocate_heap(n, k), _convert_to_csr(train) if hasattr(train, "tocsr") else train
     for lo, hi in iterate_row_ranges(n, n_train):
-        scan_topk(
-            _compute_cosines(rows[lo:hi], lists, n_train),
-            0,
-            TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi]),
-            0,
-            hi - lo,
-        )
+        cosines, part = _compute_cosines(rows[lo:hi], lists, n_train), TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi])
+        scan_topk(cosines, 0, part, 0, hi - lo)
     sort_topk(heap, 0, n)
     return heap.labels, heap.scores
 
@@ -143,6 +135,7 @@ def _convert_to_csr(matrix: Matrix) -> Csr:
     return Csr(*(view_as_writable(np.asarray(array, dtype)) for array, dtype in typed))
 
 
+@dataclass(eq=False, repr=False)
 class NearestNeighbours(NeighbourVotes):
     """Exact nearest neighbours: the k most similar training rows vote for their labels with their cosine.
 
@@ -176,11 +169,11 @@ class NearestNeighbours(NeighbourVotes):
 
     kind = "nearest"
 
-    def __init__(self, k: int = 10, *, scaling: Scaling = "tfidf") -> None:
-        self.k = k
-        self.scaling = scaling
+    k: int = 10
+    _: KW_ONLY
+    scaling: Scaling = "tfidf"
 
-    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         width, rows = self.n_features_in_, read_config(PositiveCount, config["train_rows"])
         self.train_ = restore_matrix("train", tensors, (rows, width) if "train" in tensors else (width, rows))
@@ -214,14 +207,7 @@ def choose_tree_depth(n: int) -> int:
     return min(depth, max(0, int(math.log2(n / SMALL_LEAF))))
 
 
-@dataclass(frozen=True)
-class ProjectionTreeConfig:
-    """The part of a folder's config with the size of the tree."""
-
-    train_rows: PositiveCount
-    tree_depth: Count
-
-
+@dataclass(eq=False, repr=False)
 class ApproximateNeighbours(NeighbourVotes):
     """Approximate nearest neighbours: the k most similar training rows in a leaf vote for their labels.
 
@@ -261,26 +247,25 @@ class ApproximateNeighbours(NeighbourVotes):
     """
 
     kind = "approximate-nearest"
+    _own_limits = ("depth",)
 
-    def __init__(
-        self, depth: int | Literal["auto"] = "auto", k: int = 10, *, scaling: Scaling = "tfidf", seed: int = 0
-    ) -> None:
-        self.depth = depth
-        self.k = k
-        self.scaling = scaling
-        self.seed = seed
+    depth: int | Literal["auto"] = "auto"
+    k: int = 10
+    _: KW_ONLY
+    scaling: Scaling = "tfidf"
+    seed: int = 0
 
-    def _dump_config(self) -> dict[str, Any]:
+    def _dump_config(self) -> JsonObject:
         return {**super()._dump_config(), "tree_depth": self.depth_}
 
-    def _dump_tensors(self) -> dict[str, Any]:
+    def _dump_tensors(self) -> dict[str, Array]:
         tree = {"directions": self.directions_, "thresholds": self.thresholds_, "order": self.order_}
         return {**super()._dump_tensors(), **tree}
 
-    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
-        fields, width = read_config(ProjectionTreeConfig, config), self.n_features_in_
-        n, self.depth_ = fields.train_rows, fields.tree_depth
+        n, width = read_config(PositiveCount, config["train_rows"], "train_rows"), self.n_features_in_
+        self.depth_ = read_config(Count, config["tree_depth"], "tree_depth")
         if 1 << min(self.depth_, 60) > n:
             raise ValueError(f"tree_depth is {self.depth_}, and there are {n:,} rows")
         nodes = 2**self.depth_ - 1
@@ -293,22 +278,15 @@ class ApproximateNeighbours(NeighbourVotes):
         self.train_ = restore_matrix("train", tensors, (n, width) if "train" in tensors else stacked)
         self.targets_ = restore_matrix("targets", tensors, (n, len(self.vocabulary_)))
 
-    def leaves(self, X: Any) -> Int64:
+    def leaves(self, X: Matrix) -> Int64:
         """Return the leaf of each row, 0 to 2^depth_ - 1, in which its neighbours are searched, (n,)."""
         return self._leaves(self._normalise(self.scaling_(self._check_rows(X))))
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
         super().check_parameters()
-        is_integer = isinstance(self.depth, (int, np.integer)) and not isinstance(self.depth, bool)
-        require(
-            self.depth == "auto" or (is_integer and self.depth >= 0),
-            f'depth is {self.depth!r}; choose "auto" or a whole number from 0',
-        )
-        require(
-            isinstance(self.seed, (int, np.integer)) and self.seed >= 0,
-            f"seed is {self.seed!r}; choose a whole number from 0",
-        )
+        usable = self.depth == "auto" or (is_whole(self.depth) and int(self.depth) >= 0)
+        require(usable, f'depth is {self.depth!r}; choose "auto" or a whole number from 0')
 
     def _keep(self, train: Matrix) -> None:
         n, d = train.shape
@@ -348,9 +326,8 @@ class ApproximateNeighbours(NeighbourVotes):
     def _project(self, rows: Matrix, nodes: Int64) -> Float64:
         """Return the inner product of each row with the direction of its node, from its non-zeros."""
         out = np.zeros(rows.shape[0])
-        for lo, hi in iterate_row_ranges(
-            rows.shape[0], 4 * (1 + (rows.data.size if hasattr(rows, "tocsr") else rows.size) // max(rows.shape[0], 1))
-        ):
+        n_values = rows.data.size if hasattr(rows, "tocsr") else rows.size
+        for lo, hi in iterate_row_ranges(rows.shape[0], 4 * (1 + n_values // max(rows.shape[0], 1))):
             if not hasattr(rows, "tocsr"):
                 out[lo:hi] = np.einsum("ij,ij->i", rows[lo:hi], self.directions_[nodes[lo:hi]])
                 continue
@@ -361,8 +338,6 @@ class ApproximateNeighbours(NeighbourVotes):
         return out
 
     def _arrange(self, train: Matrix) -> Matrix:
-        from scipy.sparse import csr_matrix, vstack
-
         bounds = _compute_bounds(train.shape[0], self.depth_)
         if not hasattr(train, "tocsr"):
             return train[self.order_]
@@ -374,8 +349,6 @@ class ApproximateNeighbours(NeighbourVotes):
 
     def _leaf(self, leaf: int, lo: int, hi: int) -> Matrix:
         """Return the training rows of a leaf, sharing memory."""
-        from scipy.sparse import csr_matrix
-
         if not hasattr(self.train_, "tocsr"):
             return self.train_[lo:hi]
         d = self.n_features_in_

@@ -6,19 +6,22 @@ known.
 """
 
 import logging
-from collections.abc import Callable
+import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.exceptions import ConvergenceWarning
 
-from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
+from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import UnsuitableModelError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import LARGE_MEMORY_BYTES, count_available_cores
 from wsabie.core.progress import Progress
-from wsabie.core.validation import check_positive_integer, require
 from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, count_rows
-from wsabie.models.base.hyperparameters import check_run, is_finite_number
+from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
 from wsabie.storage.schema_validation import Count, check_array, read_config
@@ -31,9 +34,6 @@ class LabelLearner(NamedTuple):
 
     Attributes
     ----------
-    title : str
-    build : callable
-        Returns the unfitted scikit-learn estimator from (C, number of rows, max_iter, seed).
     dtype : type
         Type of rows that it reads without a copy.
     seconds_per_value : float
@@ -43,8 +43,6 @@ class LabelLearner(NamedTuple):
         Scores are log-odds, which a sample of the negatives shifts by a known amount.
     """
 
-    title: str
-    build: Callable[[float, int, int, int], Any]
     dtype: type
     seconds_per_value: float
     odds: bool = False
@@ -55,63 +53,29 @@ VALUES_PER_FEATURE = 20
 """See `LabelLearner`. The estimate is for refusing jobs of hours; a fit may take half or twice as long."""
 
 
-class LabelFit(NamedTuple):
-    """Weights of one label."""
-
-    coef: Any  # (n_features,) float32 or float64
-    intercept: float
-    has_converged: bool
-
-
-def _build_logistic(C: float, n: int, max_iter: int, seed: int) -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    # liblinear's primal solver draws no random numbers and works outside the interpreter lock
-    return LogisticRegression(C=C, solver="liblinear", max_iter=max_iter)
+LEARNERS: dict[LearnerName, LabelLearner] = {
+    "logistic": LabelLearner(np.float64, 200e-9, odds=True),
+    "passive-aggressive": LabelLearner(np.float32, 40e-9),
+    "hinge": LabelLearner(np.float32, 40e-9),
+    "svm": LabelLearner(np.float64, 300e-9),
+}
 
 
-def _build_svm(C: float, n: int, max_iter: int, seed: int) -> Any:
+def build_learner(name: LearnerName, C: float, n: int, max_iter: int, seed: int) -> Any:
+    """Build the unfitted scikit-learn estimator of a label with n rows.
+
+    Those by SGD have no intercept, f = w.x as in the paper; one lowered the MAP on Corel5k.
+    """
+    from sklearn.linear_model import LogisticRegression, SGDClassifier
     from sklearn.svm import LinearSVC
 
-    # the dual solver would share one random state among all threads
-    return LinearSVC(C=C, dual=False, max_iter=max_iter)
-
-
-def _build_passive_aggressive(C: float, n: int, max_iter: int, seed: int) -> Any:
-    return _build_sgd(max_iter, seed, penalty=None, learning_rate="pa1", eta0=C)
-
-
-def _build_hinge(C: float, n: int, max_iter: int, seed: int) -> Any:
-    return _build_sgd(max_iter, seed, alpha=1 / (C * n))
-
-
-def _build_sgd(max_iter: int, seed: int, **parameters: Any) -> Any:
-    """Build a learner by SGD without intercept, f = w.x as in the paper; one lowered the MAP on Corel5k."""
-    from sklearn.linear_model import SGDClassifier
-
-    return SGDClassifier("hinge", fit_intercept=False, max_iter=max_iter, random_state=seed, **parameters)
-
-
-LEARNERS: dict[str, LabelLearner] = {
-    "logistic": LabelLearner("logistic regression", _build_logistic, np.float64, 200e-9, odds=True),
-    "passive-aggressive": LabelLearner("Passive-Aggressive", _build_passive_aggressive, np.float32, 40e-9),
-    "hinge": LabelLearner("hinge loss by SGD", _build_hinge, np.float32, 40e-9),
-    "svm": LabelLearner("linear SVM", _build_svm, np.float64, 300e-9),
-}
-"""All learners by the name that `OneVsRest` takes."""
-
-
-def fit_label(learner: LabelLearner, rows: Matrix, positive: Bool, C: float, max_iter: int, seed: int) -> LabelFit:
-    """Learn one label from rows of the learner's dtype.
-
-    Examples
-    --------
-    >>> found = fit_label(LEARNERS["svm"], np.array([[0.0], [1.0], [3.0]]), np.array([False, False, True]), 9, 99, 0)
-    >>> bool(found.coef[0] * 3 + found.intercept > 0 > found.coef[0] + found.intercept)
-    True
-    """
-    model = learner.build(C, rows.shape[0], max_iter, seed).fit(rows, positive.astype(np.int32))
-    return LabelFit(model.coef_[0], float(np.ravel(model.intercept_)[0]), int(np.max(model.n_iter_)) < max_iter)
+    if name == "logistic":  # liblinear's primal solver draws no random numbers and works outside the interpreter lock
+        return LogisticRegression(C=C, solver="liblinear", max_iter=max_iter)
+    if name == "svm":  # the dual solver would share one random state among all threads
+        return LinearSVC(C=C, dual=False, max_iter=max_iter)
+    pa1 = {"penalty": None, "learning_rate": "pa1", "eta0": C}
+    options = pa1 if name == "passive-aggressive" else {"alpha": 1 / (C * n)}
+    return SGDClassifier("hinge", fit_intercept=False, max_iter=max_iter, random_state=seed, **options)
 
 
 def select_training_rows(positives: Int64, n: int, max_negatives: int | None, seed: list[int]) -> tuple[Int64, float]:
@@ -145,7 +109,7 @@ def select_training_rows(positives: Int64, n: int, max_negatives: int | None, se
     return np.sort(np.concatenate([positives, negatives])), max_negatives / n_negatives
 
 
-def compute_log_odds(counts: Any, n: int) -> Float32:
+def compute_log_odds(counts: Array, n: int) -> Float32:
     """Return the log-odds of labels from their counts alone, with half a row added to each side."""
     share: Float64 = (counts + 0.5) / (n + 1)
     return np.log(share / (1 - share)).astype(np.float32)
@@ -188,6 +152,7 @@ class TrainingCost(NamedTuple):
         return f"{size} and about {time}"
 
 
+@dataclass(eq=False, repr=False)
 class OneVsRest(ScaledRanker):
     """A linear classifier of each label against all other rows.
 
@@ -241,36 +206,24 @@ class OneVsRest(ScaledRanker):
 
     kind = "one-vs-rest"
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        learner: LearnerName = "logistic",
-        max_negatives: int | None = None,
-        scaling: Scaling = "tfidf",
-        max_gigabytes: float = 2.0,
-        max_minutes: float = 10.0,
-        max_iter: int = 100,
-        seed: int = 0,
-        threads: int | None = None,
-    ) -> None:
-        self.C = C
-        self.learner = learner
-        self.max_negatives = max_negatives
-        self.scaling = scaling
-        self.max_gigabytes = max_gigabytes
-        self.max_minutes = max_minutes
-        self.max_iter = max_iter
-        self.seed = seed
-        self.threads = threads
+    C: float = 1.0
+    _: KW_ONLY
+    learner: LearnerName = "logistic"
+    max_negatives: int | None = None
+    scaling: Scaling = "tfidf"
+    max_gigabytes: float = 2.0
+    max_minutes: float = 10.0
+    max_iter: int = 100
+    seed: int = 0
+    threads: int | None = None
 
     def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
         width = self.n_features_in_
-        work = self.work(_count_values(inputs), width, _count_positives(targets), count_rows(inputs))
+        work = self.work(_count_values(inputs), width, count_label_rows(targets), count_rows(inputs))
         self._check_limits(work, targets.shape[1])
         self._fit_labels(_convert_rows(inputs, width, self._learner.dtype), targets, progress)
 
-    def work(self, n_values: int, n_features: int, counts: Any, rows: int) -> TrainingCost:
+    def work(self, n_values: int, n_features: int, counts: Array, rows: int) -> TrainingCost:
         """Estimate memory and time of a fit.
 
         Parameters
@@ -300,13 +253,13 @@ class OneVsRest(ScaledRanker):
         weights: Float32 = self.coef_
         return weights
 
-    def _dump_config(self) -> dict[str, Any]:
+    def _dump_config(self) -> JsonObject:
         return {**super()._dump_config(), "n_unconverged": self.n_unconverged_}
 
-    def _dump_tensors(self) -> dict[str, Any]:
+    def _dump_tensors(self) -> dict[str, Array]:
         return {**super()._dump_tensors(), "weights": self.coef_.T, "intercept": self.intercept_}
 
-    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         n_labels = len(self.vocabulary_)
         self.coef_ = check_array(tensors, "weights", "float32", (self.n_features_in_, n_labels)).T
@@ -330,11 +283,7 @@ class OneVsRest(ScaledRanker):
             log.info(sentence)
 
     def _fit_labels(self, rows: Matrix, targets: Matrix, progress: Progress) -> None:
-        import warnings
-
-        from sklearn.exceptions import ConvergenceWarning
-
-        n_labels, counts = targets.shape[1], _count_positives(targets)
+        n_labels, counts = targets.shape[1], count_label_rows(targets)
         self.coef_ = np.zeros((self.n_features_in_, n_labels), np.float32).T
         self.intercept_ = compute_log_odds(counts, rows.shape[0])
         self.n_unconverged_ = 0
@@ -355,46 +304,22 @@ class OneVsRest(ScaledRanker):
         positives = np.sort(by_label.indices[by_label.indptr[y] : by_label.indptr[y + 1]])
         row_ids, share = select_training_rows(positives, rows.shape[0], self.max_negatives, [self.seed, int(y)])
         training_rows = rows if len(row_ids) == rows.shape[0] else rows[row_ids]
-        learner, seed = self._learner, (self.seed + int(y)) % 2**32
-        fit = fit_label(learner, training_rows, np.isin(row_ids, positives), self.C, self.max_iter, seed)
-        self.coef_[y] = fit.coef
-        self.intercept_[y] = fit.intercept + (np.log(share) if learner.odds else 0)
-        return fit.has_converged
-
-    def check_parameters(self) -> None:
-        """Raise InputError for parameters that no training can use."""
-        require(
-            self.learner in LEARNERS,
-            f"learner is {self.learner!r}; choose one of {', '.join(LEARNERS)}",
-        )
-        require(
-            self.max_negatives is None or (_is_whole(self.max_negatives) and self.max_negatives > 0),
-            f"max_negatives is {self.max_negatives!r}; choose None or a whole number above 0",
-        )
-        check_run(self.threads, self.seed)
-        check_positive_integer(self.max_iter, "max_iter")
-        for name in ("C", "max_gigabytes", "max_minutes"):
-            value = getattr(self, name)
-            require(is_finite_number(value) and value > 0, f"{name} is {value!r}; choose a number above 0")
+        seed = (self.seed + int(y)) % 2**32
+        learner = build_learner(self.learner, self.C, training_rows.shape[0], self.max_iter, seed)
+        learner.fit(training_rows, np.isin(row_ids, positives).astype(np.int32))
+        self.coef_[y] = learner.coef_[0]
+        intercept = float(np.ravel(learner.intercept_)[0])
+        self.intercept_[y] = intercept + (np.log(share) if self._learner.odds else 0)
+        return int(np.max(learner.n_iter_)) < self.max_iter
 
 
 def _convert_rows(inputs: Inputs, n_features: int, dtype: type) -> Matrix:
     """Return rows in the layout that the learner reads without a copy."""
-    from scipy.sparse import csr_matrix
-
     rows = convert_to_matrix(inputs, n_features)
     if not hasattr(rows, "tocsr"):
         return np.ascontiguousarray(rows, dtype)
     indptr = rows.indptr.astype(np.int32)
     return csr_matrix((rows.data.astype(dtype, copy=False), rows.indices, indptr), shape=rows.shape)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def _count_positives(targets: Matrix) -> Any:
-    return np.bincount(targets.indices[targets.data > 0], minlength=targets.shape[1])
 
 
 def _count_values(inputs: Inputs) -> int:

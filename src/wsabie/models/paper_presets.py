@@ -1,6 +1,7 @@
 """Estimators with the settings of systems from the papers; all settings can be changed."""
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 from wsabie.core.errors import InputError
@@ -78,22 +79,9 @@ def make_full_rank(**changes: Any) -> FullRank:
     return FullRank(Wsabie(**changes), LinearRanker(**linear), **model_parameters)
 
 
-SHARED = (
-    "loss",
-    "scaling",
-    "epochs",
-    "schedule",
-    "margin",
-    "rank_weight",
-    "max_sampled",
-    "sampler",
-    "rank_estimator",
-    "surrogate",
-    "order_statistic",
-    "pair_weighting",
-    "patience",
-    "deterministic",
-)
+SHARED = signature(LinearRanker).parameters.keys() - {
+    "max_norm", "learning_rate", "l2", "label_bias", "threads", "seed"
+}  # fmt: skip
 """Parameters with the same meaning for the embedding and the linear term."""
 
 

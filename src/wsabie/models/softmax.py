@@ -1,13 +1,15 @@
 """Multinomial logistic regression: the baseline of DeViSE and the classifier of ConSE."""
 
 import logging
-from typing import Any
+import warnings
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from wsabie.core.arrays import Float32, Float64, Matrix
+from wsabie.core.arrays import Array, Float32, Float64, Matrix
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
-from wsabie.core.validation import check_positive_integer, require
 from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
@@ -16,6 +18,7 @@ from wsabie.storage.schema_validation import check_array
 log = logging.getLogger("wsabie")
 
 
+@dataclass(eq=False, repr=False)
 class Softmax(ScaledRanker):
     """Softmax classifier for rows with one label each, fitted by scikit-learn's L-BFGS.
 
@@ -49,20 +52,17 @@ class Softmax(ScaledRanker):
 
     kind = "softmax"
 
-    def __init__(self, C: float = 10.0, *, max_iter: int = 200, scaling: Scaling = "auto") -> None:
-        self.C = C
-        self.max_iter = max_iter
-        self.scaling = scaling
+    C: float = 10.0
+    _: KW_ONLY
+    max_iter: int = 200
+    scaling: Scaling = "auto"
 
     def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
         rows, pairs = convert_to_matrix(inputs, self.n_features_in_), (targets > 0).tocoo()
         with progress.stage("softmax", None, ""):
             self._fit_weights(rows, pairs)
 
-    def _fit_weights(self, rows: Matrix, pairs: Any) -> None:
-        import warnings
-
-        from sklearn.exceptions import ConvergenceWarning
+    def _fit_weights(self, rows: Matrix, pairs: Matrix) -> None:
         from sklearn.linear_model import LogisticRegression
 
         self.trained_label_ids_ = np.unique(pairs.col).astype(np.int64)
@@ -86,7 +86,7 @@ class Softmax(ScaledRanker):
         self.weights_ = np.ascontiguousarray(weights, np.float32)
         self.bias_ = bias.astype(np.float32)
 
-    def probabilities(self, X: Any) -> Float64:
+    def probabilities(self, X: Matrix) -> Float64:
         """Return the probability of each label, (n, n_labels) float64; 0 for labels without a training row.
 
         Raises
@@ -95,12 +95,6 @@ class Softmax(ScaledRanker):
             See `scores`.
         """
         return np.exp(self.scores(X).astype(np.float64))
-
-    def check_parameters(self) -> None:
-        """Raise InputError for parameters that no training can use."""
-        usable = isinstance(self.C, (int, float, np.integer, np.floating)) and not isinstance(self.C, bool)
-        require(usable and 0 < self.C < np.inf, f"C is {self.C!r}; choose a number above 0")
-        check_positive_integer(self.max_iter, "max_iter")
 
     @property
     def n_bytes(self) -> int:
@@ -115,11 +109,11 @@ class Softmax(ScaledRanker):
         out[:, self.trained_label_ids_] = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
         return out
 
-    def _dump_tensors(self) -> dict[str, Any]:
+    def _dump_tensors(self) -> dict[str, Array]:
         arrays = {"weights": self.weights_, "bias": self.bias_, "seen": self.trained_label_ids_}
         return {**super()._dump_tensors(), **arrays}
 
-    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         self.trained_label_ids_ = check_array(tensors, "seen", "int64", (None,), upper_bound=len(self.vocabulary_))
         n_trained = len(self.trained_label_ids_)

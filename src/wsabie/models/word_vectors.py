@@ -3,56 +3,35 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Self
 
 import numpy as np
 from sklearn.base import TransformerMixin
 
-from wsabie.core.arrays import Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Float32, Int64, Matrix
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import build_exclusion_lists
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.progress import Progress
 from wsabie.core.validation import check_positive_integer, require
-from wsabie.models.base.feature_matrix import Inputs
-from wsabie.models.base.hyperparameters import check_run, store_parameters
+from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix
+from wsabie.models.base.label_model import Candidates, Exclusion, Ranking
 from wsabie.models.base.row_scaling import Scaling
-from wsabie.models.base.score_ranker import ScoreRanker
+from wsabie.models.base.score_ranker import OneStepRanker, ScoreRanker
 from wsabie.models.softmax import Softmax
+from wsabie.search.exact_index import ExactIndex
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import Count, check_array, read_config
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.label_terms import (
-    EXPANDS,
-    USES,
     TermExpansion,
     TermSelection,
     TermTable,
     compute_target_vectors,
     list_label_terms,
 )
-from wsabie.vocabulary.word_vectors import WordVectors
-
-if TYPE_CHECKING:
-    from wsabie.search.exact_index import ExactIndex
-
-
-class LabelTermVectors(NamedTuple):
-    """Vectors of labels, and the labels without one.
-
-    Attributes
-    ----------
-    table : (n_found, dim) float32
-        Vectors of unit length.
-    places : (n_found,) int64
-        Positions of their labels.
-    missing : list of str
-        Labels without a vector.
-    """
-
-    table: Float32
-    places: Int64
-    missing: list[str]
+from wsabie.vocabulary.word_vectors import VectorLookup, WordVectors
 
 
 @dataclass(frozen=True)
@@ -64,6 +43,7 @@ class LabelTermsConfig:
     n_labels: Count
 
 
+@dataclass(eq=False, repr=False)
 class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
     """Base of models that map rows to points among word vectors, by `fit` and `_points` of a subclass.
 
@@ -74,22 +54,23 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         Labels without a vector: they are never predicted.
     """
 
-    vectors: WordVectors | None
-    knowledge: KnowledgeGraph | None
-    labels: Sequence[str]
-    use: TermSelection
-    expand: TermExpansion
-    terms_per_label: int
-    threads: int | None
-    seed: int
-    terms_: TermTable
-    missing_: list[str]
+    vectors: WordVectors | None = None
+    _: KW_ONLY
+    knowledge: KnowledgeGraph | None = None
+    labels: Sequence[str] = ()
+    use: TermSelection = "first"
+    expand: TermExpansion = "all"
+    terms_per_label: int = 4
+    threads: int | None = None
+    seed: int = 0
+    terms_: TermTable = field(init=False)
+    missing_: list[str] = field(init=False)
 
     @abstractmethod
     def _points(self, inputs: Inputs) -> Float32:
         """Return the points (n, dim) float32 of checked rows."""
 
-    def transform(self, X: Any) -> Float32:
+    def transform(self, X: Matrix) -> Float32:
         """Return the points of rows among the word vectors, (n, dim) float32, not of unit length.
 
         Raises
@@ -99,8 +80,8 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         """
         return self._points(self._check_rows(X))
 
-    def compute_targets(self, labels: Sequence[str]) -> LabelTermVectors:
-        """Return the target vectors of some labels in training, from the model's word vectors and knowledge.
+    def compute_targets(self, labels: Sequence[str]) -> VectorLookup:
+        """Return the target vectors of some labels in training, and the labels without one.
 
         Raises
         ------
@@ -110,7 +91,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         self.check_parameters()
         names = list_label_terms(labels, self.knowledge)
         targets = compute_target_vectors(names, self.vectors, self.use, self.seed)  # type: ignore[arg-type]  # checked
-        return LabelTermVectors(targets.table, targets.places, _list_missing(labels, targets.places))
+        return targets._replace(missing=_list_missing(labels, targets.places))
 
     def add_labels(self, labels: Sequence[str], vectors: WordVectors, knowledge: KnowledgeGraph | None = None) -> Self:
         """Add labels without training rows, which are then ranked too.
@@ -144,7 +125,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         self.vocabulary_, self.missing_ = vocabulary, [*self.missing_, *_list_missing(labels, targets.places)]
         return self
 
-    def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
+    def rank(self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None) -> Ranking:
         """Return the k best labels of each row by its nearest terms (Frome et al. 2013, A.2).
 
         Parameters
@@ -203,20 +184,16 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
             self.knowledge is None or isinstance(self.knowledge, KnowledgeGraph),
             "knowledge says which terms a label has; give what wsabie.read_knowledge_graph reads, or None",
         )
-        require(self.use in USES, f"use is {self.use!r}; choose one of {', '.join(USES)}")
-        require(self.expand in EXPANDS, f"expand is {self.expand!r}; choose one of {', '.join(EXPANDS)}")
-        check_positive_integer(self.terms_per_label, "terms_per_label")
         several = isinstance(self.labels, (Sequence, np.ndarray)) and not isinstance(self.labels, str)
         are_names = several and all(isinstance(name, str) for name in self.labels)
         require(are_names, f"labels are {repr(self.labels)[:60]}; give a list of names")
-        check_run(self.threads, self.seed)
 
     def _check_loaded(self) -> None:
         probe = copy(self)
         probe.vectors = WordVectors(["word"], np.ones((1, 1), np.float32))  # a folder keeps none
         probe.check_parameters()
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return sizes and figures of the model, JSON-able."""
         has_vector = self.terms_.has_terms()
         return {
@@ -259,28 +236,21 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         self.terms_ = terms.with_labels(
             [label_terms if y in label_ids else () for y, label_terms in enumerate(names)], vectors
         )
-        self.__dict__.pop("_searched", None)
 
     def _index(self) -> "ExactIndex":
         """Return the search index of the terms, built once for a fitted model."""
-        from wsabie.search.exact_index import ExactIndex
+        return self._build_once("_searched", self.terms_, lambda: ExactIndex(self.terms_.table, similarity="cosine"))
 
-        searched: tuple[TermTable, ExactIndex] | None = self.__dict__.get("_searched")
-        if searched is None or searched[0] is not self.terms_:
-            searched = self.terms_, ExactIndex(self.terms_.table, similarity="cosine")
-            self._searched = searched
-        return searched[1]
-
-    def _dump_config(self) -> dict[str, Any]:
+    def _dump_config(self) -> JsonObject:
         config = super()._dump_config()
         config["parameters"] |= {"vectors": None, "knowledge": None}
         return {**config, "terms": self.terms_.names, "missing": self.missing_, "n_labels": self.terms_.n_labels}
 
-    def _dump_tensors(self) -> dict[str, Any]:
-        terms = {"terms": self.terms_.table, "term": self.terms_.term, "label": self.terms_.label}
+    def _dump_tensors(self) -> dict[str, Array]:
+        terms: dict[str, Array] = {"terms": self.terms_.table, "term": self.terms_.term, "label": self.terms_.label}
         return {**super()._dump_tensors(), **terms}
 
-    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         fields, n = read_config(LabelTermsConfig, config), len(self.vocabulary_)
         if fields.n_labels != n:
@@ -290,17 +260,14 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         label = check_array(tensors, "label", "int64", term.shape, upper_bound=n)
         self.terms_, self.missing_ = TermTable(fields.terms, table, term, label, n), fields.missing
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_searched"}
-
 
 def _list_missing(labels: Sequence[str], places: Int64) -> list[str]:
     present_ids = set(places.tolist())
     return [label for y, label in enumerate(labels) if y not in present_ids]
 
 
-class Conse(WordVectorRanker):
+@dataclass(kw_only=True, eq=False, repr=False)
+class Conse(WordVectorRanker, OneStepRanker):
     """Convex combination of label vectors (Norouzi et al. 2014); only a classifier is trained.
 
     f(x) = sum of p(y | x) s(y) over the T most probable labels, divided by the sum of their probabilities; s(y) is the
@@ -336,52 +303,18 @@ class Conse(WordVectorRanker):
     """
 
     kind = "conse"
-    top: int
-    C: float
-    max_iter: int
-    scaling: Scaling
+    top: int = 10
+    C: float = 10.0
+    max_iter: int = 200
+    scaling: Scaling = "auto"
 
-    def __init__(
-        self,
-        vectors: WordVectors | None = None,
-        *,
-        knowledge: KnowledgeGraph | None = None,
-        labels: Sequence[str] = (),
-        use: TermSelection = "first",
-        expand: TermExpansion = "all",
-        terms_per_label: int = 4,
-        top: int = 10,
-        C: float = 10.0,
-        max_iter: int = 200,
-        scaling: Scaling = "auto",
-        threads: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
-
-    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, progress: Progress = SILENT) -> Self:
-        """Train the classifier on the labels that have a vector; see `Softmax.fit`.
-
-        Raises
-        ------
-        InputError
-            Data or parameters that cannot be used, or no label has a vector.
-        """
-        self.check_parameters()
-        fitted = copy(self)  # a fit that fails leaves this model as it was
-        _, targets = fitted._open_rows(X, Y, label_names)
-        fitted.targets_, label_ids = fitted._collect_targets(targets)
-        names = [list(fitted.vocabulary_)[y] for y in label_ids]
+    def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
+        self.targets_, label_ids = self._collect_targets(targets)
+        names = [list(self.vocabulary_)[y] for y in label_ids]
         classifier = Softmax(self.C, max_iter=self.max_iter, scaling=self.scaling)
-        fitted.classifier_ = classifier.fit(X, targets[:, label_ids], label_names=names, progress=progress)
-        self.__dict__.update(fitted.__dict__)
-        return self
-
-    def check_parameters(self) -> None:
-        """Raise InputError for parameters that no training can use."""
-        super().check_parameters()
-        check_positive_integer(self.top, "top")
-        Softmax(self.C, max_iter=self.max_iter).check_parameters()
+        rows = convert_to_matrix(inputs, self.n_features_in_)
+        self.classifier_ = classifier.fit(rows, targets[:, label_ids], label_names=names, progress=progress)
+        self.classifier_.feature_names_in_ = self.feature_names_in_
 
     @property
     def n_bytes(self) -> int:
@@ -396,10 +329,10 @@ class Conse(WordVectorRanker):
         chances /= chances.sum(axis=1, keepdims=True)
         return np.asarray(np.einsum("ij,ijd->id", chances, self.targets_[best]), np.float32)
 
-    def _dump_config(self) -> dict[str, Any]:
+    def _dump_config(self) -> JsonObject:
         return {**super()._dump_config(), "classifier": self.classifier_.to_parts().config}
 
-    def _dump_tensors(self) -> dict[str, Any]:
+    def _dump_tensors(self) -> dict[str, Array]:
         return {
             **super()._dump_tensors(),
             "targets": self.targets_,

@@ -6,38 +6,31 @@ where a filter leaves few of them, where many are hidden, or where k is so large
 """
 
 from copy import copy
-from functools import partial
-from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.arrays import Array, Float32, Int64
 from wsabie.core.file_backed_arrays import iterate_slices
-from wsabie.core.label_lists import LabelLists
-from wsabie.core.validation import check_positive_integer, require
+from wsabie.core.validation import require
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.faiss_codes import CodesKind, FaissCodes
 from wsabie.search.label_index import (
     DEFAULT_RECALL,
     MEASURED_AT,
+    NARROW,
     LabelSearchIndex,
-    compute_table_fingerprint,
+    SearchRequest,
+    mask_hidden,
+    refuse_biased_distances,
     sample_queries,
 )
-from wsabie.search.search_arrays import list_hidden_labels, prepare_exclusion_rows
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_array
 
-KIND = "approximate index"
-
-NARROW = 0.1
-"""Share of the labels below which all candidates are scored."""
-
 NARROW_GRAPH = 0.3
-"""The same share for a graph, whose paths lead through labels that are filtered out."""
+"""Share of candidates below which all are scored, for a graph, whose paths lead through labels that are left out."""
 
 _FEW_CHANGED = 0.02
 """Largest share of changed labels that are scored one by one, beside an index of the others."""
@@ -57,7 +50,7 @@ class NearestLift(NamedTuple):
     biased: bool
     length: float  # of all lifted labels; 0: not lifted
 
-    def labels(self, rows: Any, bias: Float32 | None) -> Float32:
+    def labels(self, rows: Array, bias: Float32 | None) -> Float32:
         """Lift labels from (n, dim) to (n, lifted dim)."""
         rows = rows.astype(np.float32)
         if self.similarity == "cosine":
@@ -108,6 +101,9 @@ class ApproximateIndex(LabelSearchIndex):
     ((3, 2), True)
     """
 
+    folder_kind = "approximate index"
+    noun = "index"
+
     def __init__(self, exact: ExactIndex, codes: FaissCodes, lift: NearestLift) -> None:
         super().__init__(exact, codes.efforts[-1])
         self.kind: CodesKind = codes.kind
@@ -123,10 +119,10 @@ class ApproximateIndex(LabelSearchIndex):
         *,
         kind: CodesKind = "ivf",
         recall: float = DEFAULT_RECALL,
-        queries: Any = None,
+        queries: Array | None = None,
         seed: int = 0,
         threads: int | None = None,
-    ) -> "ApproximateIndex":
+    ) -> Self:
         """Encode the labels and find the least effort that reaches `recall`.
 
         Parameters
@@ -151,9 +147,8 @@ class ApproximateIndex(LabelSearchIndex):
         """
         require(kind in ("ivf", "hnsw"), f'there is no index of kind {kind!r}; choose "ivf" or "hnsw"')
         require(0 < recall <= 1, f"recall is a share of the top {MEASURED_AT} such as 0.95, not {recall}")
+        refuse_biased_distances(exact)
         table, bias = exact.table, exact.bias
-        if exact.similarity == "euclidean" and bias is not None:
-            raise InputError("distances with a bias per label have no index; search them exactly")
         rng, lift, label_ids = np.random.default_rng(seed), _build_lift(exact, kind), exact.list_remaining()
         test_queries, description = sample_queries(exact, queries, rng)
         codes = FaissCodes.train(
@@ -170,55 +165,34 @@ class ApproximateIndex(LabelSearchIndex):
         index.queries = description
         index.n_bytes = codes.to_bytes().nbytes
         efforts = codes.efforts
-        settings = [partial(index._set_effort, *setting) for setting in product(_SHORTLISTS, efforts)]
+        settings = [{"shortlist": shortlist, "effort": effort} for shortlist in _SHORTLISTS for effort in efforts]
         index.tune(rng.permutation(test_queries), recall, settings, efforts, threads)
         return index
 
-    def top_k(
-        self,
-        queries: Any,
-        k: int,
-        *,
-        exclude: Matrix | None = None,
-        candidates: Any = None,
-        threads: int | None = None,
-    ) -> tuple[Int64, Float32]:
-        """Return about the k best labels of each query; no row gets fewer than from `ExactIndex.top_k`."""
-        k, n = check_positive_integer(k, "k"), len(self.exact.table)
-        queries = self.exact.check_queries(queries)[0]
-        candidate_ids, exclude = self.exact.resolve_candidates(candidates), prepare_exclusion_rows(exclude)
-        hidden = list_hidden_labels(exclude, len(queries), n, None)
-        n_hidden = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
-        n_candidates, n_codes = n if candidate_ids is None else len(candidate_ids), self.shortlist * k + n_hidden
-        if (
-            n_candidates < (NARROW_GRAPH if self.kind == "hnsw" else NARROW) * n
-            or n_codes > NARROW * n_candidates
-            or len(self._tail) > NARROW * n
-        ):
-            return self.exact.top_k(queries, k, exclude=exclude, candidates=candidate_ids, threads=threads)
-        effort = -(-self.effort * n // n_candidates)
-        lifted = self._lift.queries(self._centre_queries(queries))
-        ids = self._codes.search(lifted, n_codes, effort, self._map_to_codes(candidate_ids), threads)
+    def _is_exact_quicker(self, request: SearchRequest) -> bool:
+        n, n_codes = len(self.exact.table), self.shortlist * request.k + request.n_hidden
+        narrow = NARROW_GRAPH if self.kind == "hnsw" else NARROW
+        is_narrow = request.n_candidates < narrow * n or n_codes > NARROW * request.n_candidates
+        return is_narrow or len(self._tail) > NARROW * n
+
+    def _search(self, request: SearchRequest) -> tuple[Int64, Float32]:
+        k, threads, tail = request.k, request.threads, self._tail
+        effort = -(-self.effort * len(self.exact.table) // request.n_candidates)
+        lifted, codes = self._lift.queries(request.points), self._map_to_codes(request.candidate_ids)
+        ids = self._codes.search(lifted, self.shortlist * k + request.n_hidden, effort, codes, threads)
         if self._places is not None:
             ids = np.where(ids >= 0, self._places[ids], -1)
-        if hidden is not None:
-            mask_hidden(ids, hidden)
-        tail = self._tail
-        if candidate_ids is not None and len(tail):
-            tail = np.intersect1d(tail, candidate_ids, assume_unique=True)
+        if request.candidate_ids is not None and len(tail):
+            tail = np.intersect1d(tail, request.candidate_ids, assume_unique=True)
         if len(tail):
-            tail_ids, _ = self.exact.top_k(queries, k, exclude=exclude, candidates=tail, threads=threads)
+            n_tail = min(len(tail), k + request.n_hidden)
+            tail_ids, _ = self.exact.top_k(request.queries, n_tail, candidates=tail, threads=threads)
             ids = np.hstack([ids, tail_ids])
-        ids, scores = self.exact.rescore(queries, ids, k)
-        short_rows = np.flatnonzero(ids[:, -1] < 0)
-        if len(short_rows):
-            excluded = None if exclude is None else exclude[short_rows]
-            ids[short_rows], scores[short_rows] = self.exact.top_k(
-                queries[short_rows], k, exclude=excluded, candidates=candidate_ids, threads=threads
-            )
-        return ids, scores
+        if request.hidden is not None:
+            mask_hidden(ids, request.hidden)
+        return self.exact.rescore(request.queries, ids, k)
 
-    def rebase(self, exact: ExactIndex, places: Int64) -> "ApproximateIndex":
+    def rebase(self, exact: ExactIndex, places: Int64) -> Self:
         """Return an index with the same codes for a changed table, whose new labels are scored one by one.
 
         Parameters
@@ -235,7 +209,7 @@ class ApproximateIndex(LabelSearchIndex):
         moved._tail = np.flatnonzero(~is_coded)
         return moved
 
-    def follow_changes(self, exact: ExactIndex, changed: Int64) -> "ApproximateIndex | None":
+    def follow_changes(self, exact: ExactIndex, changed: Int64) -> Self | None:
         """Return the index for changed labels, which are scored one by one; None above a fiftieth of all."""
         n, places = len(exact.table), self._places
         places = np.arange(n) if places is None else places.copy()
@@ -247,10 +221,10 @@ class ApproximateIndex(LabelSearchIndex):
         """Return the state to save: the codes, the fingerprint of their table, and the rows that have one."""
         config = self.to_config() | {"length": self._lift.length, "shortlist": self.shortlist}
         places = {} if self._places is None else {"places": self._places}
-        return ModelState(KIND, config, {"codes": self._codes.to_bytes(), **places})
+        return ModelState(self.folder_kind, config, {"codes": self._codes.to_bytes(), **places})
 
     @classmethod
-    def from_parts(cls, parts: ModelState, exact: ExactIndex, places: Int64 | None = None) -> "ApproximateIndex | None":
+    def from_parts(cls, parts: ModelState, exact: ExactIndex, places: Int64 | None = None) -> Self | None:
         """Return the saved index, or None when it belongs to another table; with `places`, rebase it.
 
         Raises
@@ -258,19 +232,24 @@ class ApproximateIndex(LabelSearchIndex):
         ValueError, KeyError, TypeError
             The parts hold something else.
         """
-        config = parts.config
-        if parts.kind != KIND or config["kind"] not in ("ivf", "hnsw"):
-            raise ValueError(f"it holds {parts.kind!r} and no index")
-        if places is None and config["table"] != compute_table_fingerprint(exact):
-            return None
-        if places is None and "places" in parts.tensors:
-            places, valid_ids = np.asarray(parts.tensors["places"]), np.append(exact.list_remaining(), -1)
+        if places is None:
+            return super().from_parts(parts, exact)
+        return cls._restore(parts, exact, len(places)).rebase(exact, places)
+
+    @classmethod
+    def _restore(cls, parts: ModelState, exact: ExactIndex, n: int | None = None) -> Self:
+        config, places = parts.config, None if n is not None else parts.tensors.get("places")
+        if parts.kind != cls.folder_kind or config["kind"] not in ("ivf", "hnsw"):
+            raise ValueError(f"it holds {parts.kind!r} and no {cls.noun}")
+        if places is not None:
+            places, valid_ids = np.asarray(places), np.append(exact.list_remaining(), -1)
             if places.dtype != np.int64 or places.ndim != 1 or not np.isin(places, valid_ids).all():
                 raise ValueError("it names labels that do not exist")
         lift = NearestLift(exact.similarity, exact.bias is not None, float(config["length"]))
         content = check_array(parts.tensors, "codes", "uint8", (None,))
-        n, dim = len(exact.table) if places is None else len(places), exact.table.shape[1]
-        index = cls(exact, FaissCodes.from_bytes(content, config["kind"], n, lift.dim(dim)), lift)
+        n = n or len(exact.table if places is None else places)
+        codes = FaissCodes.from_bytes(content, config["kind"], n, lift.dim(exact.table.shape[1]))
+        index = cls(exact, codes, lift)
         index.restore_config(config)
         index.shortlist, index.n_bytes = int(config["shortlist"]), content.nbytes
         return index if places is None else index.rebase(exact, places)
@@ -282,12 +261,6 @@ class ApproximateIndex(LabelSearchIndex):
         is_candidate = np.zeros(len(self.exact.table) + 1, bool)
         is_candidate[candidate_ids] = True
         return np.flatnonzero(is_candidate[self._places])  # -1 is the last, which is never wanted
-
-    def _centre_queries(self, queries: Float32) -> Float32:
-        return queries if self.exact.centre is None else queries - self.exact.centre
-
-    def _set_effort(self, shortlist: int, effort: int) -> None:
-        self.shortlist, self.effort = shortlist, effort
 
 
 def _uses_products(exact: ExactIndex, kind: CodesKind) -> bool:
@@ -310,10 +283,3 @@ def _compute_lengths(rows: Float32) -> Float32:
     """Return the lengths of rows, (n, 1), above 0."""
     lengths: Float32 = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float32(1e-30))[:, None]
     return lengths
-
-
-def mask_hidden(ids: Int64, hidden: LabelLists) -> None:
-    """Set the hidden labels of each query to -1."""
-    for i in np.flatnonzero(np.diff(hidden.indptr)):
-        hidden_ids = hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
-        ids[i, np.isin(ids[i], hidden_ids)] = -1

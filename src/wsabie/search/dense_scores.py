@@ -1,19 +1,18 @@
 """Dense scores of a block of rows, each summed in a fixed order."""
 
-from typing import Any
-
 import numpy as np
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
 from wsabie.core.executors import run_in_threads
+from wsabie.kernels.embedding.similarity import Similarity
 from wsabie.kernels.ranking.label_ranks import allocate_scratch, score_rows
 
 _ROWS = 256
 """Rows of one task, enough to amortise the tiles of the label table."""
 
 
-def compute_all_scores(labels: Any, queries: Float32, *, threads: int = 1) -> Float32:
+def compute_all_scores(labels: Similarity, queries: Float32, *, threads: int = 1) -> Float32:
     """Return every score, (n, n_labels) float32, of blocks of rows that fit into memory.
 
     Equal vectors have equal scores, whatever stands beside them, and the bits do not depend on the number of threads

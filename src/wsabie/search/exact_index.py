@@ -6,15 +6,19 @@ depends on the place in the table, the number of rows and the number of threads.
 candidates, a few more than k, and a kernel scores those again one by one in a fixed order. Where rounding could have
 dropped a label, every label within reach of the k-th is scored again. So equal vectors have equal scores, ties go by
 label id, and the result of a row depends on no other row.
+
+faiss, usearch and scikit-learn take longer for many queries and leave open the order of equal scores
+(`docs/decisions/exact-search.md`).
 """
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
+from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.executors import run_in_threads
 from wsabie.core.label_lists import LabelLists
@@ -81,17 +85,10 @@ class _QueryBlock(NamedTuple):
     threads: int
 
     def row(self, i: int) -> "_QueryBlock":
-        hidden = None if self.hidden is None else self.hidden.part(i, i + 1)
-        rows = slice(i, i + 1)
-        return _QueryBlock(
-            self.queries[rows],
-            self.points[rows],
-            self.norm2[rows],
-            self.candidates,
-            self.is_excluded,
-            hidden,
-            self.cells,
-            self.threads,
+        """Return the block of a single query."""
+        hidden, rows = None if self.hidden is None else self.hidden.part(i, i + 1), slice(i, i + 1)
+        return self._replace(
+            queries=self.queries[rows], points=self.points[rows], norm2=self.norm2[rows], hidden=hidden
         )
 
 
@@ -120,7 +117,12 @@ class ExactIndex:
     """
 
     def __init__(
-        self, table: Any, *, bias: Any = None, similarity: SimilarityName = "dot", removed: Int64 | None = None
+        self,
+        table: Array,
+        *,
+        bias: Array | None = None,
+        similarity: SimilarityName = "dot",
+        removed: Int64 | None = None,
     ) -> None:
         if similarity not in SIMILARITIES:
             raise InputError(f'similarity {similarity!r} is unknown; choose "dot", "euclidean" or "cosine"')
@@ -145,11 +147,11 @@ class ExactIndex:
 
     def top_k(
         self,
-        queries: Any,
+        queries: ArrayLike,
         k: int,
         *,
         exclude: Matrix | None = None,
-        candidates: Any = None,
+        candidates: ArrayLike | None = None,
         block_rows: int = BLOCK_ROWS,
         threads: int | None = None,
     ) -> tuple[Int64, Float32]:
@@ -161,7 +163,7 @@ class ExactIndex:
             self.resolve_candidates(candidates), min(len(queries), block_rows)
         )
         hidden = list_hidden_labels(exclude, len(queries), len(self.table), candidate_ids)
-        ids, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
+        ids, scores = np.full((len(queries), k), -1), np.full((len(queries), k), -np.inf, np.float32)
         n_threads = threads or count_available_cores()
         n_parts = _limit_threads(n_threads, len(queries))
         rows = max(1, min(block_rows, -(-len(queries) // n_parts)))
@@ -169,20 +171,11 @@ class ExactIndex:
         def search(lo: int) -> None:
             hi = min(lo + rows, len(queries))
             hidden_part = None if hidden is None else hidden.part(lo, hi)
-            block = _QueryBlock(
-                raw_queries[lo:hi],
-                queries[lo:hi],
-                norm2[lo:hi],
-                candidate_ids,
-                is_excluded,
-                hidden_part,
-                _CELLS // n_parts,
-                n_threads // n_parts,
+            about = raw_queries[lo:hi], queries[lo:hi], norm2[lo:hi], candidate_ids, is_excluded, hidden_part
+            best_ids, best_scores = self._search_block(
+                _QueryBlock(*about, cells=_CELLS // n_parts, threads=n_threads // n_parts), k
             )
-            best_ids, best_scores = self._search_block(block, k)
             ids[lo:hi, : best_ids.shape[1]], scores[lo:hi, : best_ids.shape[1]] = best_ids, best_scores
-            if best_ids.shape[1] < k:
-                ids[lo:hi, best_ids.shape[1] :], scores[lo:hi, best_ids.shape[1] :] = -1, -np.inf
 
         # Each thread makes products and scans of its own, so that none waits for another.
         with limit_blas_threads() if n_parts > 1 else nullcontext():
@@ -193,7 +186,7 @@ class ExactIndex:
         """Return the numbers of the labels that are not removed, ascending."""
         return np.delete(np.arange(len(self.table)), self.removed)
 
-    def resolve_candidates(self, candidates: Any) -> Int64 | None:
+    def resolve_candidates(self, candidates: ArrayLike | None) -> Int64 | None:
         """Return the numbers of the candidates, ascending; None: all labels but removed ones."""
         if candidates is None:
             return None
@@ -210,7 +203,7 @@ class ExactIndex:
         return None, is_excluded
 
     def rescore(self, queries: Float32, ids: Int64, k: int) -> tuple[Int64, Float32]:
-        """Return the k best of the labels listed for each query, with the scores of `find_top_k`.
+        """Return the k best of the labels listed for each query, by exact score and then by id.
 
         Parameters
         ----------
@@ -220,9 +213,11 @@ class ExactIndex:
             Each label once, -1 for none; m is at least k. Sorted in place.
         k : int
         """
-        return self._sort_by_score(queries, ids, k)
+        heap = TopKHeap(self._compute_scores(queries, ids), ids)
+        sort_topk(heap, 0, len(ids))
+        return heap.labels[:, :k], heap.scores[:, :k]
 
-    def check_queries(self, queries: Any) -> tuple[Float32, Float32, Float64]:
+    def check_queries(self, queries: ArrayLike) -> tuple[Float32, Float32, Float64]:
         """Return the queries, the queries about the centre, and the squared lengths of the latter."""
         rows = prepare_float32_rows(queries, "the queries")
         if rows.shape[1] != self.table.shape[1]:
@@ -278,14 +273,14 @@ class ExactIndex:
 
         run_in_threads(scan, range(len(heaps)), len(heaps))
         ids = np.concatenate([heap.labels for heap in heaps], axis=1)
-        ids, scores = self._sort_by_score(block.queries, _map_to_labels(block.candidates, ids), k)
+        ids, scores = self.rescore(block.queries, _map_to_labels(block.candidates, ids), k)
         if heaps[0].scores.shape[1] < n_candidates:
             worst = np.max([heap.scores[:, 0] for heap in heaps], axis=0)  # of a heap that is not full, -inf
             reach = self._reach(block.norm2, scores[:, -1])
             in_doubt = (worst > reach) & np.isfinite(worst)
             for i in np.flatnonzero(in_doubt) if in_doubt.any() else ():
                 within = self._find_within(block.row(int(i)), reach[i])
-                ids[i], scores[i] = (result[0] for result in self._sort_by_score(block.queries[i : i + 1], within, k))
+                ids[i], scores[i] = (result[0] for result in self.rescore(block.queries[i : i + 1], within, k))
         return ids, scores
 
     def _spans(self, block: _QueryBlock, n_candidates: int) -> int:
@@ -317,7 +312,7 @@ class ExactIndex:
     def _uses_blas(self, n_queries: int) -> bool:
         return n_queries > _FEW or (n_queries == 1 and self.table.dtype == np.float32)
 
-    def _compute_quick_scores(self, queries: Float32, labels: Any, out: Float32) -> None:
+    def _compute_quick_scores(self, queries: Float32, labels: slice | Int64, out: Float32) -> None:
         """Write the quick scores of `labels`, a slice or ids; distances without bias are only ordered."""
         if self._uses_blas(len(queries)):
             np.matmul(queries, self.table[labels].astype(np.float32, copy=False).T, out=out)
@@ -333,12 +328,6 @@ class ExactIndex:
             _to_distances(out, np.einsum("ij,ij->i", queries, queries), self._norm2[labels])
         if self.bias is not None:
             out += self.bias[labels]
-
-    def _sort_by_score(self, queries: Float32, ids: Int64, k: int) -> tuple[Int64, Float32]:
-        """Return the first k of the listed labels (-1 = none, sorted in place) by exact score and then by id."""
-        heap = TopKHeap(self._compute_scores(queries, ids), ids)
-        sort_topk(heap, 0, len(ids))
-        return heap.labels[:, :k], heap.scores[:, :k]
 
     def _compute_scores(self, queries: Float32, ids: Int64) -> Float32:
         """Return the exact scores of the labels listed for each query, -inf for -1."""
@@ -389,14 +378,14 @@ class ExactIndex:
 
 
 def find_top_k(
-    queries: Any,
-    table: Any,
+    queries: ArrayLike,
+    table: Array,
     k: int,
     *,
-    bias: Any = None,
+    bias: Array | None = None,
     similarity: SimilarityName = "dot",
     exclude: Matrix | None = None,
-    candidates: Any = None,
+    candidates: ArrayLike | None = None,
     block_rows: int = BLOCK_ROWS,
     threads: int | None = None,
 ) -> tuple[Int64, Float32]:

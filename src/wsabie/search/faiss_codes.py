@@ -3,14 +3,15 @@
 The only file that imports faiss. It finds candidates, which `wsabie.search.approximate_index` scores from the table.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int64
+from wsabie.core.arrays import Array, Float32, Int64, UInt8
 from wsabie.core.errors import InputError
+from wsabie.core.validation import require
 
 CodesKind = Literal["ivf", "hnsw"]
 
@@ -25,8 +26,7 @@ _LINKS, _BUILT_WITH = 16, 80
 
 def require_enough_vectors(n: int, noun: str = "vectors") -> None:
     """Raise InputError where n vectors are too few for an index to be a gain."""
-    if n < FEWEST:
-        raise InputError(f"an index is no gain for {n:,} {noun}, but from {FEWEST:,} on; search them exactly")
+    require(n >= FEWEST, f"an index is no gain for {n:,} {noun}, but from {FEWEST:,} on; search them exactly")
 
 
 def require_faiss() -> Any:
@@ -60,13 +60,13 @@ class FaissCodes:
     array([0, 1])
     """
 
-    def __init__(self, index: Any, kind: CodesKind, memory: Any = None) -> None:
+    def __init__(self, index: Any, kind: CodesKind, memory: Array | None = None) -> None:
         self._index, self.kind, self._memory = index, kind, memory
 
     @classmethod
     def train(
         cls,
-        vectors: Any,
+        vectors: Callable[[Int64], Float32],
         n: int,
         dim: int,
         *,
@@ -119,16 +119,16 @@ class FaissCodes:
             params = faiss.SearchParametersHNSW(efSearch=max(effort, k), **options)
         with _limit_threads(faiss, threads):
             ids: Int64 = self._index.search(queries, k, params=params)[1]
-        if ids.max(initial=-1) >= self._index.ntotal:
-            raise InputError("the index names vectors that do not exist; build it anew")
+        require(ids.max(initial=-1) < self._index.ntotal, "the index names vectors that do not exist; build it anew")
         return ids
 
-    def to_bytes(self) -> Any:
+    def to_bytes(self) -> UInt8:
         """Return the bytes that faiss writes, uint8."""
-        return require_faiss().serialize_index(self._index)
+        content: UInt8 = require_faiss().serialize_index(self._index)
+        return content
 
     @classmethod
-    def from_bytes(cls, content: Any, kind: CodesKind, n: int, dim: int) -> "FaissCodes":
+    def from_bytes(cls, content: UInt8, kind: CodesKind, n: int, dim: int) -> "FaissCodes":
         """Return the codes of n vectors from bytes whose hash was checked; a graph stays a view of them.
 
         Raises

@@ -4,15 +4,18 @@ import hashlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from wsabie.core.arrays import Float32, Int64, Matrix
+from wsabie.core.arrays import Float32, Float64, Int64, Matrix
 from wsabie.core.file_backed_arrays import iterate_slices
-from wsabie.core.validation import require
+from wsabie.core.json_conversion import JsonObject
+from wsabie.core.label_lists import LabelLists
+from wsabie.core.validation import check_positive_integer, require
 from wsabie.search.exact_index import ExactIndex
-from wsabie.search.search_arrays import prepare_float32_rows
+from wsabie.search.search_arrays import list_hidden_labels, prepare_exclusion_rows, prepare_float32_rows
 from wsabie.storage.model_folder import ModelState
 
 MEASURED_AT = 10
@@ -21,6 +24,8 @@ TIMED = 40
 """Queries that are timed."""
 DEFAULT_RECALL = 0.95
 """Default recall that an index aims at."""
+NARROW = 0.1
+"""Share of the labels below which all candidates are scored."""
 _QUERIES, _ROUND = 400, 20  # rounds: the threads of BLAS go on for a while on others' time
 _ROWS = 1 << 14
 
@@ -31,6 +36,20 @@ class EffortPoint(NamedTuple):
     effort: int
     recall: float
     milliseconds: float  # median of a single query
+
+
+class SearchRequest(NamedTuple):
+    """Checked arguments of a search."""
+
+    queries: Float32  # (n, dim)
+    points: Float32  # (n, dim), the queries about the centre of the table
+    norm2: Float64  # (n,), squared lengths of `points`
+    k: int
+    candidate_ids: Int64 | None  # ascending; None: all labels but removed ones
+    n_candidates: int
+    hidden: LabelLists | None
+    n_hidden: int  # of the query with most
+    threads: int | None
 
 
 class LabelSearchIndex(ABC):
@@ -55,6 +74,10 @@ class LabelSearchIndex(ABC):
         Bytes of the index beside the table.
     """
 
+    folder_kind: ClassVar[str]
+    """Kind in the config of a saved folder."""
+    noun: ClassVar[str]
+    """Noun for error messages."""
     kind: str
 
     def __init__(self, exact: ExactIndex, effort: int) -> None:
@@ -64,11 +87,10 @@ class LabelSearchIndex(ABC):
         self.queries = "nothing"
         self.n_bytes = 0
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return kind, recall, times and size, JSON-able."""
-        milliseconds = next(
-            (point.milliseconds for point in self.curve if point.effort == self.effort), None
-        )  # None: not measured
+        measured = (point.milliseconds for point in self.curve if point.effort == self.effort)
+        milliseconds = next(measured, None)
         return {
             "kind": self.kind,
             "recall@10": self.recall,
@@ -79,17 +101,43 @@ class LabelSearchIndex(ABC):
             "bytes": self.n_bytes,
         }
 
-    @abstractmethod
     def top_k(
         self,
-        queries: Any,
+        queries: ArrayLike,
         k: int,
         *,
         exclude: Matrix | None = None,
-        candidates: Any = None,
+        candidates: ArrayLike | None = None,
         threads: int | None = None,
     ) -> tuple[Int64, Float32]:
         """Return about the k best labels of each query; no row gets fewer than from `ExactIndex.top_k`."""
+        k, n = check_positive_integer(k, "k"), len(self.exact.table)
+        queries, points, norm2 = self.exact.check_queries(queries)
+        candidate_ids, exclude = self.exact.resolve_candidates(candidates), prepare_exclusion_rows(exclude)
+        hidden = list_hidden_labels(exclude, len(queries), n, None)
+        n_hidden = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
+        n_candidates = n if candidate_ids is None else len(candidate_ids)
+        request = SearchRequest(queries, points, norm2, k, candidate_ids, n_candidates, hidden, n_hidden, threads)
+
+        def search_exactly(rows: Int64 | slice) -> tuple[Int64, Float32]:
+            excluded = None if exclude is None else exclude[rows]
+            return self.exact.top_k(queries[rows], k, exclude=excluded, candidates=candidate_ids, threads=threads)
+
+        if self._is_exact_quicker(request):
+            return search_exactly(slice(None))
+        ids, scores = self._search(request)
+        rows = np.flatnonzero((ids[:, -1] < 0) | ~np.isfinite(scores[:, -1]))
+        if len(rows):
+            ids[rows], scores[rows] = search_exactly(rows)
+        return ids, scores
+
+    @abstractmethod
+    def _is_exact_quicker(self, request: SearchRequest) -> bool:
+        """Return True where the exact search takes less time."""
+
+    @abstractmethod
+    def _search(self, request: SearchRequest) -> tuple[Int64, Float32]:
+        """Return ids and scores, (n, k); rows that end with an id of -1 are searched exactly."""
 
     def follow_changes(self, exact: ExactIndex, changed: Int64) -> "LabelSearchIndex | None":
         """Return the index for labels of which some changed or were removed; None: it has to be rebuilt.
@@ -107,7 +155,27 @@ class LabelSearchIndex(ABC):
     def to_parts(self) -> ModelState:
         """Return the state to save: the index and the fingerprint of its table."""
 
-    def to_config(self) -> dict[str, Any]:
+    @classmethod
+    def from_parts(cls, parts: ModelState, exact: ExactIndex) -> Self | None:
+        """Return the saved index, or None when it belongs to another table.
+
+        Raises
+        ------
+        ValueError, KeyError, TypeError
+            The parts hold something else.
+        """
+        if parts.kind != cls.folder_kind:
+            raise ValueError(f"it holds {parts.kind!r} and no {cls.noun}")
+        if parts.config["table"] != compute_table_fingerprint(exact):
+            return None
+        return cls._restore(parts, exact)
+
+    @classmethod
+    @abstractmethod
+    def _restore(cls, parts: ModelState, exact: ExactIndex) -> Self:
+        """Return the index of a saved state of this kind and table."""
+
+    def to_config(self) -> JsonObject:
         """Return the measurements and the fingerprint of the table, for the config of a folder."""
         return {
             "kind": self.kind,
@@ -120,7 +188,7 @@ class LabelSearchIndex(ABC):
             "queries": self.queries,
         }
 
-    def restore_config(self, config: dict[str, Any]) -> None:
+    def restore_config(self, config: JsonObject) -> None:
         """Restore the measurements from `to_config`."""
         self.effort, self.recall = int(config["effort"]), float(config["recall"])
         self.target_recall = float(config.get("wanted", DEFAULT_RECALL))
@@ -139,13 +207,13 @@ class LabelSearchIndex(ABC):
         self,
         queries: Float32,
         target: float,
-        settings: Iterable[Callable[[], None]],
+        settings: Iterable[dict[str, int]],
         efforts: Sequence[int],
         threads: int | None,
     ) -> None:
         """Apply the first setting that reaches the target on half of the queries; measure it on the others.
 
-        A setting is a function that changes the index. The curve then covers all efforts, ascending.
+        A setting holds attributes of the index. The curve then covers all efforts, ascending.
         """
         self.target_recall = target
         half, k = len(queries) // 2, MEASURED_AT
@@ -157,7 +225,7 @@ class LabelSearchIndex(ABC):
             return float((self.top_k(sample, k, threads=threads)[1] >= limit).mean())
 
         for setting in settings:
-            setting()
+            vars(self).update(setting)
             if compute_recall(tuning_queries, last[0]) >= target:
                 break
         chosen_effort, exact = self.effort, list[float]()
@@ -173,7 +241,7 @@ class LabelSearchIndex(ABC):
         self.exact_milliseconds = float(np.median(exact))
 
 
-def sample_queries(exact: ExactIndex, queries: Any, rng: np.random.Generator) -> tuple[Float32, str]:
+def sample_queries(exact: ExactIndex, queries: ArrayLike | None, rng: np.random.Generator) -> tuple[Float32, str]:
     """Sample at most 400 queries, or labels where `queries` is None; return them with a description.
 
     Raises
@@ -190,6 +258,19 @@ def sample_queries(exact: ExactIndex, queries: Any, rng: np.random.Generator) ->
     return sample, f"{len(sample):,} {'labels' if queries is None else 'rows'}"
 
 
+def refuse_biased_distances(exact: ExactIndex) -> None:
+    """Raise InputError for distances with a bias, which codes do not order."""
+    is_biased = exact.similarity == "euclidean" and exact.bias is not None
+    require(not is_biased, "distances with a bias per label have no index; search them exactly")
+
+
+def mask_hidden(ids: Int64, hidden: LabelLists) -> None:
+    """Set the hidden labels of each query to -1."""
+    for i in np.flatnonzero(np.diff(hidden.indptr)):
+        hidden_ids = hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
+        ids[i, np.isin(ids[i], hidden_ids)] = -1
+
+
 def compute_table_fingerprint(exact: ExactIndex) -> str:
     """Return a hash of a label table with its biases, similarity and removed labels."""
     hashed = hashlib.sha256(f"{exact.similarity} {exact.table.shape} {exact.table.dtype}".encode())
@@ -203,7 +284,7 @@ def compute_table_fingerprint(exact: ExactIndex) -> str:
 
 
 def time_interleaved(
-    search: Callable[[Any], Any], reference: Callable[[Any], Any], queries: list[Any]
+    search: Callable[[Float32], object], reference: Callable[[Float32], object], queries: list[Float32]
 ) -> tuple[float, float]:
     """Return the median milliseconds of two searches of single queries, run in turns."""
     times: tuple[list[float], list[float]] = ([], [])

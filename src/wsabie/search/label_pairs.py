@@ -4,15 +4,14 @@ No array has the size of all pairs. `wsabie.kernels.ranking.label_pairs` explain
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import Bool, Float32, Float64, Int64, view_as_writable
+from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, view_as_writable
 from wsabie.core.errors import InputError
 from wsabie.core.executors import run_in_threads
 from wsabie.core.machine import count_available_cores
-from wsabie.core.validation import check_positive_integer
+from wsabie.core.validation import check_positive_integer, require
 from wsabie.kernels.ranking.label_pairs import (
     BLOCK,
     TILE,
@@ -87,18 +86,23 @@ class LabelPairIndex:
     n_scored_: Int64
 
     def __init__(
-        self, W: Any, weight: float, related_pairs: Any = None, offset: float = 0.0, *, same: bool = True
+        self,
+        W: Array,
+        weight: float,
+        related_pairs: Array | None = None,
+        offset: float = 0.0,
+        *,
+        same: bool = True,
     ) -> None:
         table = prepare_float32_rows(W, "the label table")
         self.n_labels, self.dim = table.shape
-        if not self.n_labels:
-            raise InputError("the label table has no rows; give a vector per label")
+        require(self.n_labels > 0, "the label table has no rows; give a vector per label")
         if not (abs(weight) < _LARGEST and abs(offset) < _LARGEST):
             raise InputError(f"the weight is {weight} and the offset {offset}; choose finite numbers")
         norm2: Float64 = np.einsum("ij,ij->i", table, table, dtype=np.float64) * abs(np.float64(np.float32(weight)))
         if not (norm2 < _LARGEST).all():
             raise InputError("label vectors are not finite, or too long for float32; the model has diverged")
-        self._labels = LabelVectors(*flatten_table(table), self.n_labels, np.float32(weight))
+        self._labels = LabelVectors(*flatten_table(table), self.n_labels, self.dim, np.float32(weight))
         self._half: Float32 = (norm2 / 2).astype(np.float32)
         self._largest = float(norm2.max())
         self._numbers = np.arange(self.n_labels)
@@ -116,7 +120,7 @@ class LabelPairIndex:
         return int(self.n_labels * (self.n_labels - (not self._same)))
 
     def top(
-        self, a: Any, b: Any, k: int, *, couples: Any = None, threads: int | None = None
+        self, a: Array, b: Array, k: int, *, couples: Array | None = None, threads: int | None = None
     ) -> tuple[Int64, Int64, Float32]:
         """Return the k best pairs of each query, exactly.
 
@@ -152,13 +156,10 @@ class LabelPairIndex:
             chunk_heap = TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi])
             chunk = PairQueries(queries.a[lo:hi], queries.b[lo:hi])
             if candidates is None:
-                order = self._order_labels(chunk, size[lo:hi])
-                tile = allocate_tile(self.dim)
-                collect_top_pairs(
-                    self._labels, chunk, order, self._pair_list, self.dim, tile, chunk_heap, n_scored[lo:hi], 0, hi - lo
-                )
+                order, tile = self._order_labels(chunk, size[lo:hi]), allocate_tile(self.dim)
+                collect_top_pairs(self._labels, chunk, order, self._pair_list, tile, chunk_heap, n_scored[lo:hi])
             else:
-                collect_top_listed_pairs(chunk, candidates, chunk_heap, 0, hi - lo)
+                collect_top_listed_pairs(chunk, candidates, chunk_heap)
             sort_topk(chunk_heap, 0, hi - lo)
 
         _run_in_chunks(search, n, max(1, _CELLS // self.n_labels), threads)
@@ -171,7 +172,14 @@ class LabelPairIndex:
         return objects, parts, scores
 
     def counts(
-        self, a: Any, b: Any, objects: Any, parts: Any, *, couples: Any = None, threads: int | None = None
+        self,
+        a: Array,
+        b: Array,
+        objects: Array,
+        parts: Array,
+        *,
+        couples: Array | None = None,
+        threads: int | None = None,
     ) -> PairCounts:
         """Count the pairs that score more than one pair of each query, and the others that score the same.
 
@@ -203,21 +211,26 @@ class LabelPairIndex:
         counts = PairCounts(np.zeros(n, np.int64), np.full(n, -1))
 
         def count(lo: int, hi: int) -> None:
-            chunk, chunk_counts = (
-                PairQueries(queries.a[lo:hi], queries.b[lo:hi]),
-                PairCounts(counts.above[lo:hi], counts.tied[lo:hi]),
-            )
+            chunk = PairQueries(queries.a[lo:hi], queries.b[lo:hi])
+            chunk_counts = PairCounts(counts.above[lo:hi], counts.tied[lo:hi])
             if couples is None:
                 bounds, edges = self._compute_bounds(chunk, size[lo:hi]), np.zeros((BLOCK, TILE), np.float32)
-                scratch = self._numbers, self.dim, allocate_tile(self.dim), edges
-                count_pairs(self._labels, chunk, bounds, pair_scores[lo:hi], *scratch, chunk_counts, 0, hi - lo)
-            count_listed_pairs(chunk, candidates, pair_scores[lo:hi], couples is None, chunk_counts, 0, hi - lo)
+                scratch = self._numbers, allocate_tile(self.dim), edges
+                count_pairs(self._labels, chunk, bounds, pair_scores[lo:hi], *scratch, chunk_counts)
+            count_listed_pairs(chunk, candidates, pair_scores[lo:hi], couples is None, chunk_counts)
 
         _run_in_chunks(count, n, _QUERIES_AT_ONCE, threads)
         return counts
 
     def ranks(
-        self, a: Any, b: Any, objects: Any, parts: Any, *, couples: Any = None, threads: int | None = None
+        self,
+        a: Array,
+        b: Array,
+        objects: Array,
+        parts: Array,
+        *,
+        couples: Array | None = None,
+        threads: int | None = None,
     ) -> Int64:
         """Return the rank of one pair of each query, from 1, among all pairs or the couples; see `counts`.
 
@@ -233,7 +246,7 @@ class LabelPairIndex:
 
     # ---- checks of the input
 
-    def _prepare_queries(self, a: Any, b: Any) -> tuple[PairQueries, Float64]:
+    def _prepare_queries(self, a: Array, b: Array) -> tuple[PairQueries, Float64]:
         """Return the scores as kernels take them, and a bound on the sums of each query."""
         sides = [
             np.ascontiguousarray(prepare_float32_rows(s, f"the scores {name}")) for s, name in ((a, "a"), (b, "b"))
@@ -251,7 +264,7 @@ class LabelPairIndex:
             raise InputError(f"row {row} of the scores holds NaN, or what is too large for float32; drop the row")
         return PairQueries(*map(view_as_writable, sides)), size
 
-    def _encode_pairs(self, pairs: Any, subject: str) -> Int64:
+    def _encode_pairs(self, pairs: Array, subject: str) -> Int64:
         """Return the codes of the pairs, ascending, each once."""
         rows = np.asarray(pairs)
         if not rows.size:
@@ -261,7 +274,7 @@ class LabelPairIndex:
         codes: Int64 = np.unique(self._encode_columns(rows[:, 0], rows[:, 1], subject))
         return codes
 
-    def _encode_columns(self, objects: Any, parts: Any, subject: str) -> Int64:
+    def _encode_columns(self, objects: Array, parts: Array, subject: str) -> Int64:
         for labels in (objects, parts):
             bad = (labels < 0) | (labels >= self.n_labels)
             if bad.any():
@@ -272,7 +285,7 @@ class LabelPairIndex:
         codes: Int64 = objects.astype(np.int64) * self.n_labels + parts.astype(np.int64)
         return codes
 
-    def _encode_query_pairs(self, objects: Any, parts: Any, n: int) -> Int64:
+    def _encode_query_pairs(self, objects: Array, parts: Array, n: int) -> Int64:
         """Return the codes of one pair per query."""
         sides = np.asarray(objects), np.asarray(parts)
         if any(side.shape != (n,) or not np.issubdtype(side.dtype, np.integer) for side in sides):
@@ -292,7 +305,7 @@ class LabelPairIndex:
 
     def _compute_edges(self, objects: Int64, parts: Int64) -> Float32:
         out = np.empty(len(objects), np.float32)
-        compute_edges(self._labels, objects, parts, self.dim, allocate_tile(self.dim), out, 0, len(out))
+        compute_edges(self._labels, objects, parts, allocate_tile(self.dim), out)
         return out
 
     def _build_pair_list(self, codes: Int64) -> PairList:

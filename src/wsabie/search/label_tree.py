@@ -6,30 +6,28 @@ of the row should score higher, by a margin (relaxation 2 of the paper). Rows an
 model, which score the labels exactly at the bottom.
 """
 
-from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from wsabie.core.arrays import Bool, Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.sparse_matrices import convert_to_csr
 from wsabie.core.validation import check_positive_integer, require
-from wsabie.search.approximate_index import NARROW
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.faiss_codes import require_enough_vectors
 from wsabie.search.label_index import (
     DEFAULT_RECALL,
     MEASURED_AT,
+    NARROW,
     LabelSearchIndex,
-    compute_table_fingerprint,
+    SearchRequest,
     sample_queries,
 )
-from wsabie.search.search_arrays import list_hidden_labels, prepare_exclusion_rows, prepare_float32_rows
+from wsabie.search.search_arrays import build_incidence, prepare_float32_rows
 from wsabie.search.tree_shape import TreeShape, grow_tree, is_tree_shape
 from wsabie.storage.model_folder import ModelState
 
-KIND = "label tree"
 _BATCH = 512
 _BEAMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _MOST_TRAINING_ROWS = 15_000
@@ -59,6 +57,8 @@ class LabelTree(LabelSearchIndex):
     True
     """
 
+    folder_kind = "label tree"
+    noun = "label tree"
     kind = "tree"
 
     def __init__(self, exact: ExactIndex, shape: TreeShape, beam: int = 16, *, points: Float32 | None = None) -> None:
@@ -67,22 +67,13 @@ class LabelTree(LabelSearchIndex):
         self.points = _compute_node_means(exact, shape) if points is None else points
         self.n_bytes = int(self.points.nbytes + sum(array.nbytes for array in shape))
 
-    @property
-    def beam(self) -> int:
-        """Nodes of a level whose children are scored: the effort of a tree."""
-        return self.effort
-
-    @beam.setter
-    def beam(self, beam: int) -> None:
-        self.effort = beam
-
     @classmethod
     def build(
         cls,
         exact: ExactIndex,
         *,
         recall: float = DEFAULT_RECALL,
-        queries: Any = None,
+        queries: Array | None = None,
         seed: int = 0,
         threads: int | None = None,
     ) -> Self:
@@ -113,16 +104,10 @@ class LabelTree(LabelSearchIndex):
         answers = exact.top_k(training_points, MEASURED_AT, threads=threads)[0]
         rows = np.repeat(np.arange(len(training_points)), MEASURED_AT)
         tree = cls.grow(exact, seed=seed)
-        tree.train(training_points, _build_label_matrix(rows, answers.ravel(), (len(training_points), n)), seed=seed)
+        tree.train(training_points, build_incidence(rows, answers.ravel(), (len(training_points), n)), seed=seed)
         tree.queries = description
         beams = [beam for beam in _BEAMS if beam < len(tree.shape.starts)]
-        tree.tune(
-            rng.permutation(test_queries),
-            recall,
-            [partial(setattr, tree, "effort", beam) for beam in beams],
-            beams,
-            threads,
-        )
+        tree.tune(rng.permutation(test_queries), recall, [{"effort": beam} for beam in beams], beams, threads)
         return tree
 
     @classmethod
@@ -163,7 +148,7 @@ class LabelTree(LabelSearchIndex):
         return cls(exact, grow_tree(points, branching, leaf, confusion, seed), beam)
 
     def train(
-        self, points: Any, Y: Matrix, *, epochs: int = 5, margin: float = 0.5, rate: float = 0.1, seed: int = 0
+        self, points: Array, Y: Matrix, *, epochs: int = 5, margin: float = 0.5, rate: float = 0.1, seed: int = 0
     ) -> list[float]:
         """Train the nodes on rows with labels; return the share of wrong steps down by epoch.
 
@@ -180,21 +165,15 @@ class LabelTree(LabelSearchIndex):
             Of AdaGrad, in root mean square lengths of a node's point.
         seed : int
         """
-        from scipy.sparse import csr_matrix
-
         X = np.hstack([prepare_float32_rows(points, "the points"), np.ones((len(points), 1), np.float32)])
         paths, rng = self.shape.paths(), np.random.default_rng(seed)
         Y = convert_to_csr(Y, "Y") > 0
         rows, labels = Y.nonzero()
         require(len(rows) > 0, "no row has a label; give rows with labels")
         n_nodes, is_node = len(self.shape.starts), paths >= 0
-        membership = csr_matrix(
-            (np.ones(is_node.sum(), np.int32), (is_node.nonzero()[0], paths[is_node])), (len(paths), n_nodes)
-        )
-        right = (csr_matrix(Y, dtype=np.int32) @ membership).tocoo()
-        keys = np.sort(
-            right.row.astype(np.int64) * n_nodes + right.col
-        )  # pairs of a row and a node that holds one of its labels
+        membership = build_incidence(is_node.nonzero()[0], paths[is_node], (len(paths), n_nodes))
+        right = (Y.astype(np.float32) @ membership).tocoo()
+        keys = np.sort(right.row.astype(np.int64) * n_nodes + right.col)  # of a row and a node with one of its labels
         top = X[rng.permutation(len(X))[:1000]] @ self.points[self.shape.parents == 0].T
         margin, rate = margin * float(top.std()), rate * float(np.sqrt(np.mean(self.points**2) * self.points.shape[1]))
         squares, wrong = np.full((n_nodes, 1), 1e-8, np.float32), []
@@ -211,72 +190,44 @@ class LabelTree(LabelSearchIndex):
             wrong.append(missed / max(steps, 1))
         return wrong
 
-    def top_k(
-        self,
-        queries: Any,
-        k: int,
-        *,
-        exclude: Matrix | None = None,
-        candidates: Any = None,
-        threads: int | None = None,
-    ) -> tuple[Int64, Float32]:
-        """Return about the k best labels of each query, with exact scores, in the form of `ExactIndex.top_k`."""
-        k, n = check_positive_integer(k, "k"), len(self.exact.table)
-        queries = self.exact.check_queries(queries)[0]
-        candidate_ids, exclude = self.exact.resolve_candidates(candidates), prepare_exclusion_rows(exclude)
-        if candidate_ids is not None and len(candidate_ids) < NARROW * n:
-            return self.exact.top_k(queries, k, exclude=exclude, candidates=candidate_ids, threads=threads)
-        hidden = list_hidden_labels(exclude, len(queries), n, None)
+    def _is_exact_quicker(self, request: SearchRequest) -> bool:
+        return request.n_candidates < NARROW * len(self.exact.table)
+
+    def _search(self, request: SearchRequest) -> tuple[Int64, Float32]:
+        n, k, hidden, candidate_ids = len(self.exact.table), request.k, request.hidden, request.candidate_ids
         is_candidate = np.full(n, candidate_ids is None)
         is_candidate[self.exact.removed if candidate_ids is None else candidate_ids] = candidate_ids is not None
-        ids, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
-        for i, query in enumerate(queries):
+        ids, scores = np.full((len(request.queries), k), -1), np.full((len(request.queries), k), -np.inf, np.float32)
+        for i, query in enumerate(request.queries):
             hidden_ids = None if hidden is None else hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
             labels = self._collect_labels(query, k, is_candidate, hidden_ids)
-            if len(labels) < k:
-                out = None if exclude is None else exclude[i : i + 1]
-                ids[i : i + 1], scores[i : i + 1] = self.exact.top_k(
-                    query[None], k, exclude=out, candidates=candidate_ids, threads=threads
-                )
-            else:
+            if len(labels) >= k:
                 ids[i : i + 1], scores[i : i + 1] = self.exact.rescore(query[None], labels[None], k)
         return ids, scores
 
     def to_parts(self) -> ModelState:
         """Return the state to save: the nodes and the fingerprint of their table."""
-        return ModelState(KIND, self.to_config(), {"points": self.points, **self.shape._asdict()})
+        return ModelState(self.folder_kind, self.to_config(), {"points": self.points, **self.shape._asdict()})
 
     @classmethod
-    def from_parts(cls, parts: ModelState, exact: ExactIndex) -> Self | None:
-        """Return the saved tree, or None when it belongs to another table.
-
-        Raises
-        ------
-        ValueError, KeyError, TypeError
-            The parts hold something else.
-        """
-        config, tensors = parts.config, parts.tensors
-        if parts.kind != KIND:
-            raise ValueError(f"it holds {parts.kind!r} and no label tree")
-        if config["table"] != compute_table_fingerprint(exact):
-            return None
+    def _restore(cls, parts: ModelState, exact: ExactIndex) -> Self:
+        tensors = parts.tensors
         shape = TreeShape(*(tensors[name] for name in TreeShape._fields))
         n, dim = exact.table.shape
         n_nodes = len(shape.starts)
-        if any(column.dtype != np.int64 or column.shape != (n_nodes,) for column in shape[1:]) or not is_tree_shape(
-            shape, n
-        ):
+        are_columns = all(column.dtype == np.int64 and column.shape == (n_nodes,) for column in shape[1:])
+        if not are_columns or not is_tree_shape(shape, n):
             raise ValueError(f"its nodes do not fit {n:,} labels")
         points = tensors["points"]
         if points.dtype != np.float32 or points.shape != (n_nodes, dim + 1):
             raise ValueError(f"its nodes are no points of {dim} dimensions")
         tree = cls(exact, shape, points=points)
-        tree.restore_config(config)
+        tree.restore_config(parts.config)
         return tree
 
-    def _collect_labels(self, query: Float32, k: int, is_candidate: Bool, hidden: Any) -> Int64:
+    def _collect_labels(self, query: Float32, k: int, is_candidate: Bool, hidden: Array | None) -> Int64:
         """Return at least k candidates, with a wider beam where there are fewer."""
-        beam = check_positive_integer(self.beam, "beam")
+        beam = check_positive_integer(self.effort, "beam")
         while True:
             labels = self._descend(query, beam)
             labels = labels[is_candidate[labels]]
@@ -349,7 +300,7 @@ class LabelTree(LabelSearchIndex):
 
 
 def _choose_training_points(
-    exact: ExactIndex, queries: Any, test_queries: Float32, rng: np.random.Generator
+    exact: ExactIndex, queries: Array | None, test_queries: Float32, rng: np.random.Generator
 ) -> Float32:
     """Return training rows, or labels where there are too few, without the test queries."""
     rows = exact.table if queries is None else prepare_float32_rows(queries, "the queries")
@@ -364,14 +315,8 @@ def _choose_training_points(
     return unseen[:_MOST_TRAINING_ROWS] if len(unseen) else points
 
 
-def _rows_as_bytes(rows: Float32) -> Any:
+def _rows_as_bytes(rows: Float32) -> Array:
     return np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * 4))).ravel()
-
-
-def _build_label_matrix(rows: Int64, columns: Int64, shape: tuple[int, int]) -> Matrix:
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape)
 
 
 def _compute_linear_form(exact: ExactIndex, labels: Int64) -> tuple[Float32, Float32]:

@@ -6,17 +6,15 @@ that can be among the best are scored from the table with the sums of the exact 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Self
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Float64, Int64, Matrix, view_as_writable
-from wsabie.core.errors import InputError
+from wsabie.core.arrays import Array, Float32, Float64, Int64, view_as_writable
 from wsabie.core.executors import run_in_threads
 from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.machine import count_available_cores
-from wsabie.core.validation import check_positive_integer, require
-from wsabie.kernels.ranking.byte_products import LABELS, WIDEST, has_byte_products
+from wsabie.core.validation import require
 from wsabie.kernels.ranking.topk_screening import (
     ByteCodes,
     ByteQueries,
@@ -24,17 +22,19 @@ from wsabie.kernels.ranking.topk_screening import (
     drop_below_bounds,
     screen_labels,
 )
-from wsabie.search.approximate_index import NARROW, mask_hidden
+from wsabie.kernels.simd.byte_products import LABELS, WIDEST, has_byte_products
 from wsabie.search.exact_index import BLOCK_ROWS, ExactIndex
 from wsabie.search.faiss_codes import require_enough_vectors
 from wsabie.search.label_index import (
     MEASURED_AT,
+    NARROW,
     EffortPoint,
     LabelSearchIndex,
-    compute_table_fingerprint,
+    SearchRequest,
+    mask_hidden,
+    refuse_biased_distances,
     sample_queries,
 )
-from wsabie.search.search_arrays import list_hidden_labels, prepare_exclusion_rows
 from wsabie.storage.model_folder import ModelState
 
 _ROWS = 1 << 14
@@ -99,8 +99,6 @@ def _round_up(values: Float64) -> Float32:
     return raised
 
 
-KIND = "int8 codes"
-
 _FEW = 8
 """Rows up to which screening beats BLAS on a processor that has no instruction for bytes."""
 
@@ -144,6 +142,8 @@ class ScreeningIndex(LabelSearchIndex):
     True
     """
 
+    folder_kind = "int8 codes"
+    noun = "codes"
     kind = "int8"
 
     def __init__(self, exact: ExactIndex, codes: ByteCodes) -> None:
@@ -153,8 +153,8 @@ class ScreeningIndex(LabelSearchIndex):
 
     @classmethod
     def build(
-        cls, exact: ExactIndex, *, queries: Any = None, seed: int = 0, threads: int | None = None
-    ) -> "ScreeningIndex":
+        cls, exact: ExactIndex, *, queries: Array | None = None, seed: int = 0, threads: int | None = None
+    ) -> Self:
         """Encode the labels and measure the time of a search.
 
         Parameters
@@ -172,54 +172,35 @@ class ScreeningIndex(LabelSearchIndex):
         """
         n, dim = exact.table.shape
         require_enough_vectors(n)
-        if exact.similarity == "euclidean" and exact.bias is not None:
-            raise InputError("distances with a bias per label have no index; search them exactly")
+        refuse_biased_distances(exact)
         require(dim <= WIDEST, f"labels of {dim:,} dimensions have no index of bytes ({WIDEST:,} at most)")
         index = cls(exact, encode_byte_rows(exact.product_rows, exact.offsets(), dim))
         test_queries, index.queries = sample_queries(exact, queries, np.random.default_rng(seed))
         index._measure(test_queries, threads)
         return index
 
-    def top_k(
-        self,
-        queries: Any,
-        k: int,
-        *,
-        exclude: Matrix | None = None,
-        candidates: Any = None,
-        threads: int | None = None,
-    ) -> tuple[Int64, Float32]:
-        """Return the k best labels of each query, as `ExactIndex.top_k` does."""
-        k, n = check_positive_integer(k, "k"), len(self.exact.table)
-        raw_queries, points, norm2 = self.exact.check_queries(queries)
-        candidate_ids, exclude = self.exact.resolve_candidates(candidates), prepare_exclusion_rows(exclude)
-        hidden = list_hidden_labels(exclude, len(raw_queries), n, None)
-        n_hidden = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
-        n_candidates = n if candidate_ids is None else len(candidate_ids)
-        is_quick = len(raw_queries) <= _FEW or has_byte_products()
-        if not is_quick or n_candidates < NARROW * n or _room(k + n_hidden) > n_candidates or n_hidden > _HIDDEN:
-            return self.exact.top_k(raw_queries, k, exclude=exclude, candidates=candidate_ids, threads=threads)
-        codes = self._restrict_codes(candidate_ids)
-        byte_queries = self._encode_queries(points, norm2)
-        ids, scores = np.empty((len(raw_queries), k), np.int64), np.empty((len(raw_queries), k), np.float32)
-        n_threads, n_spans = self._choose_threads(len(raw_queries), threads)
+    def _is_exact_quicker(self, request: SearchRequest) -> bool:
+        n_candidates, n_hidden = request.n_candidates, request.n_hidden
+        is_slow = len(request.queries) > _FEW and not has_byte_products()
+        is_narrow = n_candidates < NARROW * len(self.exact.table) or _room(request.k + n_hidden) > n_candidates
+        return is_slow or is_narrow or n_hidden > _HIDDEN
+
+    def _search(self, request: SearchRequest) -> tuple[Int64, Float32]:
+        n, k, n_screened = len(request.queries), request.k, request.k + request.n_hidden
+        codes = self._restrict_codes(request.candidate_ids)
+        byte_queries = self._encode_queries(request.points, request.norm2)
+        ids, scores = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
+        n_threads, n_spans = self._choose_threads(n, request.threads)
 
         def search(rows: slice) -> None:
-            labels = self._screen_candidates(
-                codes, ByteQueries(*(part[rows] for part in byte_queries)), k + n_hidden, n_spans
-            )
-            if hidden is not None:
-                mask_hidden(labels, hidden.part(rows.start, rows.stop))
-            ids[rows], scores[rows] = self._rescore(raw_queries[rows], labels, k)
+            part = ByteQueries._make(column[rows] for column in byte_queries)
+            labels = self._screen_candidates(codes, part, n_screened, n_spans)
+            if request.hidden is not None:
+                mask_hidden(labels, request.hidden.part(rows.start, rows.stop))
+            ids[rows], scores[rows] = self._rescore(request.queries[rows], labels, k)
 
-        rows = max(1, min(BLOCK_ROWS, _CELLS // _room(k + n_hidden), -(-len(raw_queries) // n_threads)))
-        run_in_threads(search, list(iterate_slices(len(raw_queries), rows)), n_threads)
-        doubtful = np.flatnonzero((ids[:, -1] < 0) | ~np.isfinite(scores[:, -1]))
-        if len(doubtful):
-            excluded = None if exclude is None else exclude[doubtful]
-            ids[doubtful], scores[doubtful] = self.exact.top_k(
-                raw_queries[doubtful], k, exclude=excluded, candidates=candidate_ids, threads=threads
-            )
+        step = max(1, min(BLOCK_ROWS, _CELLS // _room(n_screened), -(-n // n_threads)))
+        run_in_threads(search, list(iterate_slices(n, step)), n_threads)
         return ids, scores
 
     def _encode_queries(self, points: Float32, norm2: Float64) -> ByteQueries:
@@ -267,22 +248,11 @@ class ScreeningIndex(LabelSearchIndex):
     def to_parts(self) -> ModelState:
         """Return the state to save: the codes and the fingerprint of their table."""
         words, scales, _, largest = self._codes
-        return ModelState(KIND, self.to_config(), {"words": words, "scales": scales, "largest": largest})
+        return ModelState(self.folder_kind, self.to_config(), {"words": words, "scales": scales, "largest": largest})
 
     @classmethod
-    def from_parts(cls, parts: ModelState, exact: ExactIndex) -> "ScreeningIndex | None":
-        """Return the saved index, or None when it belongs to another table.
-
-        Raises
-        ------
-        ValueError, KeyError, TypeError
-            The parts hold something else.
-        """
-        config, tensors = parts.config, parts.tensors
-        if parts.kind != KIND:
-            raise ValueError(f"it holds {parts.kind!r} and no codes")
-        if config["table"] != compute_table_fingerprint(exact):
-            return None
+    def _restore(cls, parts: ModelState, exact: ExactIndex) -> Self:
+        tensors = parts.tensors
         n_blocks, n_words = -(-len(exact.table) // LABELS), -(-exact.table.shape[1] // 4)
         expected = {
             "words": (np.uint32, (n_blocks * n_words * LABELS,)),
@@ -294,7 +264,7 @@ class ScreeningIndex(LabelSearchIndex):
                 raise ValueError(f"{name} do not fit {len(exact.table):,} labels")
         words, scales, largest = (view_as_writable(tensors[name]) for name in expected)
         index = cls(exact, ByteCodes(words, scales, pad_offsets(exact.offsets(), n_blocks), largest))
-        index.restore_config(config)
+        index.restore_config(parts.config)
         return index
 
     def _rescore(self, queries: Float32, labels: Int64, k: int) -> tuple[Int64, Float32]:

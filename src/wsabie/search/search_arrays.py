@@ -1,10 +1,9 @@
 """Checked input of searches: tables and queries for BLAS and kernels, candidates, exclusions."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
-from wsabie.core.arrays import Float32, Int64, Matrix, view_as_writable
+from wsabie.core.arrays import Array, Float32, Int64, Matrix, view_as_writable
 from wsabie.core.errors import InputError
 from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists
@@ -15,19 +14,19 @@ _FAR = 16
 """Ratio from which points lie far from the origin: squared distance of their mean over their variance."""
 
 
-def prepare_table_rows(values: Any, subject: str) -> Any:
+def prepare_table_rows(values: Array, subject: str) -> Array:
     """Return rows like `prepare_float32_rows`, but keep float16."""
     is_half = isinstance(values, np.ndarray) and values.dtype == np.float16
     return _rows(values if is_half else convert_to_float32(values, subject), subject)
 
 
-def prepare_float32_rows(values: Any, subject: str) -> Float32:
+def prepare_float32_rows(values: ArrayLike, subject: str) -> Float32:
     """Return float32 with contiguous rows, which BLAS takes without a copy."""
     rows: Float32 = _rows(convert_to_float32(values, subject), subject)
     return rows
 
 
-def _rows(values: Any, subject: str) -> Any:
+def _rows(values: Array, subject: str) -> Array:
     if values.ndim != 2:
         raise InputError(f"{subject} has {values.ndim} dimension(s) but rows of vectors are needed")
     step, width = values.strides[0], values.shape[1] * values.itemsize
@@ -35,7 +34,7 @@ def _rows(values: Any, subject: str) -> Any:
     return values if is_regular and values.flags.aligned else np.ascontiguousarray(values)
 
 
-def convert_to_float32(values: Any, subject: str) -> Float32:
+def convert_to_float32(values: ArrayLike, subject: str) -> Float32:
     """Return values as float32; refuse anything but real numbers."""
     is_sparse = hasattr(values, "tocsr")
     try:
@@ -48,7 +47,7 @@ def convert_to_float32(values: Any, subject: str) -> Float32:
     return converted
 
 
-def flatten_table(table: Any) -> tuple[Any, int]:
+def flatten_table(table: Array) -> tuple[Array, int]:
     """Return the memory of the rows as one dimension (halves as uint16), and the step from row to row."""
     if table.dtype == np.float16:
         table = table.view(np.uint16)
@@ -57,7 +56,7 @@ def flatten_table(table: Any) -> tuple[Any, int]:
     return view_as_writable(np.lib.stride_tricks.as_strided(table, (size,), (table.itemsize,))), stride
 
 
-def compute_squared_norms(table: Any) -> Float32:
+def compute_squared_norms(table: Array) -> Float32:
     """Return the squared lengths of the rows."""
     out = np.empty(len(table), np.float32)
     for part in iterate_slices(len(table), _ROWS_AT_ONCE):
@@ -86,7 +85,7 @@ def find_far_centre(table: Float32) -> Float32 | None:
     return centre.astype(np.float32) if centre @ centre > _FAR * spread else None
 
 
-def prepare_candidates(candidates: Any, n_labels: int) -> Int64:
+def prepare_candidates(candidates: ArrayLike, n_labels: int) -> Int64:
     """Return label numbers, ascending, each once."""
     try:
         numbers = np.asarray(candidates)
@@ -105,7 +104,7 @@ def prepare_candidates(candidates: Any, n_labels: int) -> Int64:
     return ids
 
 
-def prepare_exclusion_rows(exclude: Any) -> Any:
+def prepare_exclusion_rows(exclude: Matrix | None) -> Matrix | None:
     """Return the exclusions in a form that can be sliced by rows."""
     return convert_to_csr(exclude, "exclude") if hasattr(exclude, "tocsr") else exclude
 
@@ -124,3 +123,10 @@ def list_hidden_labels(
     is_candidate = place[lists.labels] >= 0
     offsets = np.concatenate([[0], np.cumsum(is_candidate)])
     return LabelLists(offsets[lists.indptr], place[lists.labels[is_candidate]])
+
+
+def build_incidence(rows: Array, columns: Array, shape: tuple[int, int]) -> Matrix:
+    """Return a matrix of ones at these places."""
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape)

@@ -1,10 +1,10 @@
 """Shape of a label tree: labels that are confused or lie near to each other share nodes."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int64
+from wsabie.core.arrays import Float32, Int64, Matrix
 from wsabie.core.sparse_matrices import convert_to_csr
 
 _CONFUSED = 16  # eigenvectors at most
@@ -53,7 +53,7 @@ def is_tree_shape(shape: TreeShape, n_labels: int) -> bool:
     )
 
 
-def grow_tree(points: Float32, branching: int, leaf: int, confusion: Any, seed: int) -> TreeShape:
+def grow_tree(points: Float32, branching: int, leaf: int, confusion: Matrix | None, seed: int) -> TreeShape:
     """Split the labels into at most `branching` groups, recursively, down to at most `leaf` labels.
 
     With `confusion`, (n_labels, n_labels) sparse counts of the flat model's answers j where i was right, groups come
@@ -87,7 +87,7 @@ def grow_tree(points: Float32, branching: int, leaf: int, confusion: Any, seed: 
     return TreeShape(order, *(np.array(column, np.int64) for column in (starts, stops, parents, first, counts)))
 
 
-def _compute_affinity(confusion: Any) -> Any:
+def _compute_affinity(confusion: Matrix) -> Matrix:
     from scipy.sparse import coo_matrix
 
     counts = convert_to_csr(confusion, "the confusion matrix").astype(np.float64).tocoo()
@@ -96,11 +96,11 @@ def _compute_affinity(confusion: Any) -> Any:
     return (counts + counts.T) / 2
 
 
-def _split_labels(points: Float32, branching: int, affinity: Any, seed: int) -> Int64:
+def _split_labels(points: Float32, branching: int, affinity: Matrix | None, seed: int) -> Int64:
     """Return a group for each label, numbered without gaps; two groups or more."""
     branching = min(branching, len(points))
     confused = np.empty(0, np.int64) if affinity is None else np.flatnonzero(np.diff(affinity.indptr))
-    if len(confused) >= _FEW * branching:
+    if affinity is not None and len(confused) >= _FEW * branching:
         groups = np.full(len(points), -1)
         groups[confused] = _cluster_rows(
             _compute_spectral_rows(affinity[confused][:, confused], branching, seed), branching, seed
@@ -117,7 +117,7 @@ def _split_labels(points: Float32, branching: int, affinity: Any, seed: int) -> 
     return numbers
 
 
-def _compute_spectral_rows(affinity: Any, groups: int, seed: int) -> Float32:
+def _compute_spectral_rows(affinity: Matrix, groups: int, seed: int) -> Float32:
     """Return rows of the first eigenvectors of D^-1/2 A D^-1/2 at unit length (Ng, Jordan and Weiss 2001).
 
     Orthogonal iteration takes twice as many vectors: labels fall into pieces that are never confused with each other,

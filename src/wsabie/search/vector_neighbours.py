@@ -1,18 +1,18 @@
 """Nearest labels of a label (Weston et al. 2010, Table 4) and nearest words of a word."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from wsabie.core.arrays import Float32, Int64
 from wsabie.core.errors import InputError
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.search.exact_index import find_top_k
+from wsabie.search.search_arrays import build_incidence
 from wsabie.vocabulary.word_vectors import WordVectors
 
 
 def find_label_neighbours(
-    table: Any, labels: Any, k: int = 10, *, similarity: SimilarityName = "cosine"
+    table: ArrayLike, labels: ArrayLike, k: int = 10, *, similarity: SimilarityName = "cosine"
 ) -> tuple[Int64, Float32]:
     """Return the k labels nearest to each of some labels, without the label itself.
 
@@ -40,15 +40,11 @@ def find_label_neighbours(
     >>> find_label_neighbours(table, [0], k=2)[0]
     array([[2, 1]])
     """
-    from scipy.sparse import csr_matrix
-
     table, labels = np.asarray(table, np.float32), np.atleast_1d(np.asarray(labels, np.int64))
     outside = labels[(labels < 0) | (labels >= len(table))]
     if len(outside):
         raise InputError(f"label {outside[0]} does not exist; labels are numbered 0 to {len(table) - 1}")
-    itself = csr_matrix(
-        (np.ones(len(labels), np.int8), (np.arange(len(labels)), labels)), shape=(len(labels), len(table))
-    )
+    itself = build_incidence(np.arange(len(labels)), labels, (len(labels), len(table)))
     return find_top_k(table[labels], table, k, similarity=similarity, exclude=itself)
 
 
@@ -73,11 +69,7 @@ def find_nearest_words(vectors: WordVectors, name: str, k: int = 10) -> list[tup
     >>> find_nearest_words(known, "Dog", 1)
     [('cat', 0.89...)]
     """
-    from scipy.sparse import csr_matrix
-
-    query, name_rows = vectors.vector(name)[None], vectors.find_rows(name)
-    hidden = csr_matrix(
-        (np.ones(len(name_rows), np.int8), (np.zeros(len(name_rows), np.int8), name_rows)), shape=(1, len(vectors))
-    )
+    query, name_rows = vectors.vector(name)[None], np.array(vectors.find_rows(name))
+    hidden = build_incidence(np.zeros(len(name_rows), np.int64), name_rows, (1, len(vectors)))
     ids, scores = find_top_k(query, vectors.table, k, similarity="cosine", exclude=hidden)
     return [(vectors.words[row], score) for row, score in zip(ids[0], scores[0].tolist(), strict=True) if row >= 0]

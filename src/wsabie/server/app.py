@@ -2,25 +2,16 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio.to_thread
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wsabie import __version__
 from wsabie.collection.jobs.worker import JobRunner
 from wsabie.core.machine import count_available_cores
-from wsabie.server.dependencies import (
-    API,
-    AuthenticationMiddleware,
-    ReaderDependency,
-    ServiceContext,
-    ServiceContextDependency,
-    get_caller_name,
-    refuse_unknown_parameters,
-)
+from wsabie.core.version import VERSION
+from wsabie.server import dependencies
 from wsabie.server.metrics import MetricsMiddleware
 from wsabie.server.problems import DamageCheck, document_errors, install_error_handlers
 from wsabie.server.request_limits import BodyLimit, RateLimit, SameOriginCheck
@@ -28,15 +19,8 @@ from wsabie.server.request_stages import RequestStages
 from wsabie.server.routes import collection, items, labels, maps, model, review, search
 from wsabie.server.static_files import make_page_routes
 
-_COLLECTION_ROUTERS = (
-    items.router,
-    labels.router,
-    review.router,
-    search.router,
-    maps.router,
-    collection.router,
-)
-_service_router = APIRouter(tags=["service"], dependencies=[Depends(refuse_unknown_parameters)])
+_COLLECTION_ROUTERS = [module.router for module in (items, labels, review, search, maps, collection)]
+_service_router = APIRouter(tags=["service"], dependencies=[Depends(dependencies.refuse_unknown_parameters)])
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"same-origin",
@@ -48,7 +32,7 @@ _HEADERS = {
 }
 
 
-def make_app(context: ServiceContext, hosts: tuple[str, ...] = ()) -> ASGIApp:
+def make_app(context: dependencies.ServiceContext, hosts: tuple[str, ...] = ()) -> ASGIApp:
     """Return the whole service as an ASGI application.
 
     Parameters
@@ -59,19 +43,17 @@ def make_app(context: ServiceContext, hosts: tuple[str, ...] = ()) -> ASGIApp:
     """
     limits, api = context.limits, make_api(has_collection=context.collection is not None)
     api.state.context = context
-    body_limit = BodyLimit(api, limits.body)
-    stages = RequestStages(
-        body_limit, limits.max_concurrent, limits.seconds, limits.share, limits.min_rate, get_caller_name
-    )
-    outer = SameOriginCheck(RateLimit(AuthenticationMiddleware(stages, context), limits.rate, limits.burst), hosts)
-    return MetricsMiddleware(_HeadersMiddleware(outer), context.metrics)
+    stages = RequestStages(BodyLimit(api, limits.body), limits, dependencies.get_caller_name)
+    authentication = dependencies.AuthenticationMiddleware(stages, context)
+    outer = SameOriginCheck(RateLimit(authentication, limits.rate, limits.burst), hosts)
+    return HttpLayers(MetricsMiddleware(_HeadersMiddleware(outer), context.metrics), api)
 
 
 def make_api(*, has_collection: bool) -> FastAPI:
     """Return the routes of a service; `app.state.context` is to be set before the first request."""
     app = FastAPI(
         title="wsabie",
-        version=__version__,
+        version=VERSION,
         summary="Annotate and search a collection by joint embeddings.",
         responses=document_errors(),
         lifespan=_lifespan,
@@ -88,8 +70,8 @@ def make_api(*, has_collection: bool) -> FastAPI:
     return app
 
 
-@_service_router.get(f"{API}/health")
-async def get_health(request: Request, context: ServiceContextDependency) -> dict[str, str]:
+@_service_router.get(f"{dependencies.API}/health")
+async def get_health(request: Request, context: dependencies.Context) -> dict[str, str]:
     """Answer, unless the catalogue of the collection is known to be damaged."""
     check: DamageCheck = request.app.state.damage_check
     if context.collection is not None and check.damage and (damage := await check.find(context.collection)):
@@ -104,7 +86,7 @@ async def get_document(request: Request) -> JSONResponse:
 
 
 @_service_router.get("/metrics", response_class=Response)
-def get_metrics(context: ServiceContextDependency, _: ReaderDependency) -> Any:
+def get_metrics(context: dependencies.Context, _: dependencies.Reader) -> Response:
     """Return the metrics in the format of Prometheus."""
     page, media_type = context.metrics.page()
     return Response(page, media_type=media_type)
@@ -123,6 +105,16 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         collection.close()
 
 
+class HttpLayers:
+    """Application that leads HTTP through all layers, and the start and the end of a process to the routes alone."""
+
+    def __init__(self, layers: ASGIApp, api: FastAPI) -> None:
+        self.layers, self.api = layers, api
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self.layers if scope["type"] == "http" else self.api)(scope, receive, send)
+
+
 class _HeadersMiddleware:
     """Middleware that adds the security headers to every response."""
 
@@ -136,4 +128,4 @@ class _HeadersMiddleware:
                 message["headers"] = [*message["headers"], *((n, v) for n, v in _HEADERS.items() if n not in names)]
             await send(message)
 
-        await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+        await self.app(scope, receive, send_with_headers)

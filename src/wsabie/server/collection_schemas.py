@@ -1,39 +1,18 @@
 """Schemas of the status, labels, models, jobs and maps of a collection."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AliasPath, ConfigDict, Field
 from typing_extensions import TypedDict
 
+from wsabie.collection.learning.training import RetrainForecast, TrainingMode
+from wsabie.collection.maps.item_map import LabelPosition, Method, ProjectionStatus
+from wsabie.collection.merge_proposals.evidence import LabelCount
+from wsabie.collection.overview.label_details import ExampleItem, LabelCompletion, LabelSynonym, LabelThreshold
+from wsabie.collection.registry.item_index import IndexStatus
+from wsabie.collection.registry.model_registry import Rollback
+from wsabie.core.json_conversion import JsonObject
 from wsabie.server.schemas import Id, Name, Number, RequestModel, ResponseModel, SchemaVersion
-
-MapMethod = Literal["pca", "umap"]
-TrainingMode = Literal["full", "corrections", "nothing"]
-
-
-class FolderCount(ResponseModel):
-    """Folder and its number of items."""
-
-    root: int
-    folder: str
-    items: int
-
-
-class LabelCount(ResponseModel):
-    """Label and its numbers of decisions."""
-
-    id: int
-    name: str = Field(validation_alias="label")
-    accepted: int
-    rejected: int
-    open_suggestions: int = Field(validation_alias="suggested")
-
-
-class Facets(ResponseModel):
-    """Folders and labels with their counts."""
-
-    folders: list[FolderCount]
-    labels: list[LabelCount]
 
 
 class Threshold(ResponseModel):
@@ -43,34 +22,15 @@ class Threshold(ResponseModel):
     probability: float | None
 
 
-class IndexStatus(ResponseModel):
-    """Approximate index of the items of the model in use, with its recall and speed."""
-
-    state: Literal["ready", "none", "few", "not installed"]
-    recall: float | None
-    milliseconds: float | None
-    exact_milliseconds: float | None
-
-
 # Labels
 
 Language = Annotated[str, Field(max_length=35, description='As BCP 47 has it; "": unknown.')]
 
 
-class Completion(ResponseModel):
-    """Label, and the other name that matches."""
-
-    id: int
-    name: str
-    synonym: str | None
-    language: str = Field(description="Language of the name that matches.")
-    items: int
-
-
 class Completions(ResponseModel):
     """Labels that match the beginning of a name."""
 
-    labels: list[Completion]
+    labels: list[LabelCompletion]
 
 
 class LabelSummary(ResponseModel):
@@ -96,39 +56,15 @@ class LabelPage(ResponseModel):
     labels: list[LabelSummary]
 
 
-class ItemThumbnail(ResponseModel):
-    """Item, as far as its thumbnail needs it."""
-
-    id: int
-    hash: str | None
-
-
-class LabelReference(ResponseModel):
-    """Reference to a label."""
+class IllustratedLabel(ResponseModel):
+    """Label with a few of its pictures."""
 
     id: int
     name: str
     language: str
     items: int
 
-
-class IllustratedLabel(LabelReference):
-    """Label with a few of its pictures."""
-
-    pictures: list[ItemThumbnail]
-
-
-class LabelSynonym(ResponseModel):
-    """Other name of a label."""
-
-    name: str
-    language: str
-
-
-class LabelThreshold(Threshold):
-    """Threshold of a label."""
-
-    is_label_specific: bool = Field(description="Found for this label alone, which has held-out suggestions enough.")
+    pictures: list[ExampleItem]
 
 
 class LabelEvaluation(ResponseModel):
@@ -145,9 +81,9 @@ class LabelDetails(LabelSummary):
     """Label with its names, relations and evaluation."""
 
     names: list[LabelSynonym]
-    ancestors: list[LabelReference] = Field(description="Nearest first.")
-    child_labels: list[LabelReference] = Field(description="Most frequent first; 500 at most.")
-    merge_exclusions: list[LabelReference] = Field(description="Not to be merged with it.")
+    ancestors: list[LabelCount] = Field(description="Nearest first.")
+    child_labels: list[LabelCount] = Field(description="Most frequent first; 500 at most.")
+    merge_exclusions: list[LabelCount] = Field(description="Not to be merged with it.")
     open_suggestions: int = Field(validation_alias="waiting", description="Suggestions that nobody has decided.")
     evaluation: LabelEvaluation | None = Field(validation_alias="held_out")
 
@@ -311,21 +247,6 @@ class ModelDetails(ModelSummary):
     curve: list[TrainingPoint] = Field([], validation_alias=AliasPath("facts", "curve"))
 
 
-class Rollback(ResponseModel):
-    """Entry of the journal that put the model into use, and the model that undoing it restores."""
-
-    entry: int
-    model: int
-
-
-class RetrainForecast(ResponseModel):
-    """Forecast of the next training."""
-
-    decisions: int = Field(description="Those that the model in use does not know.")
-    method: TrainingMode
-    reason: str
-
-
 class ModelList(ResponseModel):
     """Models, newest first."""
 
@@ -376,7 +297,7 @@ class JobProgress(TypedDict, total=False):
     done: int
     total: int | None
     unit: str
-    figures: dict[str, Any]
+    figures: JsonObject
     curve: list[TrainingPoint]
 
 
@@ -429,9 +350,9 @@ class JobStatus(ResponseModel):
     kind: JobKind
     state: Literal["waiting", "running", "done", "failed", "stopped"]
     by: str
-    options: dict[str, Any]
+    options: JsonObject
     progress: JobProgress
-    result: Comparison | dict[str, Any] | None
+    result: Comparison | JsonObject | None
     error: str | None
     requested_at: str
     started_at: str | None
@@ -455,36 +376,17 @@ class Box(ResponseModel):
     side: float
 
 
-class ProjectionStatus(ResponseModel):
-    """Projection and its state."""
-
-    method: MapMethod
-    state: Literal["ready", "stale", "none", "not installed"] = Field(description="stale: items came since.")
-    new_items: int = Field(description="Items that came since and were placed beside similar ones.")
-    created: str | None
-
-
 class MapStatus(ResponseModel):
     """Map of the items of a collection."""
 
     schema_: SchemaVersion = 1
     model: int
-    method: MapMethod
+    method: Method
     version: str = Field(description="Changes when a point does.")
     points: int
     box: Box
     share: float | None = Field(description="Of the variance that the plane holds; null: there is no such figure.")
     projections: list[ProjectionStatus]
-
-
-class LabelPosition(ResponseModel):
-    """Position of a label in the plane."""
-
-    id: int
-    name: str
-    x: float
-    y: float
-    accepted: int
 
 
 class LabelPositions(ResponseModel):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from difflib import get_close_matches
+from itertools import chain
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response
@@ -22,7 +23,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wsabie.collection.db import journal
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.search.query_parsing import LabelKnowledge
+from wsabie.collection.search.text_search import LabelKnowledge
+from wsabie.core.json_conversion import JsonObject
 from wsabie.server.metrics import Metrics
 from wsabie.server.model_holder import ModelHolder
 from wsabie.server.problems import Problem
@@ -71,17 +73,24 @@ class ServiceContext:
 # Dependencies that never block are asynchronous: FastAPI sends plain functions to a thread, six of them a request.
 async def get_context(request: Request) -> ServiceContext:
     """Return the context of the application."""
-    return _context(request)
+    context: ServiceContext = request.app.state.context
+    return context
 
 
+Context: TypeAlias = Annotated[ServiceContext, Depends(get_context)]
 _bearer = HTTPBearer(auto_error=False, description="A token that `wsabie token` made")
 
 
 async def require_reader(
-    request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
+    request: Request,
+    context: Context,
+    _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None,
 ) -> Caller:
     """Return the caller; refuse a request without a token where tokens are needed."""
-    return identify_caller(request, _context(request))
+    return identify_caller(request, context)
+
+
+Reader: TypeAlias = Annotated[Caller, Depends(require_reader)]
 
 
 class AuthenticationMiddleware:
@@ -91,7 +100,7 @@ class AuthenticationMiddleware:
         self.app, self.context = app, context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self.context.tokens is not None:
+        if self.context.tokens is not None:
             try:
                 scope[_CALLER_KEY] = identify_caller(Request(scope), self.context)
             except Problem as problem:
@@ -130,9 +139,9 @@ def identify_caller(request: Request, context: ServiceContext) -> Caller:
     return caller
 
 
-async def require_writer(request: Request, caller: Annotated[Caller, Depends(require_reader)]) -> Caller:
+async def require_writer(context: Context, caller: Reader) -> Caller:
     """Return the caller; refuse tokens that may only read, and all callers of a read-only collection."""
-    if get_role(caller, _context(request)) == "write":
+    if get_role(caller, context) == "write":
         return caller
     if caller.role == "read":
         raise Problem(403, f"the token of {caller.name} may only read")
@@ -145,18 +154,15 @@ def get_role(caller: Caller, context: ServiceContext) -> Role:
     return caller.role if is_open else "read"
 
 
-async def open_collection(request: Request) -> Collection:
+async def open_collection(context: Context) -> Collection:
     """Return the collection; refuse the request if only a model is served."""
-    collection = _context(request).collection
-    if collection is None:
+    if context.collection is None:
         raise Problem(404, "a model is served here and no collection; run: wsabie serve COLLECTION")
-    return collection
+    return context.collection
 
 
 OpenCollection: TypeAlias = Annotated[Collection, Depends(open_collection)]
-ServiceContextDependency: TypeAlias = Annotated[ServiceContext, Depends(get_context)]
-ReaderDependency: TypeAlias = Annotated[Caller, Depends(require_reader)]
-WriterDependency: TypeAlias = Annotated[Caller, Depends(require_writer)]
+Writer: TypeAlias = Annotated[Caller, Depends(require_writer)]
 
 
 def check_result_count(k: int, context: ServiceContext) -> int:
@@ -170,7 +176,7 @@ def limit_results(default: int, max_results: int | None = None) -> Any:
     """Return the dependency for a parameter `k`: the number of results, which the service limits."""
 
     async def check(
-        context: ServiceContextDependency,
+        context: Context,
         k: Annotated[int, Query(ge=1, le=max_results, description="Results, at most.")] = default,
     ) -> int:
         return check_result_count(k, context)
@@ -182,11 +188,6 @@ def make_router(tag: str, prefix: str = API) -> APIRouter:
     """Return a router whose routes take a caller with a token, known parameters and JSON without repeated keys."""
     dependencies = [Depends(refuse_unknown_parameters), Depends(require_reader)]
     return APIRouter(prefix=prefix, tags=[tag], route_class=StrictRoute, dependencies=dependencies)
-
-
-def _context(request: Request) -> ServiceContext:
-    context: ServiceContext = request.app.state.context
-    return context
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
@@ -221,7 +222,7 @@ class _StrictRequest(Request):
         return json.loads(await self.body(), object_pairs_hook=_build_unique_dict)
 
 
-def _build_unique_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_unique_dict(pairs: list[tuple[str, Any]]) -> JsonObject:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         name = Counter(name for name, _ in pairs).most_common(1)[0][0]
@@ -240,8 +241,8 @@ async def _refuse_names(
 
 def _query_names(route: Dependant) -> list[str]:
     """Return the query parameters of a route and of its dependencies."""
-    names = [field.alias for field in route.query_params]
-    return names + [name for dependency in route.dependencies for name in _query_names(dependency)]
+    fields = [getattr(field.field_info.annotation, "model_fields", [field.alias]) for field in route.query_params]
+    return [*chain(*fields, *map(_query_names, route.dependencies))]
 
 
 def _format_refusal(place: Literal["query", "body"], name: str, names: list[str]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from fastapi import UploadFile
 
+from wsabie.core.arrays import Array, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.features.images.image_decoder import open_image_stream, read_header
 from wsabie.io.records import Item, ModalityName
@@ -19,7 +20,7 @@ from wsabie.server.request_limits import ServiceLimits
 from wsabie.server.schemas import AnnotateResponse, FeatureRow, LabelRanking, LabelScore
 
 
-def build_matrix(rows: list[FeatureRow], n_features: int) -> Any:
+def build_matrix(rows: list[FeatureRow], n_features: int) -> Matrix:
     """Build the feature matrix of a request: all rows dense, or all sparse.
 
     Raises
@@ -31,7 +32,7 @@ def build_matrix(rows: list[FeatureRow], n_features: int) -> Any:
 
 
 def rank_labels(
-    version: ModelVersion, X: Any, k: int, min_precision: float | None = None, candidates: list[str] | None = None
+    version: ModelVersion, X: Matrix, k: int, min_precision: float | None = None, candidates: list[str] | None = None
 ) -> AnnotateResponse:
     """Return the k best labels of every row, with probabilities if the model is calibrated.
 
@@ -50,29 +51,24 @@ def rank_labels(
     n_ranked = min(k + version.n_redundant, len(options.get("candidates", version.names)))
     if min_precision is None:
         label_ids, scores = model.rank(X, n_ranked, **options)
-        probabilities: Any = _predict_probabilities(model, scores, label_ids)
+        probabilities = _predict_probabilities(model, scores, label_ids)
     else:
         label_ids, scores, probabilities = rank_above(
             model, X, n_ranked, _find_thresholds(version, min_precision), **options
         )
     rankings = []
-    for row_ids, row_scores, row_probabilities in zip(label_ids.tolist(), scores.tolist(), probabilities, strict=True):
+    for row in zip(label_ids.tolist(), scores.tolist(), probabilities.tolist(), strict=True):
         labels: dict[str, LabelScore] = {}
-        for position, (label_id, score) in enumerate(zip(row_ids, row_scores, strict=True)):
+        for label_id, score, probability in zip(*row, strict=True):
             name = version.names[label_id] if label_id >= 0 else None
             if name is not None and name not in labels:
-                labels[name] = LabelScore(
-                    label=name,
-                    score=float(score),
-                    probability=None if row_probabilities is None else float(row_probabilities[position]),
-                )
-        rankings.append(
-            LabelRanking(labels=list(labels.values())[:k], no_tag_fits=None if min_precision is None else not labels)
-        )
+                labels[name] = LabelScore(label=name, score=score, probability=probability)
+        no_tag_fits = None if min_precision is None else not labels
+        rankings.append(LabelRanking(labels=list(labels.values())[:k], no_tag_fits=no_tag_fits))
     return AnnotateResponse(model=version.id, results=rankings)
 
 
-def extract_row(annotator: Annotator, content: ItemContent, modality: ModalityName = "pictures") -> Any:
+def extract_row(annotator: Annotator, content: ItemContent, modality: ModalityName = "pictures") -> Matrix:
     """Extract the features of one picture, region or text.
 
     Raises
@@ -96,7 +92,7 @@ def read_picture(file: UploadFile, limits: ServiceLimits) -> bytes:
     return content
 
 
-def cut_region(content: bytes, region: str | None) -> ItemContent:
+def cut_region(content: Path | bytes, region: str | None) -> ItemContent:
     """Return a picture, or the region of it that `region` names, as in `wsabie annotate --region`."""
     return content if region is None else RegionCrop(content, parse_region(region))
 
@@ -118,14 +114,13 @@ def _find_thresholds(version: ModelVersion, min_precision: float) -> ThresholdFu
     return version.loaded_model.threshold(min_precision).by_column(version.loaded_model.labels)
 
 
-def _predict_probabilities(model: Any, scores: Any, label_ids: Any) -> list[Any]:
+def _predict_probabilities(model: Any, scores: Array, label_ids: Int64) -> Array:
+    """Return the probabilities, or None for each where the model is not calibrated."""
     calibration = getattr(model, "calibration_", None)
-    if calibration is None:
-        return [None] * len(scores)
-    return list(calibration.predict_proba(scores, label_ids))
+    return np.full(scores.shape, None) if calibration is None else calibration.predict_proba(scores, label_ids)
 
 
-def _build_dense(rows: list[FeatureRow], n_features: int) -> Any:
+def _build_dense(rows: list[FeatureRow], n_features: int) -> Matrix:
     if any(row.dense is None or row.columns is not None or row.values is not None for row in rows):
         raise InputError("rows are of two forms; give all of them dense, or all by their columns and values")
     for i, row in enumerate(rows):
@@ -134,7 +129,7 @@ def _build_dense(rows: list[FeatureRow], n_features: int) -> Any:
     return np.array([row.dense for row in rows], np.float32)
 
 
-def _build_sparse(rows: list[FeatureRow], n_features: int) -> Any:
+def _build_sparse(rows: list[FeatureRow], n_features: int) -> Matrix:
     from scipy.sparse import csr_matrix
 
     columns: list[int] = []

@@ -1,7 +1,6 @@
 """Start of the service: one socket, one or several processes, and a graceful stop."""
 
 import gc
-import json
 import logging
 import os
 import signal
@@ -12,31 +11,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache, partial
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import msgspec
 from starlette.types import ASGIApp
 
-from wsabie.collection.folder.collection import Collection, is_collection, open_collection
-from wsabie.collection.folder.connection import can_write
-from wsabie.collection.search.query_parsing import LabelKnowledge, load_label_knowledge
+from wsabie.collection.folder.collection import Collection, open_collection
+from wsabie.collection.folder.collection_file import can_write, is_collection
+from wsabie.collection.search.text_search import LabelKnowledge, load_label_knowledge
 from wsabie.core.errors import BusyError, InputError
 from wsabie.core.input_files import format_open_error
 from wsabie.core.memory_budget import share_memory_budgets
-from wsabie.server import metrics, model_holder
+from wsabie.server import connections, metrics, model_holder
 from wsabie.server.app import make_app
-from wsabie.server.connections import (
-    BACKLOG,
-    ConnectionTable,
-    StrictHttpProtocol,
-    choose_connection_limit,
-    limit_send_buffer,
-    raise_handle_limit,
-)
 from wsabie.server.dependencies import ServiceContext
 from wsabie.server.model_holder import CollectionModelHolder, FolderModelHolder
 from wsabie.server.request_limits import LOOPBACK, ServiceLimits
@@ -94,6 +86,7 @@ def _kind(record: logging.LogRecord) -> tuple[object, ...]:
 
 
 _OPTIONS_VARIABLE = "WSABIE_SERVE"
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _GRACE_SECONDS = 30  # seconds for running requests when the service is stopped
 _KILL_DELAY = 5  # seconds after these, until a process that still runs is killed
 _IDLE_SECONDS = 10.0  # seconds that a connection may stay without a complete request
@@ -179,16 +172,13 @@ def open_socket(service: ServiceOptions) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        limit_send_buffer(listener)
+        connections.limit_send_buffer(listener)
         listener.bind((service.host, service.port))
         listener.listen(1024)
     except (OSError, OverflowError) as error:
         listener.close()
-        raise InputError(
-            f"cannot listen on {service.host} port {service.port}: {format_open_error(error)}; choose another with "
-            "--host or "
-            "--port"
-        ) from error
+        fault = f"cannot listen on {service.host} port {service.port}: {format_open_error(error)}"
+        raise InputError(f"{fault}; choose another with --host or --port") from error
     return listener
 
 
@@ -197,19 +187,21 @@ def run_service(service: ServiceOptions, listener: socket.socket, on_start: Call
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    raise_handle_limit()
-    max_connections = choose_connection_limit(service.limits.max_concurrent, service.limits.connections)
+    connections.raise_handle_limit()
+    max_connections = connections.choose_connection_limit(service.limits.max_concurrent, service.limits.connections)
     context = make_context(service)  # reports an error once, here, and not from each process
     if context.collection is not None:
         context.collection.close()
     on_start()
-    os.environ[_OPTIONS_VARIABLE] = json.dumps(asdict(service))
+    os.environ[_OPTIONS_VARIABLE] = msgspec.json.encode(service).decode()
     config = uvicorn.Config(
         f"{__name__}:{make_application.__name__}",
         factory=True,
-        http=StrictHttpProtocol,
+        http=connections.StrictHttpProtocol,
         ws="none",
-        backlog=min(BACKLOG, max_connections // 2 + 1),  # connections accepted in one go do not displace each other
+        backlog=min(
+            connections.BACKLOG, max_connections // 2 + 1
+        ),  # connections accepted in one go do not displace each other
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -248,14 +240,11 @@ def _share_folder(purpose: str, variable: str) -> Iterator[None]:
 
 def make_application() -> ASGIApp:
     """Build the application of one process from the options of its parent."""
-
-    fields: dict[str, Any] = json.loads(os.environ[_OPTIONS_VARIABLE])
-    limits = ServiceLimits(**fields.pop("limits"))
-    names, knowledge = tuple(fields.pop("names")), tuple(fields.pop("knowledge"))
-    service = ServiceOptions(**fields, limits=limits, names=names, knowledge=knowledge)
+    service = msgspec.json.decode(os.environ[_OPTIONS_VARIABLE], type=ServiceOptions)
+    limits = service.limits
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    max_connections = choose_connection_limit(limits.max_concurrent, limits.connections)
-    StrictHttpProtocol.pool = ConnectionTable(
+    max_connections = connections.choose_connection_limit(limits.max_concurrent, limits.connections)
+    connections.StrictHttpProtocol.pool = connections.ConnectionTable(
         max_connections, limits.share, min(_IDLE_SECONDS, limits.seconds), limits.min_rate
     )
     limit_log()
@@ -268,9 +257,7 @@ def make_application() -> ASGIApp:
 def _wait_for_context(service: ServiceOptions) -> ServiceContext:
     """Build the context, and try again as long as the database is busy."""
     # The server's own signal handlers would wait for the database without end.
-    handlers = {
-        signal_number: signal.signal(signal_number, signal.SIG_DFL) for signal_number in (signal.SIGINT, signal.SIGTERM)
-    }
+    handlers = {number: signal.signal(number, signal.SIG_DFL) for number in _STOP_SIGNALS}
     try:
         while True:
             try:
@@ -278,14 +265,14 @@ def _wait_for_context(service: ServiceOptions) -> ServiceContext:
             except BusyError:
                 time.sleep(1)
     finally:
-        for signal_number, handler in handlers.items():
-            signal.signal(signal_number, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _limit_shutdown_time() -> None:
     """Let the system end this process if a request still runs long after a stop signal."""
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, partial(_stop, signal.getsignal(signal_number)))
+    for number in _STOP_SIGNALS:
+        signal.signal(number, partial(_stop, signal.getsignal(number)))
 
 
 def _stop(handler: Any, signal_number: int, frame: FrameType | None) -> None:

@@ -59,9 +59,6 @@ class MetricsMiddleware:
         self.app, self.metrics = app, figures
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         status, start = 500, time.perf_counter()
 
         async def send_and_note_status(message: Message) -> None:

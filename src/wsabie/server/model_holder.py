@@ -16,7 +16,7 @@ import numpy as np
 from wsabie.collection.db.database import begin_snapshot
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
-from wsabie.collection.search.query_parsing import read_names
+from wsabie.collection.search.text_search import LabelNames, read_names
 from wsabie.core.errors import InputError
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.models.annotators import Annotator
@@ -86,16 +86,15 @@ class ModelVersion:
             A name is no label of the model.
         """
         model_labels: dict[str, list[str]] = {}
-        for model_label, name in zip(self.annotator.model.vocabulary_, self.names, strict=True):
+        vocabulary = self.annotator.model.vocabulary_
+        for model_label, name in zip(vocabulary, self.names, strict=True):
             if name is not None and name != model_label:
                 model_labels.setdefault(name, []).append(model_label)
-        vocabulary = self.annotator.model.vocabulary_
-
-        def find_labels(name: str) -> list[str]:
-            own_label = [name] if name in vocabulary or name not in model_labels else []
-            return [*model_labels.get(name, ()), *own_label]
-
-        return [label for name in names for label in find_labels(name)]
+        found: list[str] = []
+        for name in names:
+            found += model_labels.get(name, [])
+            found += [name] if name in vocabulary or name not in model_labels else []
+        return found
 
 
 class ModelHolder(Protocol):
@@ -114,27 +113,17 @@ class CollectionModelHolder:
 
     def __init__(self, collection: Collection) -> None:
         self._collection = collection
-        self._version: tuple[LoadedModel, Any, ModelVersion] | None = None
+        self._version: tuple[LoadedModel, LabelNames, ModelVersion] | None = None
 
     def get_version(self) -> ModelVersion:
         """Return the model in use; raise InputError if there is none yet."""
         with begin_snapshot(self._collection.engine) as connection:
             loaded_model, labels, cached = load_model_in_use(self._collection), read_names(connection), self._version
             if cached is None or cached[0] is not loaded_model or cached[1] is not labels:
-                label_ids = loaded_model.labels_now(connection).tolist()
-                names = [labels.labels.get(label_id) for label_id in label_ids]
-                cached = (
-                    loaded_model,
-                    labels,
-                    _make_version(
-                        loaded_model.annotator,
-                        read_content_checksum(loaded_model.path),
-                        str(loaded_model.number),
-                        names,
-                        loaded_model,
-                    ),
-                )
-                self._version = cached
+                names = [labels.labels.get(label) for label in loaded_model.labels_now(connection).tolist()]
+                checksum, number = read_content_checksum(loaded_model.path), str(loaded_model.number)
+                version = _make_version(loaded_model.annotator, checksum, number, names, loaded_model)
+                cached = self._version = loaded_model, labels, version
         return cached[2]
 
 

@@ -12,11 +12,12 @@ from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.types import Send
 
 from wsabie.collection.folder.collection import Collection, can_result_from_damage, check_database
 from wsabie.core.errors import BusyError, CollectionError, NotFoundError, UnknownLabelError, WsabieError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.storage.atomic_files import DiskFullError, WriteError
 
@@ -150,18 +151,11 @@ def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _answer_bug)
 
 
-def document_errors() -> dict[int | str, dict[str, Any]]:
+def document_errors() -> dict[int | str, JsonObject]:
     """Describe the errors of every route for the OpenAPI document."""
-    schema = {
-        "type": "object",
-        "required": ["type", "title", "status", "detail"],
-        "properties": {
-            "type": {"type": "string"},
-            "title": {"type": "string"},
-            "status": {"type": "integer"},
-            "detail": {"type": "string"},
-        },
-    }
+    types = {"type": "string", "title": "string", "status": "integer", "detail": "string"}
+    properties = {name: {"type": kind} for name, kind in types.items()}
+    schema = {"type": "object", "required": list(types), "properties": properties}
     return {
         status: {"description": TITLES[status], "content": {MEDIA_TYPE: {"schema": schema}}}
         for status in (400, 401, 403, 404, 405, 408, 409, 413, 415, 416, 422, 429, 503, 504, 507)
@@ -234,6 +228,4 @@ async def _answer_bug(request: Request, error: Exception) -> Response:
     _log.error(
         "%a %a failed", request.method, request.url.path, exc_info=error
     )  # escaped: clients must not forge lines of the log
-    return JSONResponse(
-        json.loads(build_problem(500, "an error in the service; its log says more")), 500, media_type=MEDIA_TYPE
-    )
+    return Problem(500, "an error in the service; its log says more").response()

@@ -4,10 +4,10 @@ Plain ASGI layers, so that a request is refused before any of it is read.
 """
 
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from cachetools import LRUCache
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -73,9 +73,6 @@ class BodyLimit:
         self.n_bytes = 0  # bytes of all bodies in memory, whole or in part
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         meter = _BodyMeter(Headers(scope=scope), self.max_bytes)
         if meter.problem is not None:
             await meter.problem.send(send)
@@ -148,27 +145,23 @@ class RateLimit:
 
     def __init__(self, app: ASGIApp, rate: float, burst: int) -> None:
         self.app, self.rate, self.burst = app, rate, burst
-        self.buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self.buckets: LRUCache[str, tuple[float, float]] = LRUCache(_MAX_CLIENTS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        wait = self._wait(get_caller_address(scope.get("client"))) if scope["type"] == "http" and self.rate else 0.0
+        wait = self._wait(get_caller_address(scope.get("client"))) if self.rate else 0.0
         if wait:
-            headers = {"retry-after": str(max(1, round(wait)))}
-            await Problem(429, f"more than {self.rate:g} requests a second; wait {wait:.1f} seconds", headers).send(
-                send
-            )
-            return
-        await self.app(scope, receive, send)
+            detail = f"more than {self.rate:g} requests a second; wait {wait:.1f} seconds"
+            await Problem(429, detail, {"retry-after": str(max(1, round(wait)))}).send(send)
+        else:
+            await self.app(scope, receive, send)
 
     def _wait(self, client: str) -> float:
         """Return the seconds until this client may ask again; 0: now, and this request is counted."""
         now = time.monotonic()
-        tokens, updated = self.buckets.pop(client, (float(self.burst), now))
+        tokens, updated = self.buckets.get(client, (float(self.burst), now))
         tokens = min(float(self.burst), tokens + (now - updated) * self.rate)
         wait = 0.0 if tokens >= 1 else (1 - tokens) / self.rate
         self.buckets[client] = (tokens if wait else tokens - 1, now)
-        while len(self.buckets) > _MAX_CLIENTS:
-            self.buckets.popitem(last=False)
         return wait
 
 
@@ -184,13 +177,8 @@ class SameOriginCheck:
         self.app, self.hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        problem = self._problem(scope) if scope["type"] in ("http", "websocket") else None
-        if problem is None:
-            await self.app(scope, receive, send)
-        elif scope["type"] == "http":
-            await problem.send(send)
-        else:
-            await send({"type": "websocket.close", "code": 1008})
+        problem = self._problem(scope)
+        await (self.app(scope, receive, send) if problem is None else problem.send(send))
 
     def _problem(self, scope: Scope) -> Problem | None:
         headers = Headers(scope=scope)

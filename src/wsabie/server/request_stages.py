@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wsabie.server.problems import Problem
-from wsabie.server.request_limits import SAFE
+from wsabie.server.request_limits import SAFE, ServiceLimits
 from wsabie.server.slots import WINDOW, SlotPool, Transfer, TransferPool
 
 _BUSY_DETAIL = "too many requests at once; try again in a moment"
@@ -25,37 +25,21 @@ class RequestStages:
     Parameters
     ----------
     app : ASGIApp
-    most : int
-        Requests in one stage.
-    seconds : float
-        Time limit of the work.
-    share : float
-        Share of the slots for one caller.
-    rate : float
-        Lowest rate of a body, in bytes a second.
-    caller_of : callable
+    limits : ServiceLimits
+    get_caller : callable
         Returns the name of the caller of a request; "" if unknown.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        max_requests: int,
-        seconds: float,
-        share: float,
-        min_rate: float,
-        get_caller: Callable[[Scope], str],
-    ) -> None:
-        self.app, self.seconds, self.rate, self.get_caller = app, seconds, min_rate, get_caller
-        self.window = min(WINDOW, seconds)
-        self.work, self.streams = SlotPool(max_requests, share), SlotPool(max_requests, share)
+    def __init__(self, app: ASGIApp, limits: ServiceLimits, get_caller: Callable[[Scope], str]) -> None:
+        self.app, self.seconds, self.rate, self.get_caller = app, limits.seconds, limits.min_rate, get_caller
+        self.window = min(WINDOW, limits.seconds)
+        self.work, self.streams = (SlotPool(limits.max_concurrent, limits.share) for _ in range(2))
         self.uploads, self.answers = (
-            TransferPool(max_requests, share, min_rate),
-            TransferPool(max_requests, share, min_rate),
+            TransferPool(limits.max_concurrent, limits.share, limits.min_rate) for _ in range(2)
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].endswith("/health"):
+        if scope["path"].endswith("/health"):
             await self.app(scope, receive, send)
         else:
             await _Request(self, scope, receive, send).run()

@@ -1,12 +1,17 @@
 """Schemas of models, items and decisions; `collection_schemas` has those of labels, models, jobs and maps.
 
-Responses are read from the records of the collection by attribute, so that a shape is written once; the types of the
-pages are generated from these schemas (`make types`).
+Records that the collection and the service share are dataclasses of the collection, so that a shape is written once.
+Other responses are read from records by attribute. The types of the pages are generated from all of them
+(`make types`).
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, computed_field
+
+from wsabie.collection.db.journal import JournalEntry
+from wsabie.collection.overview.facets import Annotation, Suggestion
+from wsabie.core.json_conversion import JsonObject
 
 MIN_PRECISION_HELP = "Only labels that are right this often as far as the held-out items of the collection tell."
 Id = Annotated[int, Field(ge=1, lt=2**63)]
@@ -98,11 +103,35 @@ class ModelInfo(ResponseModel):
     schema_: SchemaVersion = 1
     model: str
     kind: str
-    facts: dict[str, Any]
+    facts: JsonObject
     trouble: str | None = Field(description="Why a model that was saved since is not used.")
 
 
 # Items
+
+Probability = Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False)]
+Text = Annotated[str | None, Field(max_length=1000)]
+
+
+class ItemQuery(BaseModel):
+    """Filter and order of a list of items."""
+
+    label: Text = None
+    label_state: Literal["accepted", "rejected", "suggested"] = "accepted"
+    min_probability: Probability = None
+    max_probability: Probability = None
+    unlabelled: bool = False
+    state: Literal["present", "missing", "unreadable"] = "present"
+    folder: Text = None
+    root: Id | None = None
+    taken_from: Text = None
+    taken_to: Text = None
+    words: Text = None
+    ids: Annotated[str | None, Field(max_length=20_000, pattern=r"^\d{1,19}(,\d{1,19})*$")] = None
+    no_tag_fits: float | None = Field(None, gt=0, le=1, description=MIN_PRECISION_HELP)
+    sort: Literal["path", "taken_at", "added_at", "best_probability", "uncertainty", "probability"] = "path"
+    descending: bool = False
+    cursor: Annotated[str | None, Field(max_length=5000)] = None
 
 
 class ItemSummary(ResponseModel):
@@ -132,46 +161,6 @@ class ItemPage(ResponseModel):
     items: list[ItemSummary]
     next_cursor: str | None = Field(description="Cursor of the page after.")
     total: int | None = Field(description="How many pass the filter, where they were counted.")
-
-
-class Annotation(ResponseModel):
-    """Decision that a label fits an item or not, and its origin."""
-
-    label_id: int
-    label: str
-    region: str
-    state: DecisionState
-    origin: Literal["person", "import", "model"]
-    by: str
-    at: str
-    model: int | None
-    score: float | None
-    probability: float | None
-
-
-class ItemAnnotation(Annotation):
-    """Annotation with its item."""
-
-    id: int
-    item: int
-    path: str
-
-
-class AnnotationPage(ResponseModel):
-    """Page of annotations."""
-
-    annotations: list[ItemAnnotation]
-    next_cursor: str | None = Field(description="The cursor of the page after; null: this was the last.")
-
-
-class Suggestion(ResponseModel):
-    """Undecided suggestion of the model in use."""
-
-    label_id: int
-    label: str
-    score: float
-    probability: float
-    at: str | None = Field(description="When it looked at the item; null: before that was written down.")
 
 
 class ItemDetails(ItemSummary):
@@ -257,19 +246,6 @@ class SuggestionCount(ResponseModel):
     """Number of suggestions."""
 
     count: int
-
-
-class JournalEntry(ResponseModel):
-    """Entry of the journal."""
-
-    id: int
-    at: str
-    by: str
-    action: str
-    summary: str
-    undoes: int | None
-    undone_by: int | None
-    changes: int
 
 
 class JournalPage(ResponseModel):

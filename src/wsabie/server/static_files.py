@@ -5,7 +5,6 @@ other files again each time, and get 304 if they are unchanged.
 """
 
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
@@ -42,9 +41,7 @@ def make_page_routes(folder: Path = FOLDER) -> APIRouter:
 
     def page(request: Request) -> Response:
         index = folder / "index.html"
-        if not index.is_file():
-            return PlainTextResponse(NOT_BUILT, 404)
-        return _file(index, request, _REVALIDATE)
+        return _file(index, request, _REVALIDATE) if index.is_file() else PlainTextResponse(NOT_BUILT, 404)
 
     def asset(name: str, request: Request) -> Response:
         if name not in names:  # which also keeps every other path out
@@ -68,8 +65,8 @@ def make_page_routes(folder: Path = FOLDER) -> APIRouter:
 def _file(path: Path, request: Request, cache_control: str) -> Response:
     headers = {"cache-control": cache_control}
     file_status = path.stat()
-    response: Any = FileResponse(path, headers=headers, media_type=_TYPES.get(path.suffix), stat_result=file_status)
+    response = FileResponse(path, headers=headers, media_type=_TYPES.get(path.suffix), stat_result=file_status)
     if has_current_copy(request, response.headers["etag"]):
         return NotModifiedResponse(response.headers)
     check_range(request, response)
-    return response  # type: ignore[no-any-return]
+    return response

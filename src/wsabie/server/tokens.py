@@ -70,11 +70,8 @@ def read_tokens(path: Path) -> list[Token]:
         raise InputError(f"others may write {path}, and so give themselves a token; run: chmod go-w {path}")
     if len(content) > _MAX_SIZE:
         raise InputError(f"{path} is too large for a file of tokens; give the one that `wsabie token` wrote")
-    tokens = []
-    for line_number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
-        if line.strip() and not line.startswith("#"):
-            tokens.append(_parse_line(line, f"{path}:{line_number}"))
-    return tokens
+    lines = enumerate(content.decode("utf-8", "replace").splitlines(), 1)
+    return [_parse_line(line, f"{path}:{n}") for n, line in lines if line.strip() and not line.startswith("#")]
 
 
 class TokenFile:

@@ -1,4 +1,8 @@
-"""Atomic writes: a temporary file beside the target is flushed, then renamed over it. Locks of files and folders."""
+"""Atomic writes: a temporary file beside the target is flushed, then renamed over it. Locks of files and folders.
+
+atomicwrites replaces files as this does, but no folders, and is no longer maintained
+(`docs/decisions/rows-and-files.md`).
+"""
 
 import errno
 import fcntl
@@ -10,7 +14,7 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import BusyError, InputError
 from wsabie.core.folder_tree import remove_tree, walk_folder
 from wsabie.core.input_files import format_open_error
 
@@ -157,8 +161,7 @@ def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write UTF-8 text atomically."""
-    with replace_file(path) as draft:
-        draft.write_text(text, encoding="utf-8")
+    write_bytes(path, text.encode())
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
@@ -307,7 +310,10 @@ def _new_draft(path: Path, *, folder: bool = False, token: str | None = None) ->
         if token == _FIRST:
             _remove_abandoned(draft)
         try:
-            lock = _open_draft(draft, folder)
+            if folder:
+                draft.mkdir()
+            flags = os.O_RDONLY if folder else os.O_CREAT | os.O_EXCL | os.O_WRONLY
+            lock = os.open(draft, flags, 0o666)  # the kernel takes the umask off
         except FileExistsError:
             token = None
             continue
@@ -316,13 +322,6 @@ def _new_draft(path: Path, *, folder: bool = False, token: str | None = None) ->
         if os.fstat(lock).st_nlink:  # `remove_drafts` did not come between
             return draft, lock
         os.close(lock)
-
-
-def _open_draft(draft: Path, folder: bool) -> int:
-    if folder:
-        draft.mkdir()
-        return os.open(draft, os.O_RDONLY)
-    return os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # the kernel takes the umask off
 
 
 def _flush(path: Path) -> None:
@@ -367,19 +366,29 @@ def lock_file(path: Path, *, shared: bool = False) -> Iterator[bool]:
 
 
 @contextmanager
+def hold_file(path: Path, refusal: str, *, shared: bool = False) -> Iterator[None]:
+    """Lock a file as `lock_file` does until the block ends.
+
+    Raises
+    ------
+    BusyError
+        Others hold it; `refusal` is the message.
+    """
+    with lock_file(path, shared=shared) as is_free:
+        if not is_free:
+            raise BusyError(refusal)
+        yield
+
+
+@contextmanager
 def _hold_lock(handle: int, kind: int) -> Iterator[bool]:
     """Lock an open file or folder and close it when the block ends; yield False where others hold it."""
+    is_free = True
     try:
-        yield _lock(handle, kind)
+        try:
+            fcntl.flock(handle, kind)
+        except OSError as error:  # any other error: there are no locks on this file system
+            is_free = not isinstance(error, BlockingIOError)
+        yield is_free
     finally:
         os.close(handle)
-
-
-def _lock(handle: int, kind: int) -> bool:
-    try:
-        fcntl.flock(handle, kind)
-    except BlockingIOError:
-        return False
-    except OSError:  # there are no locks on this file system
-        pass
-    return True

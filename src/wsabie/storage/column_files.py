@@ -3,6 +3,9 @@
 A file is one of safetensors: a column of numbers is a tensor `name`, a column of lists has `name/starts` and
 a tensor `name/part` for each of the arrays that lie side by side in it. Further facts stand in the file's
 metadata as JSON, under the key `wsabie`.
+
+The safetensors package reads the same files, but copies each tensor instead of mapping it
+(`docs/decisions/rows-and-files.md`).
 """
 
 import hashlib
@@ -13,7 +16,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -24,11 +26,16 @@ from wsabie.core.arrays import Array, Int64
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
 from wsabie.storage.atomic_files import replace_file
-from wsabie.storage.model_folder import CODES, encode_safetensors_header, parse_tensor_entry, read_safetensors_header
+from wsabie.storage.model_folder import (
+    CODES,
+    encode_safetensors_header,
+    iterate_pieces,
+    parse_tensor_entry,
+    read_safetensors_header,
+)
 
 _ROWS_AT_ONCE = 1 << 13
 _MOST_HEADER = 1 << 28
-_PIECE = 1 << 24
 _ALIGNED = 64
 _KEY = "wsabie"
 
@@ -141,7 +148,7 @@ def decode_text_column(column: ListColumn) -> list[str]:
 # ---- files
 
 
-def write_columns(path: Path, columns: ColumnTable, note: Mapping[str, Any]) -> str:
+def write_columns(path: Path, columns: ColumnTable, note: JsonObject) -> str:
     """Write a file, atomically, and return its SHA-256 in hex digits.
 
     Raises
@@ -154,7 +161,7 @@ def write_columns(path: Path, columns: ColumnTable, note: Mapping[str, Any]) -> 
     order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     digest = hashlib.sha256()
     with replace_file(path) as draft, draft.open("wb") as out:
-        for piece in (_header(tensors, order, note), *(p for name in order for p in _iterate_pieces(tensors[name]))):
+        for piece in (_header(tensors, order, note), *(p for name in order for p in iterate_pieces(tensors[name]))):
             digest.update(piece)
             out.write(piece)
     return digest.hexdigest()
@@ -168,7 +175,7 @@ def _tensors(columns: ColumnTable) -> Iterator[tuple[str, Array]]:
             yield f"{name}/{key}", flat
 
 
-def _header(tensors: Mapping[str, Array], order: Sequence[str], note: Mapping[str, Any]) -> bytes:
+def _header(tensors: Mapping[str, Array], order: Sequence[str], note: JsonObject) -> bytes:
     info: JsonObject = {"__metadata__": {_KEY: json.dumps(note, ensure_ascii=False, sort_keys=True)}}
     end = 0
     for name in order:
@@ -176,12 +183,6 @@ def _header(tensors: Mapping[str, Array], order: Sequence[str], note: Mapping[st
         code = CODES[tensors[name].dtype.newbyteorder("<")]
         info[name] = {"dtype": code, "shape": list(tensors[name].shape), "data_offsets": [start, end]}
     return encode_safetensors_header(info, _ALIGNED)
-
-
-def _iterate_pieces(array: Array) -> Iterator[Any]:
-    flat = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data
-    for start in range(0, len(flat), _PIECE):
-        yield flat[start : start + _PIECE]
 
 
 def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> tuple[ColumnTable, JsonObject]:
@@ -255,7 +256,7 @@ def _get_mapped_file(array: Any) -> mmap.mmap | None:
     return content if isinstance(content, mmap.mmap) else None
 
 
-def _map_tensor(content: mmap.mmap, offset: int, entry: Mapping[str, Any]) -> Array:
+def _map_tensor(content: mmap.mmap, offset: int, entry: JsonObject) -> Array:
     dtype, shape, start = parse_tensor_entry(entry)
     return np.frombuffer(content, dtype, math.prod(shape), offset + start).reshape(shape)
 
@@ -284,15 +285,11 @@ def _check_lengths(columns: ColumnTable) -> None:
 
 
 ColumnFileCache: TypeAlias = Callable[[int], ColumnTable]
-"""Returns the columns of a file by its number; may be called from several threads."""
+"""Returns the columns of a file by its number; may be called from several threads.
 
-
-def cache_mapped_files(map_file: ColumnFileCache, most: int) -> ColumnFileCache:
-    """Return a function that keeps the last `most` files mapped: a process may not have any number open.
-
-    `functools.lru_cache` does it all: files have no sizes to count and no time after which they are stale.
-    """
-    return lru_cache(most)(map_file)
+`functools.lru_cache` keeps the last files mapped: a process may not have any number open, and files have no sizes to
+count and no time after which they are stale.
+"""
 
 
 def replace_list_column(columns: ColumnTable, name: str, change: Callable[[ListColumn], ListColumn]) -> ColumnTable:

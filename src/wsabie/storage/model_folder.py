@@ -18,7 +18,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedReader
@@ -50,7 +50,7 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", 
            "U16": "<u2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}  # fmt: skip
 CODES = {np.dtype(dtype): code for code, dtype in DTYPES.items()}
 _DIGITS = slice(14, 78)  # of the checksum, in these
-_PIECE = 1 << 26
+_PIECE = 1 << 24
 _TENSOR_FILE = re.compile(r"[0-9a-f]{32}\.safetensors|\.[0-9a-f]{32}\.safetensors\..*\.tmp")
 
 
@@ -115,9 +115,9 @@ def save_model_folder(path: str | Path, state: ModelState) -> None:
                 write_sealed_json(path / "config.json", pointer | {"tensors": entries})
             except BaseException:
                 with suppress(WsabieError, OSError):
-                    _remove_unreferenced(path, _list_referenced_files(path))
+                    _remove_unreferenced(path)
                 raise
-            _remove_unreferenced(path, (entry["file"] for entry in entries.values()))
+            _remove_unreferenced(path)
 
 
 def open_model_folder(path: str | Path, *, verify: bool = True) -> ModelState:
@@ -137,23 +137,15 @@ def open_model_folder(path: str | Path, *, verify: bool = True) -> ModelState:
     """
     path = Path(path)
     while True:
-        stamp = _get_config_stamp(path)
+        checksum = read_content_checksum(path)
         try:
             pointer = _read_config(path)
             with explain_read_errors(path):
                 tensors = {name: _load_tensor(path, name, entry, verify) for name, entry in pointer["tensors"].items()}
             return ModelState(str(pointer["kind"]), pointer["config"], tensors)
         except WsabieError:
-            if _get_config_stamp(path) == stamp:  # otherwise it was replaced meanwhile
+            if read_content_checksum(path) == checksum:  # otherwise it was replaced meanwhile
                 raise
-
-
-def _get_config_stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        status = (path / "config.json").stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns
 
 
 def is_model_folder(path: str | Path) -> bool:
@@ -215,15 +207,10 @@ def _holds_only_remains(path: Path) -> bool:
     return all(tensors) and names <= ({"tensors", "config.json"} if tensors else {"tensors"})
 
 
-def _list_referenced_files(path: Path) -> list[str]:
-    if not (path / "config.json").exists():
-        return []
-    return [str(entry["file"]) for entry in _read_config(path)["tensors"].values()]
-
-
-def _remove_unreferenced(path: Path, keep: Iterable[str]) -> None:
+def _remove_unreferenced(path: Path) -> None:
     """Remove the tensors that nothing points to, and the drafts of saves that were killed."""
-    names = {Path(file).name for file in keep}
+    tensors = _read_config(path)["tensors"] if (path / "config.json").exists() else {}
+    names = {Path(entry["file"]).name for entry in tensors.values()}
     for file in (path / "tensors").glob("*"):
         if _TENSOR_FILE.fullmatch(file.name) and file.name not in names:
             file.unlink(missing_ok=True)
@@ -234,21 +221,25 @@ def _remove_unreferenced(path: Path, keep: Iterable[str]) -> None:
 def _save_tensor(folder: Path, array: Array) -> JsonObject:
     array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     info = {"dtype": CODES[array.dtype], "shape": list(array.shape), "data_offsets": [0, array.nbytes]}
-    head, data = encode_safetensors_header({"tensor": info}, 8), array.reshape(-1).view(np.uint8).data
-    hasher = hashlib.sha256(head)
-    hasher.update(data)
+    pieces, hasher = [encode_safetensors_header({"tensor": info}, 8), *iterate_pieces(array)], hashlib.sha256()
+    for piece in pieces:
+        hasher.update(piece)
     digest = hasher.hexdigest()
     file = f"tensors/{digest[:32]}.safetensors"
     target = folder / file
     if not (os.access(target, os.R_OK) and _has_digest(target, digest)):
         with replace_file(target) as draft, draft.open("wb") as out:
-            out.write(head)
-            for start in range(0, len(data), _PIECE):
-                out.write(data[start : start + _PIECE])
+            out.writelines(pieces)
     return {"file": file, "sha256": digest, "dtype": array.dtype.str, "shape": list(array.shape)}
 
 
-def encode_safetensors_header(info: Mapping[str, Any], alignment: int) -> bytes:
+def iterate_pieces(array: Array) -> Iterator[bytes | memoryview]:
+    """Yield the little-endian bytes of an array, some megabytes at a time."""
+    flat = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data
+    return (flat[start : start + _PIECE] for start in range(0, len(flat), _PIECE))
+
+
+def encode_safetensors_header(info: JsonObject, alignment: int) -> bytes:
     """Return the header of a safetensors file, filled up so that data begin at a multiple of `alignment`."""
     text = json.dumps(info, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
     text += b" " * (-(len(text) + 8) % alignment)
@@ -263,7 +254,7 @@ def read_safetensors_header(stream: BufferedReader, size: int, most: int) -> tup
     return json.loads(stream.read(length).decode("utf-8", "surrogatepass")), 8 + length
 
 
-def parse_tensor_entry(entry: Mapping[str, Any]) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+def parse_tensor_entry(entry: JsonObject) -> tuple[np.dtype[Any], tuple[int, ...], int]:
     """Return type, shape and first byte of a tensor from its entry in a header; ValueError if they clash."""
     dtype, shape = np.dtype(DTYPES[entry["dtype"]]), tuple(int(n) for n in entry["shape"])
     start, end = (int(n) for n in entry["data_offsets"])
@@ -280,10 +271,8 @@ def _has_digest(path: Path, digest: str) -> bool:
 def require_model_folder(path: Path) -> None:
     """Raise ModelFolderError where there is no model folder."""
     with explain_read_errors(path):
-        exists, has_config, has_inner_model = (
-            path.exists(),
-            *((candidate / "config.json").is_file() for candidate in (path, path / "model")),
-        )
+        exists = path.exists()
+        has_config, has_inner_model = ((folder / "config.json").is_file() for folder in (path, path / "model"))
     if not exists:
         raise ModelFolderError(f"there is no model at {path}; give the folder that `wsabie train --model` wrote")
     if has_inner_model and not has_config:
@@ -304,7 +293,7 @@ def _read_config(path: Path) -> JsonObject:
     return pointer
 
 
-def _load_tensor(folder: Path, name: str, entry: Mapping[str, Any], verify: bool) -> Array:
+def _load_tensor(folder: Path, name: str, entry: JsonObject, verify: bool) -> Array:
     file = folder / "tensors" / Path(entry["file"]).name
     damaged = f"{file} (tensor {name!r}) is damaged; restore the folder from a copy or make it again"
     if not (_TENSOR_FILE.fullmatch(file.name) and file.is_file()):

@@ -72,12 +72,8 @@ def check_output_paths(
                 _refuse_other_kind(file, kind)
     for _, file in files:
         check_writable(file)
-    if folder is not None:
-        _try_saving(folder)
-
-
-def _try_saving(folder: Path) -> None:
-    """Refuse a folder for a model that cannot be made, or written where it is there."""
+    if folder is None:
+        return
     check_writable(folder)
     for inner in (folder, folder / "tensors"):
         if inner.is_dir():

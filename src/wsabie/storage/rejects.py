@@ -4,10 +4,18 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, make_printable
 from wsabie.storage.atomic_files import replace_file
 
 LISTED = 100_000
+
+
+class RowError(Exception):
+    """Row that cannot be used: a short reason to count by, and a detail for the list of rejects."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.detail = reason, make_printable(detail[:200])
 
 
 class Rejects:
@@ -26,7 +34,20 @@ class Rejects:
         self.counts: Counter[str] = Counter()
         self.listed: list[tuple[str, str, str]] = []
 
-    def add(self, where: str, reason: str, detail: str = "") -> None:
+    def catch(self, where: Path | str, line: int | None = None) -> "_RowErrorCatcher":
+        """Return a context that lists the RowError of its body, at this place or line of a file.
+
+        Examples
+        --------
+        >>> rejects = Rejects()
+        >>> with rejects.catch("tags.tsv", 3):
+        ...     raise RowError("empty label name")
+        >>> rejects.listed
+        [('tags.tsv:3', 'empty label name', '')]
+        """
+        return _RowErrorCatcher(self, where, line)
+
+    def add(self, where: Path | str, reason: str, detail: str = "") -> None:
         """Note that `where` (file, file:line, id) was skipped; `reason` is one of few phrases to count by.
 
         Raises
@@ -38,7 +59,7 @@ class Rejects:
             raise InputError(f"{where}: {reason}{f' ({detail})' if detail else ''}; run without --strict to skip it")
         self.counts[reason] += 1
         if len(self.listed) < self.most:
-            self.listed.append((where, reason, detail))
+            self.listed.append((str(where), reason, detail))
 
     def add_all(self, rejects: "Rejects") -> None:
         """Take over the entries of another list; never strict, for these inputs were skipped already."""
@@ -62,3 +83,22 @@ class Rejects:
                 out.write(json.dumps({"where": where, "reason": reason, "detail": detail}, ensure_ascii=False) + "\n")
             if len(self) > len(self.listed):
                 out.write(json.dumps({"not_listed": len(self) - len(self.listed)}) + "\n")
+
+
+class _RowErrorCatcher:
+    """Context manager of `Rejects.catch`: a class, because rows enter it by the million."""
+
+    __slots__ = ("_line", "_rejects", "_where")
+
+    def __init__(self, rejects: Rejects, where: Path | str, line: int | None) -> None:
+        self._rejects, self._where, self._line = rejects, where, line
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if not isinstance(error, RowError):
+            return False
+        where = self._where if self._line is None else f"{self._where}:{self._line}"
+        self._rejects.add(where, error.reason, error.detail)
+        return True

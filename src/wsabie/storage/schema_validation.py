@@ -9,13 +9,15 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
+from typing import Annotated, TypeAlias, TypeVar, get_type_hints
 
 import msgspec
 import numpy as np
 
+from wsabie.core.arrays import Array
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.core.input_files import read_input
+from wsabie.core.json_conversion import JsonObject
 from wsabie.storage.atomic_files import write_bytes
 
 T = TypeVar("T")
@@ -32,7 +34,9 @@ _MOST_BYTES = 1 << 30
 _FAULTS = (msgspec.ValidationError, UnicodeEncodeError)  # the second of text that is no Unicode, which JSON can hold
 
 
-def check_schema(schema: type[T], value: Any, where: object, remedy: str, error: type[WsabieError] = InputError) -> T:
+def check_schema(
+    schema: type[T], value: object, where: object, remedy: str, error: type[WsabieError] = InputError
+) -> T:
     """Return `value`, made of dicts, lists and scalars, as an instance of `schema`.
 
     Parameters
@@ -82,7 +86,7 @@ SEAL_BYTES = 80
 """Bytes of a sealed file before those that its checksum covers."""
 
 
-def write_sealed_json(file: Path, document: Mapping[str, Any]) -> None:
+def write_sealed_json(file: Path, document: JsonObject) -> None:
     """Write a JSON object with its checksum, atomically."""
     body = json.dumps(document, indent=1, ensure_ascii=False).encode()[1:]
     write_bytes(file, f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
@@ -90,7 +94,7 @@ def write_sealed_json(file: Path, document: Mapping[str, Any]) -> None:
 
 def read_sealed_json(
     file: Path, form: tuple[str, int], foreign: str, remedy: str, rebuild: str, error: type[WsabieError] = InputError
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the object in a sealed file, without its checksum.
 
     Parameters
@@ -113,10 +117,7 @@ def read_sealed_json(
     if file.stat().st_size > _MOST_BYTES:
         raise error(f"{file} is larger than {_MOST_BYTES >> 20} MiB and was not read")
     content = read_input(file)
-    try:
-        document = json.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as fault:
-        raise error(f"{file} is damaged ({fault}); {remedy}") from fault
+    document = parse_json(object, content, file, remedy, error)
     if not isinstance(document, dict) or document.get("format") != form[0]:
         raise error(f"{file} {foreign}")
     if document.get("version") != form[1]:
@@ -129,7 +130,7 @@ def read_sealed_json(
     return document
 
 
-def read_config(schema: type[T], config: Any, name: str = "its config") -> T:
+def read_config(schema: type[T], config: object, name: str = "its config") -> T:
     """Return the config of a model folder, or its part called `name`, as an instance of `schema`.
 
     Raises
@@ -148,7 +149,7 @@ def read_config(schema: type[T], config: Any, name: str = "its config") -> T:
         raise ValueError(f"{name}{_fault_text(str(fault))}") from fault
 
 
-def check_parameters(kind: type, parameters: Mapping[str, Any]) -> None:
+def check_parameters(kind: type, parameters: Mapping[str, object]) -> None:
     """Check the parameters in a folder against the types of `kind.__init__`, where msgspec knows these.
 
     Raises
@@ -170,8 +171,8 @@ def check_parameters(kind: type, parameters: Mapping[str, Any]) -> None:
 
 
 def check_array(
-    tensors: Mapping[str, Any], name: str, dtypes: str, shape: Sequence[int | None], *, upper_bound: int | None = None
-) -> Any:
+    tensors: Mapping[str, Array], name: str, dtypes: str, shape: Sequence[int | None], *, upper_bound: int | None = None
+) -> Array:
     """Return an array of a model folder after checking its type, shape and range.
 
     Parameters

@@ -2,11 +2,13 @@
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from wsabie.core.arrays import Array
 from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.storage.model_folder import (
     ModelState,
@@ -17,6 +19,7 @@ from wsabie.storage.model_folder import (
 )
 from wsabie.storage.schema_validation import Count, check_array, check_schema
 from wsabie.training.epoch_stats import EpochStats
+from wsabie.training.settings import TrainingSettings
 
 KIND = "checkpoint"
 
@@ -35,10 +38,17 @@ class TrainingProgress:
 class CheckpointConfig:
     """Config of a checkpoint folder."""
 
-    identity: dict[str, Any]
+    identity: JsonObject
     epoch: Count
     history: list[EpochStats]
     best_figure: float | None
+
+
+def identify_run(settings: TrainingSettings, parameters: Mapping[str, object], data: Sequence[object]) -> JsonObject:
+    """Return the values that must equal a checkpoint's to resume from it; threads may differ."""
+    identity: JsonObject = to_json_value({**asdict(settings), **parameters, "data": data})
+    del identity["threads"]
+    return identity
 
 
 class CheckpointFolder:
@@ -57,9 +67,7 @@ class CheckpointFolder:
         a kill costs the unfinished epoch and the epochs within the time of ten saves.
     """
 
-    def __init__(
-        self, path: str | Path, identity: dict[str, Any], *, resume: bool = False, every: float = 10.0
-    ) -> None:
+    def __init__(self, path: str | Path, identity: JsonObject, *, resume: bool = False, every: float = 10.0) -> None:
         self.path = Path(path)
         self.identity = identity
         self.resume = resume
@@ -137,12 +145,12 @@ class CheckpointFolder:
         return kind == KIND
 
 
-def _select_arrays(space: TrainableTables, tensors: dict[str, Any], prefix: str) -> dict[str, Any]:
+def _select_arrays(space: TrainableTables, tensors: dict[str, Array], prefix: str) -> dict[str, Array]:
     """Select the arrays of a space from a folder, and check their types and shapes."""
     space_arrays = space.arrays().items()
     return {name: check_array(tensors, prefix + name, array.dtype.name, array.shape) for name, array in space_arrays}
 
 
-def _fill_space(space: TrainableTables, arrays: dict[str, Any]) -> None:
+def _fill_space(space: TrainableTables, arrays: dict[str, Array]) -> None:
     for name, array in space.arrays().items():
         array[:] = arrays[name]

@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,11 +12,20 @@ from wsabie.embedding.protocols import (
     ComposedInputs,
     EmbeddingSpace,
     Inputs,
+    KernelArrays,
     map_examples_to_items,
     select_tower_inputs,
 )
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.loops import BlockVisits, Run, StepCounters, run_blocks, run_hogwild, run_owpc, warm_up_loops
+from wsabie.training.loops import (
+    BlockVisits,
+    EpochPass,
+    Run,
+    StepCounters,
+    run_blocks,
+    run_hogwild,
+    run_owpc,
+)
 from wsabie.training.losses import build_losses
 from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler, can_use_sketches, create_sampler
 from wsabie.training.settings import TrainingSettings
@@ -25,33 +34,16 @@ from wsabie.training.training_data import RowBlock, TrainingData
 Passes = Iterable[tuple[int, Iterator[int]]]
 """Passes with the number of their visits; each step of an iterator makes some visits and yields their number."""
 
-_compiled_types: set[tuple[Any, ...]] = set()
+_compiled_types: set[tuple[object, ...]] = set()
 """Types of arrays for which this process has compiled the loops, or read them from the compiler's cache."""
 
 
 class EpochMonitor(Protocol):
-    """Monitor of the space after every epoch."""
+    """Monitor of the space after every epoch; its `warm_up`, if it has one, compiles its kernels before."""
 
     def figures(self, space: Any) -> Mapping[str, float]:
         """Return figures by name, higher is better. The first selects the best epoch."""
         ...
-
-
-@runtime_checkable
-class CompiledMonitor(EpochMonitor, Protocol):
-    """Monitor with kernels to compile."""
-
-    def warm_up(self, space: Any) -> None:
-        """Run the kernels of `figures` once, on minimal input."""
-        ...
-
-
-class EpochPass(NamedTuple):
-    """Counters of an epoch, rows of features read, and rows without a true label."""
-
-    step_counters: StepCounters
-    rows_read: float
-    unlabelled: int
 
 
 class EpochRunner:
@@ -75,29 +67,27 @@ class EpochRunner:
         if not missing:
             return
         with progress.stage("compiling (once)", None, ""):
-            for visible, block, is_sketched in missing.values():
-                step_config = self.build_step_config(visible, 0)
-                warm_up_loops(visible, block, step_config, self.settings.sampler, self._run, is_sketched)
-            if isinstance(monitor, CompiledMonitor):
-                monitor.warm_up(self.space)
+            for visits in missing.values():
+                for _ in self._run(visits):  # none, which compiles the loop; otherwise the first visits would wait
+                    pass
+            if (warm_up := getattr(monitor, "warm_up", None)) is not None:
+                warm_up(self.space)
         _compiled_types.update(missing)
 
     def run_epoch(self, epoch: int, threads: KernelThreads, stage: Stage) -> EpochPass:
         """Train on all blocks once."""
         step_counters = StepCounters.new(threads.n)
-        rows_read, unlabelled = 0.0, 0
+        reads = list[tuple[int, float, int]]()
 
         def passes() -> Iterator[tuple[int, Iterator[int]]]:
-            nonlocal rows_read, unlabelled
             for number, block in enumerate(self.data.read_epoch(epoch)):
-                n_read, n_bare = count_block_reads(block)
-                rows_read, unlabelled = rows_read + n_read, unlabelled + n_bare
+                reads.append(count_block_reads(block))
                 n_visits, run = self.prepare_visits(block, epoch, number, threads, step_counters)
                 yield n_visits, report_pass_progress(run, stage, block)
 
         for _ in run_interleaved(passes()) if None not in self._samplers else run_sequentially(passes()):
             pass
-        return EpochPass(step_counters, rows_read, unlabelled)
+        return step_counters.sum(reads)
 
     def prepare_visits(
         self, block: RowBlock, epoch: int, number: int, threads: KernelThreads, step_counters: StepCounters
@@ -109,7 +99,7 @@ class EpochRunner:
     def close(self) -> None:
         """Release what the passes hold."""
 
-    def build_step_config(self, space: EmbeddingSpace, epoch: float) -> Any:
+    def build_step_config(self, space: EmbeddingSpace, epoch: float) -> KernelArrays:
         """Build the configuration of steps on a space as the loops see it, at a point of the schedule in epochs."""
         from wsabie.kernels.training.warp import StepConfig
 
@@ -147,49 +137,39 @@ class EpochRunner:
             epoch=int(epoch),
         )
 
-    def _find_uncompiled(self, monitor: EpochMonitor | None) -> dict[Any, tuple[EmbeddingSpace, RowBlock, bool]]:
-        """Return a block, and the space that it sees, of each combination of types that is not compiled yet."""
-        missing: dict[Any, tuple[EmbeddingSpace, RowBlock, bool]] = {}
-        is_sketched = self._can_sketch()
+    def _find_uncompiled(self, monitor: EpochMonitor | None) -> dict[tuple[object, ...], BlockVisits]:
+        """Return a block, and what a pass over it needs, of each combination of types that is not compiled yet."""
+        missing: dict[tuple[object, ...], BlockVisits] = {}
         for block in self.data.read_samples():
-            visible = self._select_visible(block)
-            inputs = (block.inputs, getattr(visible, "candidates", None))
-            types = (
-                self._run,
-                self.settings.sampler.name,
-                is_sketched,
-                self.space.similarity,
-                visible.width,
-                *map(_describe_input_types, inputs),
-                type(monitor),
-            )
+            visible, sampler = self._select_visible(block), self._samplers[_get_relation_name(block)]
+            inputs = (block.inputs, visible.candidates)
+            states = (self._run, type(sampler), type(sampler.per_thread[0]), type(monitor))
+            types = (*states, self.space.similarity, visible.width, *map(_describe_input_types, inputs))
             if types not in _compiled_types:
-                missing.setdefault(types, (visible, block, is_sketched))
+                config, counters = self.build_step_config(visible, 0), StepCounters.new(1)
+                no_visits, thread = np.zeros(0, np.int64), KernelThreads(1)
+                missing.setdefault(types, BlockVisits(visible, block, config, sampler, no_visits, thread, counters))
             if block.ends is None:
                 break  # the others have the same types
         return missing
 
     def _create_samplers(self) -> dict[str | None, NegativeSampler]:
         """Create the sampler of each relation; the key is None if the space has no relations."""
-        if self.data.label_counts is not None:
-            return {None: self._create_sampler(self.space, self.data.label_counts, self._can_sketch())}
         counts: dict[str | None, Int64] = {}
         views: dict[str | None, EmbeddingSpace] = {}
-        for block in self.data.read_epoch(0):
+        if self.data.label_counts is not None:
+            counts[None], views[None] = self.data.label_counts, self.space
+        for block in () if counts else self.data.read_epoch(0):
             name = _get_relation_name(block)
             visible = views.setdefault(name, self._select_visible(block))
             label_counts = counts.setdefault(name, np.zeros(visible.n_labels, np.int64))
             label_counts += np.bincount(block.targets.labels, minlength=visible.n_labels)
+        config, n_threads = self.settings.sampler, self.settings.threads
+        can_sketch = self.settings.loss != "owpc" and can_use_sketches(config, self.space)
         return {  # other relations move the labels of a view within a pass
-            name: self._create_sampler(visible, counts[name], name is None and self._can_sketch())
+            name: create_sampler(config, visible, counts[name], n_threads, name is None and can_sketch)
             for name, visible in views.items()
         }
-
-    def _create_sampler(self, space: EmbeddingSpace, counts: Int64, is_sketched: bool) -> NegativeSampler:
-        return create_sampler(self.settings.sampler, space, counts, self.settings.threads, is_sketched)
-
-    def _can_sketch(self) -> bool:
-        return self.settings.loss != "owpc" and can_use_sketches(self.settings.sampler, self.space)
 
     def _select_visible(self, block: RowBlock) -> EmbeddingSpace:
         """Return the space as the loops see it: all of it, or the view of the block's relation."""
@@ -232,8 +212,8 @@ class EpochRunner:
         return run_blocks if self.settings.deterministic else run_hogwild
 
 
-def count_block_reads(block: RowBlock) -> tuple[float, int]:
-    """Count the feature rows that a block's visits read, each encoded once, and its rows without a true label."""
+def count_block_reads(block: RowBlock) -> tuple[int, float, int]:
+    """Count a block's pairs, the feature rows that its visits read, and its rows without a true label."""
     inputs, item_ids = select_tower_inputs(block.inputs), map_examples_to_items(block.inputs, block.targets.rows)
     if isinstance(inputs, Csr):
         n_read = int(np.diff(inputs.indptr)[item_ids].sum())
@@ -241,7 +221,7 @@ def count_block_reads(block: RowBlock) -> tuple[float, int]:
         n_read = len(item_ids) * (inputs.shape[1] if inputs.ndim == 2 else 1)
     is_unlabelled = np.ones(len(block.targets.indptr) - 1, bool)
     is_unlabelled[block.targets.rows] = False
-    return n_read * block.weight, int(np.count_nonzero(is_unlabelled))
+    return len(block.targets.labels), n_read * block.weight, int(np.count_nonzero(is_unlabelled))
 
 
 def run_sequentially(passes: Passes) -> Iterator[int]:
@@ -286,7 +266,7 @@ def _get_relation_name(block: RowBlock) -> str | None:
     return None if block.ends is None else block.ends.name
 
 
-def _describe_input_types(inputs: Inputs | ComposedInputs | None) -> tuple[Any, ...]:
+def _describe_input_types(inputs: Inputs | ComposedInputs | None) -> tuple[object, ...]:
     """Return the types of inputs that decide about compilation."""
     if isinstance(inputs, ComposedInputs):
         return ComposedInputs, *_describe_input_types(inputs.items)

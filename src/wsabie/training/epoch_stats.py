@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
+from wsabie.core.json_conversion import JsonObject
 from wsabie.embedding.protocols import MemoryTraffic
-from wsabie.training.loops import StepCounters
+from wsabie.training.loops import EpochPass
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class EpochStats:
     unlabelled: int = 0
     validation_metrics: dict[str, float] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return plain numbers for JSON."""
         return asdict(self)
 
@@ -75,12 +75,12 @@ def list_other_metrics(history: Iterable[EpochStats]) -> list[str]:
 
 
 def summarise_epoch(
-    step_counters: StepCounters, epoch: int, learning_rate: float, seconds: float, traffic: MemoryTraffic
+    epoch_pass: EpochPass, epoch: int, learning_rate: float, seconds: float, traffic: MemoryTraffic
 ) -> EpochStats:
-    """Turn the counters of an epoch into figures."""
+    """Turn the sums of an epoch into figures."""
     from wsabie.kernels.training import warp
 
-    counters, loss = step_counters.counters.sum(0), float(step_counters.loss.sum())
+    counters = epoch_pass.counters
     pairs, updates, draws = (int(counters[c]) for c in (warp.VISITED, warp.UPDATES, warp.DRAWS))
     histogram = [int(n) for n in counters[warp.HISTOGRAM :]]
     while histogram and histogram[-1] == 0:
@@ -88,13 +88,14 @@ def summarise_epoch(
     moved = pairs * traffic.pair + draws * traffic.draw + updates * traffic.step
     return EpochStats(
         epoch=epoch,
-        loss=loss / max(pairs, 1),
+        loss=epoch_pass.loss / max(pairs, 1),
         violation_rate=updates / max(pairs, 1),
         mean_draws=draws / max(pairs, 1),
         rank_histogram=histogram,
         pairs=pairs,
         skipped=int(counters[warp.SKIPPED]),
         rejected=int(counters[warp.REJECTED]),
+        unlabelled=epoch_pass.unlabelled,
         pairs_per_second=pairs / max(seconds, 1e-9),
         bytes_per_second=moved / max(seconds, 1e-9),
         learning_rate=learning_rate,

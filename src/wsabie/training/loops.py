@@ -1,25 +1,47 @@
 """Passes over a block of rows: Hogwild, or block-synchronous with bits that no thread count changes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from wsabie.core.arrays import LANES, Csr, Float64, Int64
-from wsabie.embedding.joint_space import JointSpace, make_minimal_items
-from wsabie.embedding.protocols import EmbeddingSpace, Inputs, select_tower_inputs
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.embedding.protocols import EmbeddingSpace, Inputs, KernelArrays, select_tower_inputs
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler, SamplerConfig, create_sampler
-from wsabie.training.training_data import RowBlock, build_targets
+from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler
+from wsabie.training.training_data import RowBlock
 
 VISITS_PER_CHUNK = 4096
 BLOCKS_PER_CHUNK = 16
 VISITS_PER_OWPC_CHUNK = 64
 _MANY_BLOCKS = 128
 _SAMPLED = 1 << 17  # non-zeros that show how the work is spread over the features
+
+
+class EpochPass(NamedTuple):
+    """Sums of training an epoch, or a part of one.
+
+    Attributes
+    ----------
+    counters : (n_counters,) int64
+        See `wsabie.kernels.training.warp`.
+    loss : float
+    pairs : int
+    rows_read : float
+        Features of the rows that were read.
+    unlabelled : int
+        Rows without a true label.
+    """
+
+    counters: Int64
+    loss: float
+    pairs: int
+    rows_read: float
+    unlabelled: int
 
 
 @dataclass
@@ -35,13 +57,18 @@ class StepCounters:
 
         return cls(np.zeros((threads, N_COUNTERS), np.int64), np.zeros((threads, 16)))
 
+    def sum(self, reads: Iterable[tuple[int, float, int]]) -> EpochPass:
+        """Return the sums over threads, and over blocks of their pairs, rows of features and rows without labels."""
+        pairs, rows_read, unlabelled = np.sum([(0, 0.0, 0), *reads], axis=0).tolist()
+        return EpochPass(self.counters.sum(0), float(self.loss.sum()), int(pairs), rows_read, int(unlabelled))
+
 
 class BlockVisits(NamedTuple):
     """Visits of a block in their order, and what a pass over them needs."""
 
     space: EmbeddingSpace
     block: RowBlock
-    step_config: Any
+    step_config: KernelArrays
     sampler: NegativeSampler
     order: Int64
     threads: KernelThreads
@@ -63,7 +90,7 @@ def run_hogwild(visits: BlockVisits) -> Iterator[int]:
     step = VISITS_PER_CHUNK * n
     for first, last in sampling.parts(_count_pairs_before(block, order)):
         sampling.refresh(space, threads)
-        for start in range(first, last, step):
+        for start in range(first, max(last, first + 1), step):
             stop = min(start + step, last)
             bounds = np.linspace(start, stop, n + 1).astype(np.int64)
 
@@ -88,14 +115,14 @@ def run_blocks(visits: BlockVisits) -> Iterator[int]:
     step = block.turn or BLOCKS_PER_CHUNK * threads.n
     for first, last in plan.parts:
         sampling.refresh(space, threads)
-        for lo in range(first, last, step):
+        for lo in range(first, max(last, first + 1), step):
             hi = min(lo + step, last)
 
             def work(t: int, lo: int = lo, hi: int = hi) -> None:
                 deterministic_loop.run_blocks(
-                    pattern, labels, block.targets, step_config, sampling.per_thread[t], plan.example_block, plan.cuts,
-                    lo, hi, plan.bounds, plan.label_bounds, threads.counts, t, step_counters.counters[t],
-                    step_counters.loss[t], space.width,
+                    pattern, labels, block.targets, step_config, sampling.per_thread[t], plan.example_block,
+                    plan.cuts[lo : hi + 1], plan.bounds, plan.label_bounds, threads.counts, t,
+                    step_counters.counters[t], step_counters.loss[t], space.width,
                 )  # fmt: skip
 
             threads.each(work)
@@ -104,15 +131,15 @@ def run_blocks(visits: BlockVisits) -> Iterator[int]:
 
 def run_owpc(visits: BlockVisits) -> Iterator[int]:
     """Run visits one after the other with exact ranks and all violators at once; nothing is drawn."""
-    from wsabie.kernels.training.owpc import run_owpc_visits
+    from wsabie.kernels.training.sequential_loop import ViolatorScores, run_visits
 
     space, block, step_config, _, order, _, step_counters = visits
     pattern, labels = space.pattern(block.inputs), space.label_arrays()
-    scratch, scores = _allocate_scratch(space, 1)[0], np.zeros(space.n_labels, np.float32)
-    for start in range(0, len(order), VISITS_PER_OWPC_CHUNK):
+    scratch, scores = _allocate_scratch(space, 1)[0], ViolatorScores(np.zeros(space.n_labels, np.float32))
+    for start in range(0, max(len(order), 1), VISITS_PER_OWPC_CHUNK):
         stop = min(start + VISITS_PER_OWPC_CHUNK, len(order))
-        run_owpc_visits(
-            pattern, labels, block.targets, step_config, order, start, stop, scores, scratch,
+        run_visits(
+            pattern, labels, block.targets, step_config, scores, order, start, stop, scratch,
             step_counters.counters[0], step_counters.loss[0], space.width,
         )  # fmt: skip
         yield stop - start
@@ -125,26 +152,6 @@ def _allocate_scratch(space: EmbeddingSpace, n_threads: int) -> npt.NDArray[np.f
 
 Run = Callable[[BlockVisits], Iterator[int]]
 """A pass over visits in their order; it yields the number of visits of each chunk."""
-
-
-def warm_up_loops(
-    space: EmbeddingSpace, block: RowBlock, step_config: Any, sampler: SamplerConfig, run: Run, sketched: bool = False
-) -> None:
-    """Compile the loop by one visit of a minimal space with the types of this space and block.
-
-    Without this the first visits of a run would wait for the compiler. With a warm compiler cache it takes a moment.
-    """
-    from scipy.sparse import csr_matrix
-
-    minimal_space = space.make_minimal()
-    inputs = make_minimal_items(block.inputs, 1)
-    rows = RowBlock(inputs, build_targets(csr_matrix([[1, 0]], dtype=np.int8), None, "mean"))
-    step_config = step_config._replace(losses=step_config.losses[:3])
-    with KernelThreads(1) as threads:
-        sampling = create_sampler(sampler, minimal_space, np.ones(2, np.int64), 1, sketched)
-        visits = BlockVisits(minimal_space, rows, step_config, sampling, np.arange(1), threads, StepCounters.new(1))
-        for _ in run(visits):
-            pass
 
 
 class _BlockPlan:
@@ -186,9 +193,9 @@ class _BlockPlan:
                 self.label_bounds = _split_features(len(space.labels), space.candidates, n_threads)
 
 
-def _allocate_pool(space: JointSpace, most_pairs: int, n_threads: int) -> Any:
+def _allocate_pool(space: JointSpace, most_pairs: int, n_threads: int) -> KernelArrays:
     """Allocate the candidates of a block: the drawn ones and the positives of at most `most_pairs` pairs."""
-    from wsabie.kernels.embedding.candidate_pools import CandidatePool
+    from wsabie.kernels.embedding.candidates import CandidatePool
     from wsabie.kernels.embedding.towers import allocate_tile_scratch
 
     slots, width = space.negatives + most_pairs, LANES * len(space.width)

@@ -10,6 +10,7 @@ as part. Only the draws of one epoch are stored.
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix, vstack
 
 from wsabie.core.arrays import Bool, Csr, Float32, Int64, Matrix
 from wsabie.embedding.multi_relation_space import RelationEnds
@@ -45,23 +46,15 @@ class ImageVisits:
         self.n = Y.shape[0]
         label_of_image = np.repeat(np.arange(Y.shape[1]), np.diff(self.pictures.indptr))
         self._keys = label_of_image * self.n + self.pictures.rows  # sorted
-        self.ends = (
-            RelationEnds("labels", "items", "labels"),
-            RelationEnds("pictures", "items", "items", inputs, NEGATIVES),
-        )
+        pictures = RelationEnds("pictures", "items", "items", inputs, NEGATIVES)
+        self.ends = RelationEnds("labels", "items", "labels"), pictures
         self.turn = max(1, min(_MOST_BLOCKS, len(label_of_image) // (PAIRS_PER_BLOCK * _MAX_TURNS * 2)))
-
-    def adapt_label_block(self, labels: RowBlock) -> RowBlock:
-        """Return a block that ranks labels, adapted to take turns with one that ranks pictures."""
-        return labels._replace(ends=self.ends[0], turn=self.turn)
 
     def __call__(self, images: Int64, labels: Int64, rng: np.random.Generator) -> RowBlock:
         """Build a block that ranks, for each picture and label, a random picture of the label.
 
         All pictures of the label and the query picture are hidden, so that none of them is a violator.
         """
-        from scipy.sparse import csr_matrix
-
         examples = self._select_examples(images, labels, rng)
         images, labels = images[examples], labels[examples]
         n, values = len(images), np.ones(len(images), np.int8)
@@ -78,22 +71,22 @@ class ImageVisits:
     def _select_examples(self, images: Int64, labels: Int64, rng: np.random.Generator) -> Int64:
         """Select examples with another picture, as many as `MAX_HIDDEN` allows."""
         sizes = np.diff(self.pictures.indptr)[labels]
-        examples = rng.permutation(np.flatnonzero(sizes - self._locate_images(images, labels)[1] > 0))
+        examples = rng.permutation(np.flatnonzero(sizes - _locate(self._keys, labels * self.n + images)[1] > 0))
         return np.sort(examples[np.cumsum(sizes[examples] + 1) <= MAX_HIDDEN])
-
-    def _locate_images(self, images: Int64, labels: Int64) -> tuple[Int64, Any]:
-        """Return the place of each picture among those of its label, and whether it is one of them."""
-        keys = labels * self.n + images
-        places = np.searchsorted(self._keys, keys)
-        return places, self._keys[np.minimum(places, len(self._keys) - 1)] == keys
 
     def _sample_images(self, images: Int64, labels: Int64, rng: np.random.Generator) -> Int64:
         """Draw one picture of each label, uniformly, other than the query picture."""
-        (place, is_member), starts = self._locate_images(images, labels), self.pictures.indptr
+        (place, is_member), starts = _locate(self._keys, labels * self.n + images), self.pictures.indptr
         choices = starts[labels + 1] - starts[labels] - is_member
         index = starts[labels] + np.minimum((rng.random(len(images)) * choices).astype(np.int64), choices - 1)
         choice: Int64 = self.pictures.rows[index + (is_member & (index >= place))]
         return choice
+
+
+def _locate(sorted_keys: Int64, keys: Int64) -> tuple[Int64, Bool]:
+    """Return the place of each key among the sorted ones, and whether it is one of them."""
+    places = np.searchsorted(sorted_keys, keys)
+    return places, sorted_keys[np.minimum(places, len(sorted_keys) - 1)] == keys
 
 
 def _scale_rows(inputs: Any, factor: float) -> Any:
@@ -150,12 +143,8 @@ class QuadrupletVisits(TrainingData):
         self._keys = self.image * Y.shape[1] + self.label  # sorted, as Y is
         self._frequency = np.bincount(self.label, minlength=Y.shape[1])
         self._pictures = ImageVisits(inputs, Y, self.weights, picture_weight) if picture_weight else None
-
-    @property
-    def n_pairs(self) -> int:
-        """Pairs that an epoch visits; an upper bound if pictures are ranked."""
         n_image_pairs = 0 if self._pictures is None else int(self.relations.counts[self.label].astype(bool).sum())
-        return len(self.label) + n_image_pairs
+        self.n_pairs = len(self.label) + n_image_pairs
 
     def read_epoch(self, epoch: int) -> list[RowBlock]:
         """Draw the blocks of an epoch.
@@ -169,14 +158,11 @@ class QuadrupletVisits(TrainingData):
         labels = self._build_label_block(related, other_labels, as_object)
         if self._pictures is None:
             return [labels]
-        return [
-            self._pictures.adapt_label_block(labels),
-            self._pictures(self.image[related], other_labels[related], rng),
-        ]
+        pictures = self._pictures
+        labels = labels._replace(ends=pictures.ends[0], turn=pictures.turn)  # it takes turns with the other block
+        return [labels, pictures(self.image[related], other_labels[related], rng)]
 
     def _build_label_block(self, related: Int64, other_labels: Int64, as_object: Bool) -> RowBlock:
-        from scipy.sparse import csr_matrix, vstack
-
         unrelated = np.setdiff1d(np.arange(len(self.label)), related)
         pictures = np.unique(self.image[unrelated])
         images, n_labels = self.image[related], self.Y.shape[1]
@@ -210,15 +196,10 @@ class QuadrupletVisits(TrainingData):
         return self._frequency[np.maximum(other_labels, 0)] - is_annotated > 0
 
     def _is_annotated(self, images: Int64, labels: Int64) -> Bool:
-        keys = images * self.Y.shape[1] + labels
-        places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        is_annotated: Bool = self._keys[places] == keys
-        return is_annotated
+        return _locate(self._keys, images * self.Y.shape[1] + labels)[1]
 
     def _list_related_labels(self, images: Int64, other_labels: Int64, as_object: Bool) -> Matrix:
         """Return labels of a picture with the same relation, (examples, n_labels), which are no violators."""
-        from scipy.sparse import csr_matrix
-
         example, label = self.relations.find_alternatives(other_labels, as_object)
         true = self._is_annotated(images[example], label)
         shape = len(other_labels), self.Y.shape[1]

@@ -9,22 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Float64, Int64
+from wsabie.core.arrays import Array, Float32, Float64, Int64
 from wsabie.core.errors import InputError
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.embedding.protocols import EmbeddingSpace
+from wsabie.embedding.protocols import EmbeddingSpace, KernelArrays
 from wsabie.training.kernel_threads import KernelThreads
 
 SamplerName = Literal["uniform", "frequency", "adaptive", "full-sort"]
 RankDistribution = Literal["exponential", "geometric", "linear"]
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "uniform": {},
-    "frequency": {"power": 0.5},
-    "adaptive": {"rank_scale": 0.1, "distribution": "exponential", "paper": False},
-    "full-sort": {"rank_scale": 0.1, "distribution": "exponential", "paper": False},
-}
-"""Options of every sampler with their defaults."""
+_BY_RANK = ("rank_scale", "distribution", "paper")
+_OPTIONS = {"uniform": (), "frequency": ("power",), "adaptive": _BY_RANK, "full-sort": _BY_RANK}
+"""Options of every sampler."""
 
 PAIRS_PER_BLOCK = 256
 """Pairs scored against the same frozen tables in deterministic mode; never a function of the threads."""
@@ -123,7 +119,7 @@ def compute_rank_chances(sampler: SamplerConfig, n_labels: int) -> Float64:
     return normalised
 
 
-def build_alias_table(chances: Float64) -> Any:
+def build_alias_table(chances: Float64) -> KernelArrays:
     """Build Walker's alias table: place i is drawn with chance 1/n and returns itself or its alias.
 
     Chances are accurate to 2^-32.
@@ -143,6 +139,7 @@ def build_alias_table(chances: Float64) -> Any:
     return AliasTable(cuts, aliases)
 
 
+@dataclass
 class NegativeSampler:
     """Sampler of a run, as the loops use it.
 
@@ -154,31 +151,33 @@ class NegativeSampler:
         Number of pairs between two refreshes; None: no refresh within a pass.
     """
 
-    def __init__(self, per_thread: list[Any], period: int | None = None) -> None:
-        self.per_thread = per_thread
-        self.period = period
+    per_thread: list[KernelArrays]
+    period: int | None = None
 
     def refresh(self, space: EmbeddingSpace, threads: KernelThreads) -> None:
         """Update the sampler from the current space."""
 
-    def labels(self, space: EmbeddingSpace) -> Any:
+    def labels(self, space: EmbeddingSpace) -> KernelArrays:
         """Return the labels in the form that kernels draw from."""
         return space.label_arrays()
 
     def parts(self, firsts: Int64) -> list[tuple[int, int]]:
-        """Return (lo, hi) of the visits between refreshes; visit t has pairs firsts[t]..firsts[t + 1] - 1."""
+        """Return (lo, hi) of the visits between refreshes; visit t has pairs firsts[t]..firsts[t + 1] - 1.
+
+        Without visits that is one empty part.
+        """
         ends, n = [0], len(firsts) - 1
         while ends[-1] < n:
             lo = ends[-1]
             hi = n if self.period is None else int(np.searchsorted(firsts, firsts[lo] + self.period))
             ends.append(min(max(hi, lo + 1), n))
-        return list(pairwise(ends))
+        return list(pairwise(ends)) or [(0, 0)]
 
 
 class SketchedNegativeSampler(NegativeSampler):
     """Uniform sampler with sketches of all labels, which the loops update as labels move."""
 
-    def __init__(self, space: Any, per_thread: list[Any]) -> None:
+    def __init__(self, space: Any, per_thread: list[KernelArrays]) -> None:
         self.codes, self.scales = tables.allocate_bytes_like(space.labels), np.zeros(space.n_labels, np.float32)
         super().__init__(per_thread)
 
@@ -190,10 +189,11 @@ class SketchedNegativeSampler(NegativeSampler):
         bounds = np.linspace(0, space.n_labels, threads.n + 1).astype(np.int64)
         threads.each(lambda t: sketch_labels(labels, bounds[t], bounds[t + 1], space.width))
 
-    def labels(self, space: EmbeddingSpace) -> Any:
+    def labels(self, space: EmbeddingSpace) -> KernelArrays:
         from wsabie.kernels.embedding.label_sketches import SketchedLabels
 
-        return SketchedLabels(space.label_arrays(), self.codes, self.scales)
+        points = space.label_arrays()
+        return SketchedLabels(points.table, points.bias, self.codes, self.scales)
 
 
 def can_use_sketches(sampler: SamplerConfig, space: Any) -> bool:
@@ -244,7 +244,7 @@ class AdaptiveNegativeSampler(NegativeSampler):
         threads.each(work)
 
 
-def _find_extremes(columns: Float32, k: int) -> tuple[Any, Any]:
+def _find_extremes(columns: Float32, k: int) -> tuple[Array, Array]:
     """Return the places of the k highest and the k lowest values of each row, outermost first.
 
     Both follow one order, in which ties are sorted by place. Values and places are sorted as one integer, for which

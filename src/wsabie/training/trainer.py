@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ MakeRunner = Callable[[TrainingSettings, TrainableTables, TrainingData], EpochRu
 EXPLODED = 1e6
 
 
+@dataclass
 class Trainer:
     """Trainer of a space, in place.
 
@@ -40,22 +41,13 @@ class Trainer:
         Returns the runner of the epochs from the settings, the space and the data.
     """
 
-    def __init__(
-        self,
-        settings: TrainingSettings,
-        *,
-        monitor: EpochMonitor | None = None,
-        on_epoch: OnEpoch | None = None,
-        checkpoints: CheckpointFolder | None = None,
-        progress: Progress = SILENT,
-        make_runner: MakeRunner = EpochRunner,
-    ) -> None:
-        self.settings = settings
-        self.monitor = monitor
-        self.on_epoch = on_epoch or (lambda stats: None)
-        self.checkpoints = checkpoints
-        self.progress = progress
-        self.make_runner = make_runner
+    settings: TrainingSettings
+    _: KW_ONLY
+    monitor: EpochMonitor | None = None
+    on_epoch: OnEpoch | None = None
+    checkpoints: CheckpointFolder | None = None
+    progress: Progress = SILENT
+    make_runner: MakeRunner = EpochRunner
 
     def train(self, space: TrainableTables, data: TrainingData) -> list[EpochStats]:
         """Run all epochs; afterwards `space` has the tables of the best one (of the last without a monitor).
@@ -67,7 +59,8 @@ class Trainer:
         """
         n_epochs = self.settings.epochs
         with closing(self.make_runner(self.settings, space, data)) as runner:
-            state = self._resume(space) or TrainingProgress(0, [], None, None)
+            checkpoint = None if self.checkpoints is None else self.checkpoints.restore(space)
+            state = checkpoint or TrainingProgress(0, [], None, None)
             if state.epoch < n_epochs:
                 runner.prepare(self.progress, self.monitor)
             remaining_pairs = data.n_pairs * (n_epochs - state.epoch)
@@ -78,7 +71,8 @@ class Trainer:
                 while state.epoch < n_epochs and not self._is_exhausted(state.history):
                     stats = self._run_epoch(runner, state.epoch, threads, stage)
                     state = self._record_epoch(space, state, stats)
-                    self.on_epoch(stats)
+                    if self.on_epoch is not None:
+                        self.on_epoch(stats)
                     if self.checkpoints is not None:
                         self.checkpoints.save(space, state)
         if state.best is not None:
@@ -87,13 +81,13 @@ class Trainer:
 
     def _run_epoch(self, runner: EpochRunner, epoch: int, threads: KernelThreads, stage: Stage) -> EpochStats:
         settings, space, started = self.settings, runner.space, time.perf_counter()
-        step_counters, rows_read, unlabelled = runner.run_epoch(epoch, threads, stage)
+        epoch_pass = runner.run_epoch(epoch, threads, stage)
         space.finish_epoch(settings.max_norm, settings.max_norm_weights)
         seconds = time.perf_counter() - started
-        traffic = space.traffic(rows_read / max(runner.data.n_pairs, 1))
-        stats = summarise_epoch(step_counters, epoch, settings.get_rate(epoch), seconds, traffic)
+        traffic = space.traffic(epoch_pass.rows_read / max(runner.data.n_pairs, 1))
+        stats = summarise_epoch(epoch_pass, epoch, settings.get_rate(epoch), seconds, traffic)
         self._check_divergence(space, stats)
-        stats = self._validate(space, replace(stats, unlabelled=unlabelled))
+        stats = self._validate(space, stats)
         name, value = next(iter(stats.validation_metrics.items()), ("loss", stats.loss))
         stage.advance(0, **{name: value})
         return stats
@@ -108,9 +102,6 @@ class Trainer:
             return replace(state, best_figure=figure, best=space.copy())
         state.best.assign(space)
         return replace(state, best_figure=figure)
-
-    def _resume(self, space: TrainableTables) -> TrainingProgress | None:
-        return self.checkpoints.restore(space) if self.checkpoints is not None else None
 
     def _is_exhausted(self, history: list[EpochStats]) -> bool:
         """Return whether half of the schedule is over and the figure has not risen for `patience` epochs.

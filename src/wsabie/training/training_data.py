@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Float32, Int64, Matrix, UInt64
+from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix, UInt64
 from wsabie.core.file_backed_arrays import iterate_slices
-from wsabie.embedding.protocols import ComposedInputs, Inputs
+from wsabie.embedding.protocols import ComposedInputs, Inputs, KernelArrays
 
 PAIRS_PER_VISIT = 8
 """Pairs of one row that share its query. More pairs would save encoding but make the query staler."""
@@ -25,7 +26,7 @@ class RowBlock(NamedTuple):
     """Block of rows with their targets, the input of the trainer. Arrays in memory are one block."""
 
     inputs: Inputs | ComposedInputs
-    targets: Any  # kernels.warp.Targets
+    targets: KernelArrays  # kernels.warp.TrainingTargets
     ends: Any = None  # RelationEnds, if the space has several relations
     weight: float = 1.0  # visits of a pair in an epoch
     turn: int | None = None  # kernels' blocks between those of other relations
@@ -41,6 +42,8 @@ class TrainingData:
 
     Attributes
     ----------
+    n_pairs : int
+        Pairs that an epoch visits, perhaps a few less.
     label_counts : (n_labels,) int64 or None
         Number of rows that have each label; None: the trainer counts them in the blocks of the first epoch.
     """
@@ -49,11 +52,7 @@ class TrainingData:
 
     def __init__(self, blocks: Sequence[RowBlock]) -> None:
         self._blocks = blocks
-
-    @property
-    def n_pairs(self) -> int:
-        """Pairs that an epoch visits."""
-        return int(sum(round(len(block.targets.labels) * block.weight) for block in self._blocks))
+        self.n_pairs = sum(round(len(block.targets.labels) * block.weight) for block in blocks)
 
     def read_epoch(self, epoch: int) -> Iterable[RowBlock]:
         """Return the blocks of an epoch."""
@@ -69,12 +68,7 @@ class DrawnData(TrainingData):
 
     def __init__(self, draw: Callable[[int], RowBlock]) -> None:
         self._draw = draw
-        self._n_pairs = len(draw(0).targets.labels)
-
-    @property
-    def n_pairs(self) -> int:
-        """Pairs that the first epoch visits."""
-        return self._n_pairs
+        self.n_pairs = len(draw(0).targets.labels)
 
     def read_epoch(self, epoch: int) -> Iterable[RowBlock]:
         """Draw the block of an epoch, when it is needed."""
@@ -99,7 +93,7 @@ def build_targets(
     pair_weighting: PairWeighting,
     first_pair: int = 0,
     hidden: Matrix | None = None,
-) -> Any:
+) -> KernelArrays:
     """Build the targets of rows with label matrix Y.
 
     Parameters
@@ -140,10 +134,10 @@ def build_targets(
 
 class _Lists(NamedTuple):
     indptr: Int64
-    indices: Any
+    indices: Array
 
 
-def _select_entries(Y: Matrix, mask: Any) -> _Lists:
+def _select_entries(Y: Matrix, mask: Bool) -> _Lists:
     if mask.all():
         return _Lists(Y.indptr.astype(np.int64), np.ascontiguousarray(Y.indices, np.int32))
     indptr = np.concatenate([[0], np.cumsum(mask)])[Y.indptr].astype(np.int64)
@@ -151,14 +145,12 @@ def _select_entries(Y: Matrix, mask: Any) -> _Lists:
 
 
 def _merge_hidden(true: _Lists, hidden: Matrix, shape: tuple[int, int]) -> _Lists:
-    from scipy.sparse import csr_matrix
-
     merged = csr_matrix((np.ones(len(true.indices), np.int8), true.indices, true.indptr), shape) + abs(hidden)
     merged.sort_indices()
     return _select_entries(merged, merged.data > 0)
 
 
-def _split_visits(indptr: Int64) -> tuple[Any, Int64]:
+def _split_visits(indptr: Int64) -> tuple[Array, Int64]:
     """Split each row's pairs into visits of at most PAIRS_PER_VISIT, as equal as possible."""
     counts = np.diff(indptr)
     per_row = -(-counts // PAIRS_PER_VISIT)

@@ -3,20 +3,22 @@
 A concept may have several names ("toad", "frog", "toad frog") and a name several concepts (the bird and the machine
 called "crane"): a label stands for all concepts of its name. Lists mined from text have cycles. They do no harm,
 because only direct parents count. A concept that is its own parent is dropped.
+
+networkx takes five times the memory, and names with several concepts would still be ours
+(`docs/decisions/hierarchies.md`).
 """
 
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from wsabie.core.arrays import Int32
+from wsabie.core.arrays import Int32, Matrix
 from wsabie.core.errors import InputError
-from wsabie.vocabulary.hierarchy_distance import FAR, AncestorHeights, HopDistances
 from wsabie.vocabulary.label_names import normalise_label_name
-from wsabie.vocabulary.label_similarity import SiblingSimilarity
+from wsabie.vocabulary.label_similarity import FAR, AncestorHeights, HopDistances, SiblingSimilarity
 
 MOST = 1 << 26
 """Maximum number of pairs in a hierarchy; 512 MiB."""
@@ -53,7 +55,41 @@ def append_unique_id(numbers: ConceptIds, number: int) -> ConceptIds:
     return numbers
 
 
-class Hierarchy:
+class ConceptIndex:
+    """Numbers of concepts by their lookup keys, and numbers that a name may mean."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._aliases: dict[str, ConceptIds] = {}
+
+    def _add_number(self, concept: str) -> int:
+        number = self._numbers.get(concept)
+        if number is not None:  # already in the form of a lookup key
+            return number
+        key = make_lookup_key(concept)
+        if not key:
+            raise InputError("a concept has an empty name; give every concept a name")
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def _add_names(self, number: int, names: Iterable[str]) -> None:
+        for name in names:
+            if key := make_lookup_key(name):
+                self._aliases[key] = append_unique_id(self._aliases.get(key, ()), number)
+
+    def _find_numbers(self, name: str) -> list[int]:
+        """Return the numbers of the concepts that a name may mean; that of an id comes first."""
+        number = self._numbers.get(key := make_lookup_key(name))
+        return list(dict.fromkeys([*(() if number is None else (number,)), *self._aliases.get(key, ())]))
+
+
+def group_targets(sources: "array[int]", targets: "array[int]", n: int) -> tuple[Int32, Int32]:
+    """Return (starts, targets): the targets of each of `n` sources, source after source."""
+    source_ids, target_ids = np.frombuffer(sources, np.int32), np.frombuffer(targets, np.int32)
+    order = np.argsort(source_ids, kind="stable")
+    return np.searchsorted(source_ids[order], np.arange(n + 1)).astype(np.int32), target_ids[order]
+
+
+class Hierarchy(ConceptIndex):
     """Concepts, their names and their is-a parents.
 
     Parameters
@@ -71,8 +107,7 @@ class Hierarchy:
     """
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
-        self._concepts: dict[str, int] = {}
-        self._aliases: dict[str, ConceptIds] = {}
+        super().__init__()
         self._children, self._parents = array("i"), array("i")
         for child, parent in pairs:
             self.add(child, parent)
@@ -84,7 +119,7 @@ class Hierarchy:
     @property
     def concepts(self) -> list[str]:
         """Names of all concepts, as `make_lookup_key` writes them, by number."""
-        return list(self._concepts)
+        return list(self._numbers)
 
     def add(self, child: str, parent: str) -> None:
         """State that the concept `child` is a kind of the concept `parent`.
@@ -94,7 +129,7 @@ class Hierarchy:
         InputError
             A name is empty or no valid text, or there are more than `MOST` pairs.
         """
-        low, high = self._add_concept(child), self._add_concept(parent)
+        low, high = self._add_number(child), self._add_number(parent)
         if low == high:
             return
         if len(self._children) >= MOST:
@@ -104,10 +139,7 @@ class Hierarchy:
 
     def also_called(self, concept: str, names: Iterable[str]) -> None:
         """Give a concept further names, which other concepts may have too."""
-        number = self._add_concept(concept)
-        for name in names:
-            if key := make_lookup_key(name):
-                self._aliases[key] = append_unique_id(self._aliases.get(key, ()), number)
+        self._add_names(self._add_number(concept), names)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Return all (child, parent), as `make_lookup_key` writes them, in the order of their addition."""
@@ -116,10 +148,7 @@ class Hierarchy:
 
     def senses(self, name: str) -> tuple[int, ...]:
         """Return the numbers of the concepts that a name may mean; none if it is unknown."""
-        key = make_lookup_key(name)
-        number = self._concepts.get(key)
-        also = tuple(self._aliases.get(key, ()))
-        return also if number is None or number in also else (number, *also)
+        return tuple(self._find_numbers(name))
 
     def parents(self, name: str) -> list[str]:
         """Return the parents of all concepts that a name may mean, sorted."""
@@ -138,7 +167,7 @@ class Hierarchy:
         from scipy.sparse import csr_matrix
 
         starts, parents = self._group_parents()
-        n, rows, columns = len(self._concepts), array("i"), array("i")
+        n, rows, columns = len(self._numbers), array("i"), array("i")
         for row, label in enumerate(labels):
             for concept in self.senses(label):
                 # a column for the concept itself, or names of a concept without parents would not be alike
@@ -197,11 +226,11 @@ class Hierarchy:
         near = distances.around(start, FAR, max_rings=hops)[: len(concepts)]
         return [concepts[number] for number in np.flatnonzero(near < FAR)]
 
-    def _build_graph(self, labels: Sequence[str]) -> tuple[Any, Any]:
+    def _build_graph(self, labels: Sequence[str]) -> tuple[Matrix, Matrix]:
         """Return the concepts of each label and the pairs of child and parent, as sparse matrices."""
         from scipy.sparse import csr_matrix
 
-        n, label_senses = len(self._concepts), [self.senses(label) for label in labels]
+        n, label_senses = len(self._numbers), [self.senses(label) for label in labels]
         starts = np.concatenate([[0], np.cumsum([len(senses) for senses in label_senses], dtype=np.int64)])
         concepts = np.fromiter((concept for senses in label_senses for concept in senses), np.int64, starts[-1])
         children, parents = np.frombuffer(self._children, np.int32), np.frombuffer(self._parents, np.int32)
@@ -217,18 +246,6 @@ class Hierarchy:
         words = sorted({f"{child}\t{parent}" for child, parent in self.pairs()} | names)
         return f"{zlib.crc32(chr(10).join(words).encode()):08x}"
 
-    def _add_concept(self, name: str) -> int:
-        number = self._concepts.get(name)
-        if number is not None:  # already in the form of a lookup key
-            return number
-        key = make_lookup_key(name)
-        if not key:
-            raise InputError("a concept has an empty name; give every concept a name")
-        return self._concepts.setdefault(key, len(self._concepts))
-
     def _group_parents(self) -> tuple[Int32, Int32]:
         """Return (starts, parents): the parents of every concept, concept after concept."""
-        children, parents = np.frombuffer(self._children, np.int32), np.frombuffer(self._parents, np.int32)
-        order = np.argsort(children, kind="stable")
-        starts = np.searchsorted(children[order], np.arange(len(self._concepts) + 1))
-        return starts.astype(np.int32), parents[order]
+        return group_targets(self._children, self._parents, len(self._numbers))

@@ -4,17 +4,18 @@ A relation has a name and leads from one concept to another: "is-a" (dolphin, to
 (wheel, wheeled vehicle), "member-of", "substance-of", or any other. Its inverse is written with a caret ("^part-of"),
 the inverses of these five have names too: "has-kind", "has-instance", "has-part", "has-member", "has-substance".
 Relations may run in circles: no concept is visited twice.
+
+networkx takes five times the memory, and names with several concepts would still be ours
+(`docs/decisions/hierarchies.md`).
 """
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from wsabie.core.arrays import Int32
 from wsabie.core.errors import InputError, UnknownLabelError
-from wsabie.vocabulary.hierarchy import MOST, ConceptIds, Hierarchy, append_unique_id, make_lookup_key
+from wsabie.vocabulary.hierarchy import MOST, ConceptIndex, Hierarchy, group_targets, make_lookup_key
 from wsabie.vocabulary.label_names import format_unknown_label
 
 UP = ("is-a", "instance-of")
@@ -61,7 +62,7 @@ class Concept(NamedTuple):
     gloss: str
 
 
-class KnowledgeGraph:
+class KnowledgeGraph(ConceptIndex):
     """Concepts, their names, and relations between them.
 
     Examples
@@ -75,12 +76,11 @@ class KnowledgeGraph:
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+        super().__init__()
         self._ids: list[str] = []
         self._names: list[list[str]] = []
         self._languages: list[list[str]] = []
         self._glosses: dict[int, str] = {}
-        self._senses: dict[str, ConceptIds] = {}
         self._pairs: dict[str, tuple[array[int], array[int]]] = {}
         self._lists: dict[str, tuple[Int32, Int32]] = {}
 
@@ -109,16 +109,14 @@ class KnowledgeGraph:
         self._languages[number] += [language] * len(names)
         if gloss:
             self._glosses[number] = gloss
-        for name in names:
-            if key := make_lookup_key(name):
-                self._senses[key] = append_unique_id(self._senses.get(key, ()), number)
+        self._add_names(number, names)
 
     def rank_senses(self, name: str, concepts: Iterable[str]) -> None:
         """Put these senses of a name in this order, the most frequent first, after all its other senses."""
         numbers = map(self._numbers.get, concepts)
         ranked = dict.fromkeys(number for number in numbers if number is not None)
-        senses = self._senses.get(key := make_lookup_key(name), ())
-        self._senses[key] = (*(n for n in senses if n not in ranked), *ranked)
+        senses = self._aliases.get(key := make_lookup_key(name), ())
+        self._aliases[key] = (*(n for n in senses if n not in ranked), *ranked)
 
     def relate(self, relation: str, source: str, target: str) -> None:
         """State that a relation leads from one concept to another; a relation to itself is ignored.
@@ -159,7 +157,7 @@ class KnowledgeGraph:
 
     def all_names(self) -> Iterator[str]:
         """Yield every name and every id, as `make_lookup_key` writes them."""
-        yield from self._senses
+        yield from self._aliases
         yield from self._numbers
 
     def name(self, concept: str) -> str:
@@ -169,8 +167,7 @@ class KnowledgeGraph:
 
     def senses(self, name: str) -> list[str]:
         """Return the concepts that a name may mean, the most frequent first; an id means itself."""
-        number, sense_numbers = self._numbers.get(key := make_lookup_key(name)), self._senses.get(key, ())
-        return [self._ids[n] for n in dict.fromkeys([*(() if number is None else (number,)), *sense_numbers])]
+        return [self._ids[number] for number in self._find_numbers(name)]
 
     def pairs(self, relation: str) -> Iterator[tuple[str, str]]:
         """Yield the pairs of a relation or of its inverse.
@@ -180,7 +177,7 @@ class KnowledgeGraph:
         InputError
             There is no such relation.
         """
-        relation, inverse = self._parse_direction(relation)
+        relation, inverse = self._require_relation(relation)
         lows, highs = self._pairs[relation]
         for low, high in zip(lows, highs, strict=True):
             yield (self._ids[high], self._ids[low]) if inverse else (self._ids[low], self._ids[high])
@@ -236,18 +233,12 @@ class KnowledgeGraph:
         return kinds
 
     def _add_number(self, concept: str) -> int:
-        number = self._numbers.get(concept)
-        if number is not None:  # already in the form of a lookup key
-            return number
-        key = make_lookup_key(concept)
-        if not key:
-            raise InputError("a concept has an empty name; give every concept a name")
-        if key not in self._numbers:
-            self._numbers[key] = len(self._ids)
+        number = super()._add_number(concept)
+        if number == len(self._ids):
             self._ids.append(concept)
             self._names.append([])
             self._languages.append([])
-        return self._numbers[key]
+        return number
 
     def _get_number(self, concept: str) -> int:
         number = self._numbers.get(make_lookup_key(concept))
@@ -255,15 +246,14 @@ class KnowledgeGraph:
             raise UnknownLabelError(format_unknown_label(concept, self._ids, "concept"))
         return number
 
-    def _parse_direction(self, relation: str, *, strict: bool = True) -> tuple[str, bool]:
+    def _require_relation(self, relation: str) -> tuple[str, bool]:
         """Return the relation as it is stated, and whether the inverse is requested."""
-        direction = INVERSES.get(relation, relation)
-        stated = direction.removeprefix("^")
-        if strict and stated not in self._pairs:
+        stated, inverse = parse_direction(relation)
+        if stated not in self._pairs:
             raise InputError(
                 f"nothing is known of a relation {relation!r}; there are {', '.join(self._pairs) or 'none'}"
             )
-        return stated, direction.startswith("^")
+        return stated, inverse
 
     def _follow_relation(self, numbers: Iterable[int], relation: str) -> list[int]:
         starts, ends = self._group_ends(relation)
@@ -271,12 +261,9 @@ class KnowledgeGraph:
 
     def _group_ends(self, relation: str) -> tuple[Int32, Int32]:
         """Return (starts, concepts): the targets of a relation, concept after concept."""
-        stated, inverse = self._parse_direction(relation)
+        stated, inverse = self._require_relation(relation)
         key = f"^{stated}" if inverse else stated
         if key not in self._lists:
-            lows, highs = (np.frombuffer(side, np.int32) for side in self._pairs[stated])
-            sources, ends = (highs, lows) if inverse else (lows, highs)
-            order = np.argsort(sources, kind="stable")
-            starts = np.searchsorted(sources[order], np.arange(len(self._ids) + 1)).astype(np.int32)
-            self._lists[key] = starts, ends[order]
+            lows, highs = self._pairs[stated]
+            self._lists[key] = group_targets(*((highs, lows) if inverse else (lows, highs)), len(self._ids))
         return self._lists[key]

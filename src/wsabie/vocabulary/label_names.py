@@ -3,16 +3,16 @@
 import heapq
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.core.json_conversion import JsonObject
 
 _MAX_CANDIDATES = 40  # candidates that survive the quick comparison
 _MAX_MARKS = 100
@@ -240,7 +240,7 @@ class Vocabulary:
         self._replacements |= {number: into for number, target in self._replacements.items() if target in numbers}
         self._replacements |= dict.fromkeys(numbers, into)
 
-    def edits(self) -> dict[str, Any]:
+    def edits(self) -> JsonObject:
         """Return what `restore` needs beside the names, JSON-able; empty without any edit."""
         current_numbers = {name: number for number, name in enumerate(self._names)}
         aliases = {name: number for name, number in self._ids.items() if current_numbers.get(name) != number}
@@ -248,7 +248,7 @@ class Vocabulary:
         return {"aliases": aliases, "retired": retired} if aliases or retired else {}
 
     @classmethod
-    def restore(cls, names: Iterable[str], edits: Mapping[str, Any]) -> "Vocabulary":
+    def restore(cls, names: Iterable[str], edits: JsonObject) -> "Vocabulary":
         """Restore a saved vocabulary; edits that do not fit the names raise ValueError."""
         vocabulary = cls()
         vocabulary._names = [str(name) for name in names]

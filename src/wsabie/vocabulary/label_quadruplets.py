@@ -7,9 +7,10 @@ more than 100 million (sections 4.3.1 and 4.3.2), so that quadruplets are drawn 
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from wsabie.core.arrays import Int32, Int64, Matrix
 from wsabie.core.errors import InputError
@@ -77,7 +78,7 @@ class Quadruplets:
     [(0, 2), (0, 3), (1, 2), (1, 3), (3, 2)]
     """
 
-    def __init__(self, Y: Matrix, relations: Any, *, rows: Any = None) -> None:
+    def __init__(self, Y: Matrix, relations: npt.ArrayLike, *, rows: npt.ArrayLike | None = None) -> None:
         self._pictures = group_images_by_label(Y, rows)
         self.relations = check_relations(relations, Y.shape[1])
         self.counts = _count_by_relation(self._pictures, self.relations)
@@ -141,7 +142,7 @@ class Quadruplets:
         return self._pictures.rows[rng.integers(starts, ends)]
 
 
-def count_quadruplets(Y: Matrix, relations: Any, *, rows: Any = None) -> Int64:
+def count_quadruplets(Y: Matrix, relations: npt.ArrayLike, *, rows: npt.ArrayLike | None = None) -> Int64:
     """Count the quadruplets of each relation, (n_relations,); parameters are those of `Quadruplets`.
 
     Examples
@@ -173,7 +174,7 @@ def convert_pairs_to_ids(pairs: Sequence[Pair], labels: Vocabulary) -> LabelIdPa
     return LabelIdPairs(ids, [pair for pair in pairs if pair not in usable_pairs])
 
 
-def check_relations(relations: Any, n_labels: int) -> Int32:
+def check_relations(relations: npt.ArrayLike, n_labels: int) -> Int32:
     """Validate relations and return them as an array (n_relations, 2).
 
     Raises
@@ -203,14 +204,14 @@ def check_relations(relations: Any, n_labels: int) -> Int32:
     return pairs.astype(np.int32)
 
 
-def group_images_by_label(Y: Matrix, rows: Any = None) -> ImagesByLabel:
+def group_images_by_label(Y: Matrix, rows: npt.ArrayLike | None = None) -> ImagesByLabel:
     """Group the pictures, of all rows or of some, by label."""
     lists = build_label_lists(Y, Y.shape[1], "Y", lambda data: data > 0)
     entry_rows = np.repeat(np.arange(lists.n_rows, dtype=np.int64), np.diff(lists.indptr))
     labels = lists.labels
     if rows is not None:
         row_mask = np.zeros(lists.n_rows, bool)
-        row_mask[rows] = True
+        row_mask[np.asarray(rows)] = True
         entry_mask = row_mask[entry_rows]
         entry_rows, labels = entry_rows[entry_mask], labels[entry_mask]
     order = np.argsort(labels, kind="stable")

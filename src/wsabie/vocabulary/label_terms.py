@@ -7,7 +7,7 @@ replaces each term by all its synsets, keeps the first place of every synset, an
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -194,16 +194,15 @@ class TermTable(NamedTuple):
             score_by_label = dict.fromkeys(map(int, hidden), -np.inf)
             n_hidden = len(score_by_label)
             for term, score in zip(terms[row].tolist(), scores[row].tolist(), strict=True):
-                for label in [] if term < 0 else _sample_label(candidates_by_term[term], rng):
+                labels = [] if term < 0 else candidates_by_term[term]
+                if rng is not None and len(labels) > 1:
+                    labels = [labels[int(rng.integers(len(labels)))]]
+                for label in labels:
                     score_by_label.setdefault(label, score)
             ranked_labels = list(score_by_label.items())[n_hidden : n_hidden + k]
             ids[row, : len(ranked_labels)] = [label for label, _ in ranked_labels]
             values[row, : len(ranked_labels)] = [score for _, score in ranked_labels]
         return ids, values
-
-
-def _sample_label(labels: list[int], rng: np.random.Generator | None) -> list[int]:
-    return labels if rng is None or len(labels) < 2 else [labels[int(rng.integers(len(labels)))]]
 
 
 def _look_up_vectors(terms: Sequence[str], vectors: WordVectors) -> Iterator[Float32 | None]:
@@ -213,7 +212,7 @@ def _look_up_vectors(terms: Sequence[str], vectors: WordVectors) -> Iterator[Flo
         yield _scale_to_unit(table[0]) if len(table) else None
 
 
-def _scale_to_unit(vector: Any) -> Float32 | None:
+def _scale_to_unit(vector: Float32) -> Float32 | None:
     """Scale a vector to unit length; None for a zero vector."""
     length = float(np.sqrt(np.dot(vector, vector)))
     return np.asarray(vector / length, np.float32) if length > 0 else None

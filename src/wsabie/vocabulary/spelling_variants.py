@@ -8,11 +8,11 @@ are compared.
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Int64, UInt64
+from wsabie.core.arrays import Array, Int64, UInt64
 
 SpellingDifference = Literal["case", "accents", "blanks", "plural", "letters"]
 
@@ -235,9 +235,9 @@ def _measure_distances(first_names: list[str], second_names: list[str]) -> Int64
     a, b = (np.array([list(name.ljust(width, "\0")) for name in part]).T for part in (first_names, second_names))
     ends = np.array([[len(x), len(y) - len(x) + 2] for x, y in zip(first_names, second_names, strict=True)])
     result, limit = np.full(m, 3), np.full(m, 3, np.int8)
-    previous_rows: list[list[Any]] = []
+    previous_rows: list[list[Array]] = []
     for i in range(width + 1):
-        row: list[Any] = []
+        row: list[Array] = []
         for k in range(5):
             row.append(_compute_cell(a, b, i, i + k - 2, k, row, previous_rows, limit))
         for k in range(5):
@@ -248,8 +248,8 @@ def _measure_distances(first_names: list[str], second_names: list[str]) -> Int64
 
 
 def _compute_cell(
-    a: Any, b: Any, i: int, j: int, k: int, row: list[Any], previous_rows: list[list[Any]], limit: Any
-) -> Any:
+    a: Array, b: Array, i: int, j: int, k: int, row: list[Array], previous_rows: list[list[Array]], limit: Array
+) -> Array:
     """Compute cell (i, j) of the tables, the k-th of its row, from this row and the two before."""
     if not 0 <= j <= len(b):
         return limit
@@ -263,4 +263,4 @@ def _compute_cell(
     if i > 1 and j > 1:
         swapped = (a[i - 1] == b[j - 2]) & (a[i - 2] == b[j - 1])
         best = np.where(swapped, np.minimum(best, previous_rows[1][k] + 1), best)
-    return np.minimum(best, limit).astype(np.int8)
+    return np.asarray(np.minimum(best, limit), np.int8)

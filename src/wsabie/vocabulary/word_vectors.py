@@ -7,7 +7,7 @@ it is written, then in small letters, then capitalised, because some files hold 
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -132,7 +132,7 @@ class WordVectors:
 
     @cached_property
     def _ids(self) -> dict[str, int]:
-        ids: dict[str, Any] = {word: row for row, word in enumerate(self.words)}
+        ids: dict[str, int] = {word: row for row, word in enumerate(self.words)}
         if len(ids) != len(self.words):
             duplicate = next(word for row, word in enumerate(self.words) if ids[word] != row)
             raise InputError(f"the word {duplicate!r} comes twice; give every word one vector")

@@ -7,8 +7,11 @@ compares the labels of one image with each other, so their scores share one scal
 
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
+
+from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
 from wsabie.core.validation import check_positive_integer
 from wsabie.models.base.label_model import LabelModel
@@ -144,17 +147,13 @@ class AugmentedSearch:
         names = dict(zip(ids.tolist(), labels, strict=True))
         return [ItemMatch(self.items.ids[item], names[label], score) for item, label, score in hits]
 
-    def _rank_items(self, labels: Any, depth: int) -> list[tuple[int, int, float]]:
+    def _rank_items(self, labels: Int64, depth: int) -> list[tuple[int, int, float]]:
         """Return the first items of each label, sorted by score: (item, label, score)."""
         places, scores = self._index.top_k(self.model.label_vectors[labels], depth, threads=self.model.threads)
         if self._bias is not None:
             scores = scores + self._bias[labels][:, None]
-        lists = zip(labels.tolist(), places.tolist(), scores.tolist(), strict=True)
-        hits = [
-            (item, label, score)
-            for label, item_list, score_list in lists
-            for item, score in zip(item_list, score_list, strict=True)
-        ]
+        columns = places.ravel(), np.repeat(labels, places.shape[1]), scores.ravel()
+        hits = zip(*(column.tolist() for column in columns), strict=True)
         return sorted(hits, key=lambda hit: (-hit[2], hit[0], hit[1]))
 
     def _select_unshown(

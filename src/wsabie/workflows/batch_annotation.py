@@ -5,13 +5,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from wsabie.core.arrays import Float32, Int64
+from wsabie.core.arrays import Float32, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.alignment import AlignedTable
 from wsabie.io.records import FeatureTable, ItemList, ItemSource
@@ -19,7 +21,7 @@ from wsabie.models.annotators import Annotator, ThresholdFunction, rank_above
 from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import Rejects
 from wsabie.training.prefetch import prefetch
-from wsabie.workflows.compare.entrant_fitting import WorkerModel
+from wsabie.workflows.model_evaluation import WorkerModel
 
 ITEMS_PER_BLOCK = 1024
 Write = Callable[[Sequence[str], Int64, Float32], None]
@@ -101,10 +103,10 @@ def annotate_to_file(
     ranking = _Ranking(None if use_workers else annotator.model, folder, min(k, len(names)), candidates, least, exact)
     pending: deque[tuple[int, AlignedTable]] = deque()
 
-    def align_blocks() -> Iterator[Any]:
+    def align_blocks() -> Iterator[Matrix]:
         for block in prefetch(blocks):
             if isinstance(block, FeatureTable):
-                table = annotator.rows_to_learn(block, rejects=rejects)  # its own labels are ignored
+                table = annotator.rows(block, rejects=rejects, keep_labels=True)  # its own labels are ignored
             else:
                 table = annotator.rows(block, executor=executor, rejects=rejects)
             pending.append((len(block), table))
@@ -136,9 +138,9 @@ class _Ranking(WorkerModel):
     least: ThresholdFunction | None
     exact: bool
 
-    def rank(self, X: Any) -> tuple[Int64, Float32] | None:
+    def rank(self, X: Matrix) -> tuple[Int64, Float32] | None:
         """Return (labels, scores), or None for no rows."""
-        options: dict[str, Any] = {} if self.candidates is None else {"candidates": list(self.candidates)}
+        options: JsonObject = {} if self.candidates is None else {"candidates": list(self.candidates)}
         if self.exact and "index" in self.model.facts():  # kinds of model without an index always rank exactly
             options["exact"] = True
         if not X.shape[0]:
@@ -165,7 +167,7 @@ def detect_output_format(file: Path) -> "OutputFormat":
 
 
 @contextmanager
-def _open_text(draft: Path, names: Sequence[str], header: str, format_row: FormatRow) -> Iterator[Write]:
+def _open_text(draft: Path, names: Sequence[str], *, header: str, format_row: FormatRow) -> Iterator[Write]:
     with draft.open("w", encoding="utf-8", newline="\n") as stream:
         stream.write(header)
 
@@ -177,20 +179,14 @@ def _open_text(draft: Path, names: Sequence[str], header: str, format_row: Forma
         yield write
 
 
-def _open_json_lines(draft: Path, names: Sequence[str]) -> AbstractContextManager[Write]:
-    def format_row(row_id: str, ranking: Ranking) -> str:
-        labels = [[name, round(score, 6)] for name, score in ranking]
-        return json.dumps({"id": row_id, "labels": labels}, ensure_ascii=False) + "\n"
-
-    return _open_text(draft, names, "", format_row)
+def _format_json(row_id: str, ranking: Ranking) -> str:
+    labels = [[name, round(score, 6)] for name, score in ranking]
+    return json.dumps({"id": row_id, "labels": labels}, ensure_ascii=False) + "\n"
 
 
-def _open_tsv(draft: Path, names: Sequence[str]) -> AbstractContextManager[Write]:
-    def format_row(row_id: str, ranking: Ranking) -> str:
-        cell = _strip_separators(row_id)
-        return "".join(f"{cell}\t{name}\t{score:.6f}\n" for name, score in ranking)
-
-    return _open_text(draft, [*map(_strip_separators, names)], "id\tlabel\tscore\n", format_row)
+def _format_tsv(row_id: str, ranking: Ranking) -> str:
+    cell = _strip_separators(row_id)
+    return "".join(f"{cell}\t{_strip_separators(name)}\t{score:.6f}\n" for name, score in ranking)
 
 
 def _strip_separators(text: str) -> str:
@@ -218,4 +214,8 @@ def _open_parquet(draft: Path, names: Sequence[str]) -> Iterator[Write]:
 
 
 OutputFormat = Callable[[Path, Sequence[str]], AbstractContextManager[Write]]
-_FORMS: dict[str, OutputFormat] = {".jsonl": _open_json_lines, ".tsv": _open_tsv, ".parquet": _open_parquet}
+_FORMS: dict[str, OutputFormat] = {
+    ".jsonl": partial(_open_text, header="", format_row=_format_json),
+    ".tsv": partial(_open_text, header="id\tlabel\tscore\n", format_row=_format_tsv),
+    ".parquet": _open_parquet,
+}

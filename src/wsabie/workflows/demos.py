@@ -4,12 +4,12 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from wsabie.core.arrays import Matrix
 from wsabie.core.executors import Executor
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import PairedDifference, paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation
@@ -18,20 +18,21 @@ from wsabie.features.images.visual_words import VisualWords
 from wsabie.features.text.bag_of_words import BagOfWords
 from wsabie.io.fingerprints import compute_fingerprint, compute_row_marks
 from wsabie.io.recognition import open_source
-from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource
+from wsabie.io.records import FeatureTable, ItemList
 from wsabie.io.vocabulary.hierarchies import read_hierarchy
-from wsabie.models.annotators import Annotator, SpaceAnnotator
+from wsabie.models.annotators import Annotator
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
+from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 from wsabie.samples import get_documents_path, get_sample_path, list_bundled_parts
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows.collection_splits import split_collection
-from wsabie.workflows.compare.comparison import Comparison
+from wsabie.workflows.compare.comparison import Comparison, build_comparison_task
 from wsabie.workflows.compare.comparison_run import compare_models
 from wsabie.workflows.compare.entrants import build_entrants
 from wsabie.workflows.report.examples import SPREAD, add_model_facts, build_image_examples, extract_split
 from wsabie.workflows.report.html_report import write_report
-from wsabie.workflows.report.report_input import DataFacts, ReportInput
+from wsabie.workflows.report.report_input import ReportInput
 from wsabie.workflows.spaces.relation_methods import evaluate_cosine
 
 N_TERMS = 3000
@@ -52,24 +53,6 @@ WORD = "kernel"
 KS = (1, 10)
 
 
-@dataclass(frozen=True)
-class ImageDemo:
-    """The result of a run.
-
-    Attributes
-    ----------
-    comparison : Comparison
-    model : Path
-        Folder of the annotator.
-    report : Path
-        HTML file.
-    """
-
-    comparison: Comparison
-    model: Path
-    report: Path
-
-
 def run_image_demo(
     out: Path,
     *,
@@ -78,8 +61,8 @@ def run_image_demo(
     seed: int = 0,
     executor: Executor | None = None,
     progress: Progress = SILENT,
-) -> ImageDemo:
-    """Train on the bundled images, compare on held-out groups, and write model and report into `out`.
+) -> Comparison:
+    """Train on the bundled images, compare on held-out groups, and write "model" and "report.html" into `out`.
 
     Parameters
     ----------
@@ -96,7 +79,8 @@ def run_image_demo(
     extractor, rows, sides = extract_sample(images, seed=seed, executor=executor, progress=progress)
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
     entrants = build_entrants(["wsabie", "nearest", "popularity"], seed=seed, threads=threads)
-    comparison = compare_models(train, valid, test, entrants, min_rows=MIN_PICTURES, seed=seed, progress=progress)
+    task = build_comparison_task(train, valid, test, min_rows=MIN_PICTURES)
+    comparison = compare_models(task, entrants, seed=seed, progress=progress)
     facts = {
         "source": f"bundled sample, part {part!r}",
         "fingerprint": compute_fingerprint(rows),
@@ -105,25 +89,14 @@ def run_image_demo(
     }
     annotator = Annotator(comparison["wsabie"].model, extractor, None, facts, rows.dictionary, compute_row_marks(train))
     annotator.save(out / "model")
-    report = out / "report.html"
-    write_report(report, _build_report_input(comparison, extractor, images, part, seed))
-    return ImageDemo(comparison, out / "model", report)
+    write_report(out / "report.html", _build_report_input(comparison, extractor, images, part, seed))
+    return comparison
 
 
 def open_sample_images(part: str) -> ItemList:
     """Open the bundled images of a part, or of all parts together."""
-    names = list_sample_parts(part)
-    pictures: list[Item] = []
-    for name in names:
-        source = open_source(get_sample_path(name))
-        if not isinstance(source, FeatureTable):
-            pictures += source
-    return ItemList(get_sample_path(names[0]), pictures)
-
-
-def list_sample_parts(part: str) -> list[str]:
-    """Return the names of the bundled parts that "all" or a name means."""
-    return list(list_bundled_parts()) if part == "all" else [part]
+    paths = [get_sample_path(name) for name in (list_bundled_parts() if part == "all" else [part])]
+    return ItemList(paths[0], [item for path in paths for item in open_source(path)])  # type: ignore[union-attr]
 
 
 def extract_sample(
@@ -149,20 +122,20 @@ def _build_report_input(
     comparison: Comparison, extractor: VisualWords, images: ItemList, part: str, seed: int
 ) -> ReportInput:
     entry, test = comparison["wsabie"], comparison.task.test
-    similar = read_hierarchy(*map(get_sample_path, list_sample_parts(part))).similar(test.label_names)
-    names = list_sample_parts(part)
+    names = list_bundled_parts() if part == "all" else (part,)
+    similar = read_hierarchy(*map(get_sample_path, names)).similar(test.label_names)
     report_input = ReportInput(
         title="Annotating pictures with a joint embedding",
         comparison=comparison,
         modality="pictures",
-        data=DataFacts(
-            name=" and ".join(names),
-            description=" ".join(DESCRIPTION[name] for name in names),
-            source="Debian packages openclipart-svg, fonts-noto-color-emoji, unicode-cldr-core",
-            licence="; ".join(f"{name}: {LICENCE[name]}" for name in names),
-            split="By group (one concept, or one drawing with its variants), a tenth each for validation and test, "
+        description=" ".join(DESCRIPTION[name] for name in names),
+        data={
+            "Collection": " and ".join(names),
+            "Source": "Debian packages openclipart-svg, fonts-noto-color-emoji, unicode-cldr-core",
+            "Licence": "; ".join(f"{name}: {LICENCE[name]}" for name in names),
+            "Split": "By group (one concept, or one drawing with its variants), a tenth each for validation and test, "
             f"seed {seed}.",
-        ),
+        },
         examples=build_image_examples(entry, test, images, extractor, title=format_title, similar=similar),
         examples_note=SPREAD,
         neighbours_note="These labels were chosen by hand, before the model was trained, to show several languages.",
@@ -209,7 +182,6 @@ class DocumentDemo:
 
     Attributes
     ----------
-    model : Path
     facts : dict
         Numbers of documents, words and pairs.
     evaluations : dict of str to Evaluation
@@ -220,7 +192,6 @@ class DocumentDemo:
         Documents for `QUESTION`, and words near `WORD`.
     """
 
-    model: Path
     facts: dict[str, int]
     evaluations: dict[str, Evaluation]
     difference: PairedDifference
@@ -232,7 +203,9 @@ def run_document_demo(
     model: Path, *, threads: int | None = None, seed: int = 0, progress: Progress = SILENT
 ) -> DocumentDemo:
     """Learn related texts, evaluate on held-out texts, and save the space in the folder `model`."""
-    bag, rows = extract_document_features(open_sample_documents())
+    documents = open_source(get_documents_path())
+    bag = BagOfWords().fit(documents)  # type: ignore[arg-type]
+    rows = bag.transform(documents)  # type: ignore[arg-type]
     sides = split_collection(rows, "row", 0.1, 0.2, seed)
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
     kind = EntityKind(KIND, train.X, train.ids, "tfidf")
@@ -246,28 +219,14 @@ def run_document_demo(
     }
     space_recall, cosine_recall = (evaluations[name].per_row["recall@10"] for name in evaluations)
     facts = {"documents": len(rows), "words": int(rows.X.shape[1]), "held_out": len(test), "pairs": relation.n_pairs}
-    columns: dict[str, Any] = {KIND: {"feature_names": rows.feature_names, "dictionary": rows.dictionary}}
+    columns: JsonObject = {KIND: {"feature_names": rows.feature_names, "dictionary": rows.dictionary}}
     for held_out in (valid, test):  # the evaluation is over: these can be found, too
         space.add(EntityKind(KIND, held_out.X, held_out.ids, "tfidf"))
     annotator = SpaceAnnotator(space, {KIND: bag}, columns, {"source": "bundled documents"})
     annotator.save(model)
     (answers,) = space.annotate(KIND, KIND, annotator.text(KIND, QUESTION), 3)
     gap = paired_bootstrap(space_recall, cosine_recall, seed=seed)
-    return DocumentDemo(model, facts, evaluations, gap, answers, annotator.words_near(KIND, WORD, 5))
-
-
-def open_sample_documents() -> ItemSource:
-    """The bundled documents, with their pages as labels."""
-    source = open_source(get_documents_path())
-    if isinstance(source, FeatureTable):
-        raise ValueError("the bundled documents are no rows")
-    return source
-
-
-def extract_document_features(source: ItemSource) -> tuple[BagOfWords, FeatureTable]:
-    """Count the words of documents."""
-    bag = BagOfWords().fit(source)
-    return bag, bag.transform(source)
+    return DocumentDemo(facts, evaluations, gap, answers, annotator.words_near(KIND, WORD, 5))
 
 
 def build_similarity_matrix(queries: FeatureTable, targets: FeatureTable) -> Matrix:

@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from wsabie.core.arrays import Int64, UInt64
+from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.progress import Progress
+from wsabie.core.json_conversion import JsonObject
 from wsabie.features.base.extraction import extract_to_file, fit_extractor
 from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.base.sampling import WorkContext
 from wsabie.features.base.table_builder import build_label_table
 from wsabie.features.extractor_registry import DEFAULT_EXTRACTORS, create_extractor, load_extractor
 from wsabie.features.images.augmentation import strip_view_ids
@@ -25,6 +25,7 @@ from wsabie.io.records import FeatureTable, ItemList, ItemSource, Source, count_
 from wsabie.io.shards.sharded_table import LabelStatistics, ShardedFeatureTable
 from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
+from wsabie.models.base.trained_model import FitOptions
 from wsabie.models.base.validation_monitor import MAX_ROWS, check_metric
 from wsabie.models.ensemble import Ensemble, group_columns
 from wsabie.models.word_vectors import WordVectorRanker
@@ -38,6 +39,7 @@ from wsabie.training.trainer import Trainer
 from wsabie.workflows.collection_splits import require_enough_items, split_collection
 from wsabie.workflows.work_folder import find_work_folder, hold_work_folder
 
+Rows = TypeVar("Rows", FeatureTable, ShardedFeatureTable)
 WORK_FILES = r"extractor|features\.parquet|features\.parquet\.parts|checkpoint"
 """Names of the work files beside the model, until it is saved."""
 
@@ -75,19 +77,19 @@ class TrainingRecipe:
     source: str
     model: Path
     estimator: LabelModel
-    description: dict[str, Any]
+    description: JsonObject
     hold_out: float = 0.1
     metric: str = "MAP"
     min_rows: int = 1
     resume: bool = False
     system: str = "wsabie"
-    run_options: dict[str, Any] = field(default_factory=dict)
+    run_options: JsonObject = field(default_factory=dict)
     start: Annotator | None = None
 
     @property
     def seed(self) -> int:
         """Seed of all random steps."""
-        return int(getattr(self.estimator, "seed", self.run_options.get("seed", 0)))
+        return int(getattr(self.estimator, "seed", self.run_options.get("seed") or 0))
 
     @property
     def threads(self) -> int | None:
@@ -114,18 +116,18 @@ class SavedModel:
         Separate validation data in the model's features and labels.
     """
 
-    facts: dict[str, Any]
+    facts: JsonObject
     history: list[EpochStats]
     validation: AlignedTable | None = None
 
 
 @dataclass(frozen=True)
-class TrainingData:
-    """A collection ready for training.
+class TrainingData(Generic[Rows]):
+    """A collection ready for training; of shards memory holds no rows but the validation rows in use.
 
     Attributes
     ----------
-    training : FeatureTable
+    training : FeatureTable or ShardedFeatureTable
     validation : FeatureTable or None
         With the labels and features of `training`.
     extractor : FeatureExtractor or None
@@ -136,56 +138,35 @@ class TrainingData:
         Facts that a model of these data is saved with.
     """
 
-    training: FeatureTable
+    training: Rows
     validation: FeatureTable | None
     extractor: FeatureExtractor | None
     aligned_validation: AlignedTable | None
-    facts: dict[str, Any]
+    facts: JsonObject
 
-    @property
-    def validation_arguments(self) -> tuple[Any, Any] | None:
-        """The `validation` argument of `fit`."""
-        return None if self.validation is None else (self.validation.X, self.validation.Y)
-
-    @property
-    def training_arguments(self) -> dict[str, Any]:
-        """The data arguments of `fit`."""
-        return {"X": self.training.X, "Y": self.training.Y, "label_names": self.training.label_names}
-
-    def mark_rows(self) -> UInt64:
-        """Return marks by which training rows are recognised."""
-        return compute_row_marks(self.training)
+    def fit(self, estimator: Any, **options: Any) -> Any:
+        """Fit an estimator, with the options that its `fit` takes."""
+        rows, validation = self.training, self.validation
+        if validation is not None:
+            options["validation"] = validation.X, validation.Y
+        options = select_supported_fit_params(estimator, **options)
+        if isinstance(rows, ShardedFeatureTable):
+            return estimator.fit(rows, **options)
+        return estimator.fit(rows.X, rows.Y, label_names=rows.label_names, **options)
 
     def annotator(self, estimator: Any) -> Annotator:
         """Return the fitted estimator with the feature extractor of new data."""
         rows = self.training
-        return Annotator(estimator, self.extractor, rows.feature_names, self.facts, rows.dictionary, self.mark_rows())
-
-
-@dataclass(frozen=True)
-class ShardedTrainingData(TrainingData):
-    """Shards ready for training; memory holds no rows but the validation rows in use."""
-
-    training: ShardedFeatureTable  # type: ignore[assignment]
-
-    @property
-    def training_arguments(self) -> dict[str, Any]:
-        """The data arguments of `fit`."""
-        return {"X": self.training}
-
-    def mark_rows(self) -> UInt64:
-        """Return marks by which training rows are recognised."""
-        return compute_shard_row_marks(self.training)
+        marks = compute_shard_row_marks(rows) if isinstance(rows, ShardedFeatureTable) else compute_row_marks(rows)
+        return Annotator(estimator, self.extractor, rows.feature_names, self.facts, rows.dictionary, marks)
 
 
 def train_model(
     source: Source | ShardedFeatureTable,
     valid: Source | None,
     recipe: TrainingRecipe,
+    run: WorkContext,
     *,
-    executor: Executor,
-    progress: Progress,
-    rejects: Rejects,
     on_epoch: Callable[[EpochStats], None] | None = None,
     trainer: Callable[..., Trainer] | None = None,
 ) -> SavedModel:
@@ -197,11 +178,8 @@ def train_model(
     valid : FeatureTable, ItemSource or None
         Chooses the epoch; images only if the training data are images. None: `recipe.hold_out` of the rows.
     recipe : TrainingRecipe
-    executor : Executor
-        Extracts features.
-    progress : Progress
-    rejects : Rejects
-        Lists unreadable images.
+    run : WorkContext
+        Extracts features, and lists unreadable images.
     on_epoch : callable or None
         Called with the figures of every epoch.
     trainer : callable or None
@@ -215,23 +193,19 @@ def train_model(
     """
     check_validation_metric(recipe)
     with hold_work_folder(recipe.work, resume=recipe.resume):
-        sides = prepare_training_data(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
+        sides = prepare_training_data(source, valid, recipe, run)
         estimator: Any = _set_columns(recipe.estimator, sides.training.feature_names, sides.extractor)
         if recipe.start is not None:
             _start_from_model(estimator, recipe.start, sides)
-        estimator.fit(
-            **sides.training_arguments,
-            progress=progress,
-            **select_supported_fit_params(
-                estimator,
-                validation=sides.validation_arguments,
-                checkpoint=recipe.work / "checkpoint",
-                resume=recipe.resume,
-                fingerprint=sides.facts["fingerprint"] or "",
-                metric=recipe.metric,
-                on_epoch=on_epoch,
-                **({} if trainer is None else {"trainer": trainer}),
-            ),
+        sides.fit(
+            estimator,
+            progress=run.progress,
+            checkpoint=recipe.work / "checkpoint",
+            resume=recipe.resume,
+            fingerprint=sides.facts["fingerprint"] or "",
+            metric=recipe.metric,
+            on_epoch=on_epoch,
+            **({} if trainer is None else {"trainer": trainer}),
         )
         with lock_folder(recipe.model, wait=True):  # a running update would save its older state over this one
             sides.annotator(estimator).save(recipe.model)
@@ -245,7 +219,7 @@ def check_validation_metric(recipe: TrainingRecipe, n_labels: int | None = None)
     check_metric(recipe.metric, n_labels, getattr(recipe.estimator, "metrics", ()))
 
 
-def _start_from_model(estimator: Any, start: Annotator, sides: TrainingData) -> None:
+def _start_from_model(estimator: Any, start: Annotator, sides: TrainingData[Any]) -> None:
     """Start an estimator from another model's space, with its features in the order of the data."""
     rows, model = sides.training, start.model
     if not (isinstance(model, Wsabie) and isinstance(estimator, Wsabie)):
@@ -262,45 +236,40 @@ def _start_from_model(estimator: Any, start: Annotator, sides: TrainingData) -> 
     estimator.set_params(init_model=model)
 
 
-def select_supported_fit_params(estimator: Any, **options: Any) -> dict[str, Any]:
+def select_supported_fit_params(estimator: Any, **options: Any) -> JsonObject:
     """Select the options that the estimator's `fit` takes: a baseline has no epochs to choose or save."""
     parameters = signature(estimator.fit).parameters
-    takes_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    return {name: value for name, value in options.items() if takes_any_name or name in parameters}
+    names = set(parameters)
+    for parameter in parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:  # any name, or those of a TypedDict
+            names |= options.keys() if parameter.annotation is Any else FitOptions.__annotations__.keys()
+    return {name: value for name, value in options.items() if name in names}
 
 
 def prepare_training_data(
-    source: Source | ShardedFeatureTable,
-    valid: Source | None,
-    recipe: TrainingRecipe,
-    *,
-    executor: Executor,
-    progress: Progress,
-    rejects: Rejects,
-) -> TrainingData:
+    source: Source | ShardedFeatureTable, valid: Source | None, recipe: TrainingRecipe, run: WorkContext
+) -> TrainingData[Any]:
     """Prepare training: extract features, align or hold out validation rows, drop rare labels.
 
     Parameters and errors are those of `train_model`.
     """
     if isinstance(source, ShardedFeatureTable):
-        validation_rows = None if valid is None else extract_more_rows(None, valid, executor, progress, rejects)
+        validation_rows = None if valid is None else extract_more_rows(None, valid, run)
         return _prepare_shards(source, validation_rows, recipe)
     source_fingerprint = compute_fingerprint_or_none(source)
     extractor: FeatureExtractor | None = None
-    source_facts: dict[str, Any] = {}
+    source_facts: JsonObject = {}
     if isinstance(source, FeatureTable):
         rows = source
     else:
         if source.modality != "documents":  # their features are quickly extracted
             _check_labels(source, valid, recipe)
-        rows, extractor = extract_training_rows(
-            source, recipe.description, recipe.work, recipe.seed, executor, progress, rejects
-        )
+        rows, extractor = extract_training_rows(source, recipe.description, recipe.work, recipe.seed, run)
         extractor_name = str(recipe.description.get("features", DEFAULT_EXTRACTORS[source.modality]))
         source_facts = {"source_fingerprint": source_fingerprint, "extractor": extractor_name}
-    learnable, aligned = _drop_labels_without_vector(rows, recipe, rejects), None
+    learnable, aligned = _drop_labels_without_vector(rows, recipe, run.rejects), None
     if valid is not None:
-        validation_rows = extract_more_rows(extractor, valid, executor, progress, rejects)
+        validation_rows = extract_more_rows(extractor, valid, run)
         aligned = align_table(
             validation_rows, learnable.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary
         )
@@ -314,15 +283,15 @@ def prepare_training_data(
         "rows": len(training),
         "validation_rows": 0 if validation is None else len(validation),
         "rows_without_labels": n_unlabelled,
-        "skipped": len(rejects),
+        "skipped": len(run.rejects),
     }
     facts = _add_common_facts(facts, recipe, training.label_names, learnable.label_names)
     return TrainingData(training, validation, extractor, aligned, facts)
 
 
 def _add_common_facts(
-    facts: dict[str, Any], recipe: TrainingRecipe, label_names: list[str], all_label_names: list[str]
-) -> dict[str, Any]:
+    facts: JsonObject, recipe: TrainingRecipe, label_names: list[str], all_label_names: list[str]
+) -> JsonObject:
     """Add the name of the data, and the numbers of labels."""
     n_dropped = len(all_label_names) - len(label_names)
     names = {"system": recipe.system, "source": format_path(recipe.source)}
@@ -331,7 +300,7 @@ def _add_common_facts(
 
 def _prepare_shards(
     rows: ShardedFeatureTable, valid: FeatureTable | None, recipe: TrainingRecipe
-) -> ShardedTrainingData:
+) -> TrainingData[ShardedFeatureTable]:
     """Prepare training on shards; the first held-out rows with a label choose the epoch."""
     training, held_out, aligned = rows, None, None
     if valid is not None:
@@ -363,7 +332,7 @@ def _prepare_shards(
         "skipped": 0,
     }
     facts = _add_common_facts(facts, recipe, training.label_names, rows.label_names)
-    return ShardedTrainingData(training, validation, None, aligned, facts)
+    return TrainingData(training, validation, None, aligned, facts)
 
 
 def _count_shard_labels(rows: ShardedFeatureTable, side: str) -> LabelStatistics:
@@ -419,36 +388,29 @@ def extract_training_rows(
     description: Mapping[str, Any],
     work: Path | None,
     seed: int,
-    executor: Executor,
-    progress: Progress,
-    rejects: Rejects,
+    run: WorkContext,
     fitting_items: ItemSource | None = None,
 ) -> tuple[FeatureTable, FeatureExtractor]:
     """Extract the features of items, fitted on `fitting_items` or all; unfinished work in the folder `work` is used."""
     options, fitting_items = dict(description), source if fitting_items is None else fitting_items
     augment = options.pop("augment", 0)
     extractor = create_extractor(options.pop("features", None), modality=source.modality, **options, seed=seed)
-    extractor.make_decoder(augment)  # refuses impossible views before any fitting
+    extractor.refuse_views(augment)  # refuses impossible views before any fitting
     if work is None:
-        extractor = fit_extractor(extractor, fitting_items, executor, progress, rejects)
-        return extractor.transform(source, executor=executor, progress=progress, rejects=rejects), extractor
+        extractor = fit_extractor(extractor, fitting_items, *run)
+        return extractor.transform(source, **run._asdict()), extractor
     folder, table = work / "extractor", work / "features.parquet"
     if is_model_folder(folder):
         requested_extractor, extractor = extractor, load_extractor(folder)
         extractor.refuse_other(requested_extractor, folder, "go on with the same options, or begin anew (--restart)")
     else:
-        extractor = fit_extractor(extractor, fitting_items, executor, progress, rejects)
+        extractor = fit_extractor(extractor, fitting_items, *run)
         extractor.save(folder)
-    extract_to_file(source, extractor, table, executor=executor, progress=progress, rejects=rejects, augment=augment)
-    rows = open_source(table)
-    if not isinstance(rows, FeatureTable):
-        raise TypeError("features are rows")
-    return rows, extractor
+    extract_to_file(source, extractor, table, **run._asdict(), augment=augment)
+    return open_source(table), extractor  # type: ignore[return-value]
 
 
-def extract_more_rows(
-    extractor: FeatureExtractor | None, valid: Source, executor: Executor, progress: Progress, rejects: Rejects
-) -> FeatureTable:
+def extract_more_rows(extractor: FeatureExtractor | None, valid: Source, run: WorkContext) -> FeatureTable:
     """Return the rows of further data; features are extracted as for the training data.
 
     Raises
@@ -462,7 +424,7 @@ def extract_more_rows(
         raise InputError(
             f"the training data are rows of features and {valid.path} holds {valid.modality}; give the same kind"
         )
-    return extractor.transform(valid, executor=executor, progress=progress, rejects=rejects)
+    return extractor.transform(valid, **run._asdict())
 
 
 def _split_sides(

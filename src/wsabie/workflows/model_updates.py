@@ -4,12 +4,12 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.fingerprints import MARKED, compute_fingerprint, compute_row_marks
 from wsabie.io.records import FeatureTable
@@ -43,7 +43,7 @@ def update_model(
     step: int = STEP,
     epochs: int = EPOCHS,
     progress: Progress = SILENT,
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Learn rows in steps and save the model after each; an interrupted run continues.
 
     Parameters
@@ -51,7 +51,7 @@ def update_model(
     annotator : Annotator
         Of a `Wsabie`.
     rows : FeatureTable
-        In the model's features, with labels of their own (`Annotator.rows_to_learn`).
+        In the model's features, with labels of their own (`Annotator.rows`).
     place : Path
         The model's folder.
     step, epochs : int
@@ -73,7 +73,7 @@ def update_model(
     if not (rows.Y > 0).nnz:
         raise InputError("no row has a label; give at least one (row, label) pair")
     fingerprint = compute_fingerprint(rows)
-    updates: list[dict[str, Any]] = [dict(entry) for entry in annotator.facts.get("updates", ())]
+    updates: list[JsonObject] = [dict(entry) for entry in annotator.facts.get("updates", ())]
     update = next((entry for entry in updates if entry["fingerprint"] == fingerprint), None)
     if update is None:
         update = {"fingerprint": fingerprint, "rows": 0, "calibrated": model.calibration_ is not None}
@@ -95,7 +95,7 @@ def update_model(
     return step_facts
 
 
-def _save_step(annotator: Annotator, part: FeatureTable, place: Path, updates: list[dict[str, Any]]) -> Annotator:
+def _save_step(annotator: Annotator, part: FeatureTable, place: Path, updates: list[JsonObject]) -> Annotator:
     """Save the updated model, and return its annotator."""
     labels, facts, marks = annotator.model.vocabulary_, annotator.facts, annotator.marks
     n_labels, n_rows = len(labels) - len(labels.retired_ids()), facts.get("rows", 0) + len(part)
@@ -112,7 +112,7 @@ def _select_label_ids(model: Wsabie, rows: FeatureTable) -> Int64:
     return np.flatnonzero(right | (wrong & is_known))
 
 
-def _learn(model: Wsabie, part: FeatureTable, epochs: int, *, calibrated: bool) -> dict[str, Any]:
+def _learn(model: Wsabie, part: FeatureTable, epochs: int, *, calibrated: bool) -> JsonObject:
     """Learn one step; labels of held-out rows alone are not added."""
     is_held_out = np.arange(len(part)) % HOLD_OUT_EVERY == HOLD_OUT_EVERY - 1
     is_held_out &= calibrated and int(is_held_out.sum()) >= MIN_HELD_OUT

@@ -6,15 +6,15 @@ from copy import copy
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw
 
-from wsabie.core.arrays import Bool, Int64
+from wsabie.core.arrays import Array, Bool, Int64
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
-from wsabie.core.json_conversion import to_json_value
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import Interval, bootstrap_all
 from wsabie.features.images.image_decoder import UnreadableItemError, decode_with_size
@@ -121,7 +121,7 @@ class TaskFigures:
     image_metrics: dict[str, Interval]
     has_intervals: bool
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return plain values for JSON."""
         return {
             "task": self.name,
@@ -132,7 +132,7 @@ class TaskFigures:
             "without_relations": self._format_intervals(self.image_metrics),
         }
 
-    def _format_intervals(self, intervals: dict[str, Interval]) -> dict[str, Any]:
+    def _format_intervals(self, intervals: dict[str, Interval]) -> JsonObject:
         bounds = list_bounds(intervals) if self.has_intervals else {}
         return {"metrics": {name: interval.mean for name, interval in intervals.items()}, "intervals": bounds}
 
@@ -162,7 +162,7 @@ class PartEvaluation:
         """Relations that quadruplets were drawn from."""
         return len(self.request.relations) - len(self.without)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return plain values for JSON."""
         request = self.request
         return {
@@ -190,7 +190,7 @@ def evaluate_parts(
         Counts ranked quadruplets.
     """
     counts = count_quadruplets(rows.Y, request.relations)
-    names = model.vocabulary_.names
+    names, n_labels = model.vocabulary_.names, len(model.vocabulary_)
     without = [(object_label, part_label) for object_label, part_label in map(names, request.relations[counts == 0])]
     if not counts.any():
         return PartEvaluation(request, 0, without, [])
@@ -200,18 +200,20 @@ def evaluate_parts(
     test = QuadrupletTest(quadruplets, rows.X)
     image_model = copy(model)
     image_model.label_scores = "none"
+    values: dict[str, list[Values]] = {PAIRS: [], TRIPLET: []}
     with progress.stage("ranking pairs of labels", 2 * request.n, "quadruplets") as bar:
-        ranked = [_rank_tasks(test, ranker, request.couples, bar.advance) for ranker in (model, image_model)]
-    weights = [len(model.vocabulary_), 1]
-    codes = np.stack([quadruplets.object_labels, quadruplets.part_labels], 1) @ weights
-    in_training = np.isin(codes, request.relations[request.in_training] @ weights)
+        for ranker in (model, image_model):
+            values[PAIRS].append(evaluate_pairs(test, ranker, request.couples, KS, bar.advance))
+            values[TRIPLET].append(evaluate_triplets(test, ranker, KS))
+    codes = np.stack([quadruplets.object_labels, quadruplets.part_labels], 1) @ [n_labels, 1]
+    in_training = np.isin(codes, request.relations[request.in_training] @ [n_labels, 1])
     parts = {"all": np.ones(request.n, bool)}
     if not in_training.all():
         parts |= {"trained": in_training, "untrained": ~in_training}
-    groups = np.array(test.relations)
-    sizes = _count_candidates(model, request)
+    n_partners = n_labels if model.same else n_labels - 1  # labels beside a given one
+    sizes = {PAIRS: n_labels * n_partners if request.couples is None else len(request.couples), TRIPLET: n_partners}
     tasks = [
-        _build_task(name, relation_group, mask, sizes[name], [values[name] for values in ranked], groups)
+        _build_task(name, relation_group, mask, sizes[name], values[name], np.array(test.relations))
         for relation_group, mask in parts.items()
         for name in (PAIRS, TRIPLET)
         if mask.any()
@@ -219,18 +221,7 @@ def evaluate_parts(
     return PartEvaluation(request, int(counts.sum()), without, tasks)
 
 
-def _rank_tasks(test: QuadrupletTest, model: PairRanker, couples: Int64 | None, on_progress: Any) -> dict[str, Values]:
-    return {PAIRS: evaluate_pairs(test, model, couples, KS, on_progress), TRIPLET: evaluate_triplets(test, model, KS)}
-
-
-def _count_candidates(model: PairRanker, request: PartEvaluationRequest) -> dict[str, int]:
-    """Return the number of candidate pairs, and of candidate labels beside a given one."""
-    n_labels = len(model.vocabulary_)
-    n_partners = n_labels if model.same else n_labels - 1
-    return {PAIRS: n_labels * n_partners if request.couples is None else len(request.couples), TRIPLET: n_partners}
-
-
-def _build_task(name: str, of: str, mask: Bool, candidates: int, values: list[Values], groups: Any) -> TaskFigures:
+def _build_task(name: str, of: str, mask: Bool, candidates: int, values: list[Values], groups: Array) -> TaskFigures:
     """Return the figures of some quadruplets; a triplet counts both images, objects before parts."""
     repeats = len(values[0]["MAP"]) // len(mask)
     rows, relations = np.tile(mask, repeats), np.tile(groups, repeats)
@@ -361,15 +352,14 @@ def label_parts(
         items.append(Item(str(place), content, ()))
     X = annotator.rows_of_items(items, executor=executor, progress=progress)
     if object_label is None:
-        whole_images = X[np.zeros(len(places), int)]
-        pairs = model.annotate_pairs(whole_images, X[1:], k, couples=couples)
+        pairs = model.annotate_pairs(X[np.zeros(len(places), int)], X[1:], k, couples=couples)
     else:
         parts = None if couples is None else {part for label, part in couples if label == object_label}
         ranked_parts = model.annotate_given(X[1:], [object_label] * len(places), side="part", k=len(model.vocabulary_))
-        pairs = []
-        for ranking in ranked_parts:
-            candidates = [(part, score) for part, score in ranking if parts is None or part in parts]
-            pairs.append([((object_label, part), score) for part, score in candidates[:k]])
+        pairs = [
+            [((object_label, part), score) for part, score in ranking if parts is None or part in parts][:k]
+            for ranking in ranked_parts
+        ]
     return [
         [DetectedPart(*labels, score, where) for labels, score in ranking]
         for ranking, where in zip(pairs, places, strict=True)

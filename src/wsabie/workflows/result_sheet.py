@@ -1,6 +1,7 @@
 """Images of a search result: an HTML page, or a PNG sheet, with a heading and a reason per group."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -10,17 +11,11 @@ from wsabie.search.query_labels import format_label_list
 from wsabie.workflows.augmented_search import AugmentedResult
 from wsabie.workflows.charts.chart_files import load_font
 from wsabie.workflows.report.examples import render_thumbnail
-from wsabie.workflows.report.html_pages import render_page
-from wsabie.workflows.report.report_input import EncodedImage
+from wsabie.workflows.report.html_pages import EncodedImage, render_page
 
 _TILE, _GAP, _ACROSS, _EDGE = 96, 12, 10, 16
 _TEXT, _SMALL = 15, 11
 _INK, _SOFT, _PAPER = "#1d1c1a", "#5c5952", "#ffffff"
-
-
-def load_result_images(answer: AugmentedResult, source: ItemSource) -> dict[str, EncodedImage]:
-    """Return thumbnails of the matching images by id; unreadable ones are missing."""
-    return load_thumbnails((match.id for group in answer.groups for match in group.matches), source)
 
 
 def load_thumbnails(names: Iterable[str], source: ItemSource) -> dict[str, EncodedImage]:
@@ -28,10 +23,8 @@ def load_thumbnails(names: Iterable[str], source: ItemSource) -> dict[str, Encod
     requested, thumbnails = set(names), dict[str, EncodedImage]()
     for item in source:
         if item.id in requested:
-            try:
+            with suppress(UnreadableItemError):
                 thumbnails[item.id] = render_thumbnail(item.content)
-            except UnreadableItemError:
-                continue
     return thumbnails
 
 
@@ -49,7 +42,7 @@ def render_result_page(
     ----------
     answer : AugmentedResult
     pictures : mapping of str to EncodedImage
-        By id, as `load_result_images` returns them.
+        By id, as `load_thumbnails` returns them.
     where : str
         Name of the searched collection.
     files : mapping of str to str or None
@@ -86,11 +79,6 @@ class SheetLine(NamedTuple):
     tiles: list[tuple[str, str]]
 
 
-def render_result_sheet(answer: AugmentedResult, pictures: Mapping[str, EncodedImage]) -> bytes:
-    """Draw a sheet of all groups, ten images in a row, with Pillow."""
-    return render_sheet(list_sheet_lines(answer), pictures)
-
-
 def list_sheet_lines(answer: AugmentedResult) -> list[SheetLine]:
     """Return the lines of a sheet for a search result."""
     lines = []
@@ -122,21 +110,15 @@ def render_sheet(lines: Sequence[SheetLine], pictures: Mapping[str, EncodedImage
         for number, (name, caption) in enumerate(line.tiles):
             x, y = _EDGE + number % across * step, top + 2 * text + number // across * (step + _SMALL)
             if name in pictures:
-                _paste_thumbnail(paper, pictures[name], x, y)
+                small = Pillow.open(BytesIO(pictures[name].content))
+                small.thumbnail((_TILE, _TILE))
+                paper.paste(small, (x + (_TILE - small.width) // 2, y + (_TILE - small.height) // 2))
             _draw_text(draw, (x, y + _TILE), caption, _SMALL, _SOFT, _TILE)
         top += height
     file = BytesIO()
     paper = paper.crop((0, 0, min(width, right + 2 * _EDGE), paper.height))
     paper.save(file, "PNG", optimize=True)
     return file.getvalue()
-
-
-def _paste_thumbnail(sheet: Any, image: EncodedImage, x: int, y: int) -> None:
-    from PIL import Image as Pillow
-
-    small = Pillow.open(BytesIO(image.content))
-    small.thumbnail((_TILE, _TILE))
-    sheet.paste(small, (x + (_TILE - small.width) // 2, y + (_TILE - small.height) // 2))
 
 
 def _draw_text(draw: Any, position: tuple[int, int], text: str, size: int, colour: str, room: int) -> int:

@@ -5,15 +5,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from wsabie.core.arrays import UInt64
+from wsabie.core.arrays import Array, Bool, UInt64
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
 from wsabie.features.images.augmentation import strip_view_ids
 from wsabie.io.parsers.text_files import format_path
@@ -24,7 +25,6 @@ from wsabie.storage.column_files import (
     ColumnFileCache,
     ColumnTable,
     ListColumn,
-    cache_mapped_files,
     concatenate_columns,
     decode_text_column,
     encode_text_column,
@@ -63,11 +63,11 @@ def find_index_width(columns: ColumnTable) -> int:
     return int(sparse.parts["indices"].max(initial=0)) + 1
 
 
-def read_values(columns: ColumnTable) -> Any:
+def read_values(columns: ColumnTable) -> Array:
     return columns.lists["x"].parts["values"] if "x" in columns.lists else columns.numbers["features"]
 
 
-def replace_values(columns: ColumnTable, values: Any) -> ColumnTable:
+def replace_values(columns: ColumnTable, values: Array) -> ColumnTable:
     """Return the same rows with other values, such as those of another type."""
     if "x" not in columns.lists:
         return ColumnTable({**columns.numbers, "features": values}, columns.lists)
@@ -102,7 +102,7 @@ def choose_unsigned_type(n: int) -> npt.DTypeLike:
     return np.uint16 if n <= 1 << 16 else np.uint32
 
 
-def list_types(values: Any, precision: Values) -> list[str]:
+def list_types(values: Array, precision: Values) -> list[str]:
     """Return the types that hold these values, the smallest first.
 
     Exact types come first, then "float32", or "half": float16 to one part in 2,048. Without values: all types.
@@ -115,7 +115,7 @@ def list_types(values: Any, precision: Values) -> list[str]:
     return types if _exceeds_half(values).any() else [*types, "half"]
 
 
-def _exceeds_half(values: Any) -> Any:
+def _exceeds_half(values: Array) -> Bool:
     """Return True for values that float16 cannot hold to one part in 2,048."""
     with np.errstate(over="ignore"):
         small = values.astype(np.float16)
@@ -215,7 +215,7 @@ class SortedRuns:
     stream: RowStream
     options: ShardOptions
     rejects: Rejects
-    notes: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[JsonObject] = field(default_factory=list)
     source_rejects: Rejected = field(init=False)  # of a source that is read as a whole, which reports them on every run
     noted_rejects: Rejected = field(init=False)
 
@@ -273,7 +273,7 @@ class SortedRuns:
     def _count_rejects(self) -> Rejected:
         return Counter(self.rejects.counts), len(self.rejects.listed)
 
-    def _list_rejects_between(self, later: Rejected, earlier: Rejected) -> dict[str, Any]:
+    def _list_rejects_between(self, later: Rejected, earlier: Rejected) -> JsonObject:
         """Return the rejects of a note: those between two moments."""
         return {"counts": dict(later[0] - earlier[0]), "rejected": self.rejects.listed[earlier[1] : later[1]]}
 
@@ -300,11 +300,11 @@ class SortedRuns:
         self.notes.append(note)
 
     @property
-    def rejected(self) -> dict[str, Any]:
+    def rejected(self) -> JsonObject:
         """Rejects, without those that a source that is read as a whole reports on every run."""
         return self._list_rejects_between(self._count_rejects(), self.source_rejects)
 
-    def _read_note(self, number: int) -> dict[str, Any] | None:
+    def _read_note(self, number: int) -> JsonObject | None:
         """Return the note of a finished run; both are checked here, and never again when the run is opened."""
         file = self._file(number)
         with explain_read_errors(file):
@@ -312,7 +312,7 @@ class SortedRuns:
                 return None
             try:
                 map_columns(file)
-                note: dict[str, Any] = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+                note: JsonObject = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
                 return note
             except (ValueError, FileNotFoundError):
                 file.unlink()
@@ -331,4 +331,4 @@ def open_run_cache(work: Path) -> ColumnFileCache:
         with explain_read_errors(_run_file(work, number)):
             return map_columns(_run_file(work, number), check=False)[0]  # checked by `_read_note`, or written just now
 
-    return cache_mapped_files(map_run, MOST_OPEN)
+    return lru_cache(MOST_OPEN)(map_run)

@@ -9,7 +9,6 @@ interrupted conversion continues behind the last of them, and writes the same by
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,25 +19,14 @@ import numpy as np
 from wsabie.core.arrays import Int32, Int64
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.parsers.array_builders import check_feature_count
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path
 from wsabie.io.row_streams import InMemoryStream, RowStream
-from wsabie.io.shards.shard_folder import (
-    MAKE_AGAIN,
-    MANIFEST,
-    NAMES,
-    PARTS,
-    REJECTED,
-    STATISTICS,
-    WORK,
-    ShardFolder,
-    find_shard,
-    open_shard_folder,
-    write_manifest,
-    write_shard,
-)
+from wsabie.io.shards import shard_folder
+from wsabie.io.shards.shard_folder import ShardFolder
 from wsabie.io.shards.sharded_table import ShardStatistics
 from wsabie.storage.atomic_files import (
     explain_read_errors,
@@ -59,25 +47,17 @@ from wsabie.storage.column_files import (
 )
 from wsabie.storage.output_checks import refuse_unknown_files
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.shard_runs import (
-    ShardOptions,
-    SortedRuns,
-    add_rejects,
-    choose_unsigned_type,
-    find_index_width,
-    list_common_types,
-    narrow_indices,
-    open_run_cache,
-    read_noted_rejects,
-    read_values,
-    replace_values,
-)
+from wsabie.workflows import shard_runs
+from wsabie.workflows.shard_runs import ShardOptions, SortedRuns
 
 _KEYS_AT_ONCE = 1 << 19
 
 
 NONZEROS_PER_SHARD = 1 << 25
-_SHARD_FILE = rf"rows-\d+-of-\d+\.safetensors|{PARTS}|{STATISTICS}|{NAMES}|{REJECTED}|{MANIFEST}"
+_OTHER_FILES = (
+    shard_folder.PARTS, shard_folder.STATISTICS, shard_folder.NAMES, shard_folder.REJECTED, shard_folder.MANIFEST
+)  # fmt: skip
+_SHARD_FILE = "|".join([r"rows-\d+-of-\d+\.safetensors", *_OTHER_FILES])
 _LAYOUT_VERSION = 2
 """Version of the layout of runs and shards; another version does not continue them."""
 
@@ -156,20 +136,13 @@ class SourceTypes(NamedTuple):
     def from_runs(cls, runs: SortedRuns, dropped: list[Int32]) -> "SourceTypes":
         info, index = runs.stream.info, runs.stream.index
         width, lost_ids = _measure_width(runs, dropped)
-        if info.order == "number":
-            numbers = index.provisional_names
-            order = sorted(range(len(numbers)), key=lambda i: int(numbers[i]))
-            final = np.empty(len(order), np.int32)
-            final[order] = np.arange(len(order))
-            names = [numbers[i] for i in order]
-        else:
-            names, final = index.finish()
-            if info.order == "text":  # otherwise the source lists its labels
-                is_used = np.ones(len(names), bool)
-                is_used[final[lost_ids]] = False
-                names = [name for name, used in zip(names, is_used, strict=True) if used]
-                final = (np.cumsum(is_used, dtype=np.int32) - 1)[final]
-        values = np.dtype(list_common_types([note["types"] for note in runs.notes], runs.stream.path)[0])
+        names, final = index.finish()
+        if info.order == "text":  # otherwise the source lists its labels
+            is_used = np.ones(len(names), bool)
+            is_used[final[lost_ids]] = False
+            names = [name for name, used in zip(names, is_used, strict=True) if used]
+            final = (np.cumsum(is_used, dtype=np.int32) - 1)[final]
+        values = np.dtype(shard_runs.list_common_types([note["types"] for note in runs.notes], runs.stream.path)[0])
         check_feature_count(runs.stream.path, info.n_features or width, runs.total("nonzeros"))
         return cls(info.n_features or width, names, final, values, "features" in runs.open_run(0).numbers)
 
@@ -184,7 +157,7 @@ def _measure_width(runs: SortedRuns, dropped: list[Int32]) -> tuple[int, Int64]:
         dropped_labels[rows.take(positions.astype(np.int64)).lists["y"].parts["labels"]] = True
         if len(positions):
             rows = rows.take(np.delete(np.arange(len(run)), positions))
-            widths[number] = find_index_width(rows) if "x" in rows.lists else widths[number]
+            widths[number] = shard_runs.find_index_width(rows) if "x" in rows.lists else widths[number]
         used[rows.lists["y"].parts["labels"]] = True
     return max(widths), np.flatnonzero(dropped_labels & ~used)
 
@@ -205,15 +178,15 @@ class ShardAssembler:
 
     @cached_property
     def open_run(self) -> ColumnFileCache:
-        return open_run_cache(self.work)
+        return shard_runs.open_run_cache(self.work)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> JsonObject:
         return {name: value for name, value in self.__dict__.items() if name != "open_run"}  # open files do not travel
 
-    def write(self, number: int) -> dict[str, Any]:
+    def write(self, number: int) -> JsonObject:
         """Return the entry of a shard, written if it is missing."""
-        entry = find_shard(self.out, number, self.n_shards)
-        return entry or write_shard(self.out, number, self.n_shards, _cut_shard(self, number))
+        entry = shard_folder.find_shard(self.out, number, self.n_shards)
+        return entry or shard_folder.write_shard(self.out, number, self.n_shards, _cut_shard(self, number))
 
 
 def _cut_shard(plan: ShardAssembler, number: int) -> ColumnTable:
@@ -237,8 +210,8 @@ def _cut_shard(plan: ShardAssembler, number: int) -> ColumnTable:
         for name, column in lists.items()
     }
     numbers = {name: array for name, array in rows.numbers.items() if name not in ("key", "row")}
-    columns = narrow_indices(ColumnTable(numbers, lists), types.width)
-    return replace_values(columns, read_values(rows).astype(types.values))
+    columns = shard_runs.narrow_indices(ColumnTable(numbers, lists), types.width)
+    return shard_runs.replace_values(columns, shard_runs.read_values(rows).astype(types.values))
 
 
 def _sort_labels(labels: ListColumn, n_labels: int) -> ListColumn:
@@ -249,31 +222,10 @@ def _sort_labels(labels: ListColumn, n_labels: int) -> ListColumn:
     rows, numbers = rows[order], numbers[order]
     first = np.ones(len(rows), bool)
     first[1:] = (rows[1:] != rows[:-1]) | (numbers[1:] != numbers[:-1])
-    parts: dict[str, Any] = {"labels": numbers[first].astype(choose_unsigned_type(n_labels))}
+    parts: JsonObject = {"labels": numbers[first].astype(shard_runs.choose_unsigned_type(n_labels))}
     if "signs" in labels.parts:
         parts["signs"] = labels.parts["signs"][order][first]
     return ListColumn(compute_offsets(np.bincount(rows[first], minlength=len(labels.starts) - 1)), parts)
-
-
-def collect_shard_facts(
-    out: Path, runs: SortedRuns, types: SourceTypes, files: list[dict[str, Any]]
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Mapping[str, Any]]]:
-    """Return the facts, the names and the statistics of finished shards."""
-    info, statistics = runs.stream.info, ShardStatistics(types.width, len(types.names), types.dense)
-    for entry in files:
-        statistics.add(map_columns(out / entry["file"])[0])
-    facts = statistics.facts() | {
-        "counts": info.counts,
-        "augment": info.augment,
-        "dictionary": info.dictionary,
-        "open_width": info.n_features is None and not types.dense,
-        "source": format_path(runs.stream.path.name),
-        "seed": runs.options.seed,
-        "values": types.values.name,
-        "indices": None if types.dense else np.dtype(choose_unsigned_type(types.width)).name,
-    }
-    names = {"label_names": types.names, "feature_names": info.feature_names}
-    return facts, names, statistics.arrays()
 
 
 def write_shards(
@@ -313,10 +265,10 @@ def write_shards(
     with explain_write_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     with lock_folder(out):
-        work = out / PARTS
-        if (out / MANIFEST).exists():
+        work = out / shard_folder.PARTS
+        if (out / shard_folder.MANIFEST).exists():
             shards = _open_finished(out, digest, progress)
-            add_rejects(rejects, _read_rejects(out))
+            shard_runs.add_rejects(rejects, _read_rejects(out))
         else:
             _prepare_work(out, work, digest, stream.path, options)
             runs = SortedRuns(work, stream, options, rejects)
@@ -331,7 +283,7 @@ def write_shards(
 def _open_finished(out: Path, digest: str, progress: Progress) -> ShardFolder:
     """Open and verify finished shards; refuse shards of another source."""
     try:
-        shards = open_shard_folder(out)
+        shards = shard_folder.open_shard_folder(out)
         if shards.origin != digest:
             raise InputError(
                 f"{out} holds shards of other data, of data that has changed or with other options; name another, or "
@@ -339,7 +291,7 @@ def _open_finished(out: Path, digest: str, progress: Progress) -> ShardFolder:
             )
         shards.verify(progress)
     except InputError as error:
-        raise InputError(str(error).replace(MAKE_AGAIN, _explain_restart(out))) from error
+        raise InputError(str(error).replace(shard_folder.MAKE_AGAIN, _explain_restart(out))) from error
     return shards
 
 
@@ -367,7 +319,7 @@ def _prepare_work(out: Path, work: Path, digest: str, source: Path, options: Sha
     """
     names = {"source": format_path(source), "path": format_path(source.resolve())}
     work_facts = {"digest": digest, **names, "options": list(astuple(options))}
-    unfinished = _read_work_facts(work / WORK)
+    unfinished = _read_work_facts(work / shard_folder.WORK)
     if unfinished.get("digest") == digest:
         remove_drafts(out)
         return
@@ -387,11 +339,11 @@ def _prepare_work(out: Path, work: Path, digest: str, source: Path, options: Sha
         remove_drafts(out)
         if foreign_files := sorted(path.name for path in out.iterdir() if path.suffix != ".tmp"):
             raise InputError(
-                f"{out} holds {foreign_files[0]}, but no {MANIFEST} that says what it is of; restore that from a "
-                "copy, name another folder, or delete it"
+                f"{out} holds {foreign_files[0]}, but no {shard_folder.MANIFEST} that says what it is of; "
+                "restore that from a copy, name another folder, or delete it"
             )
         work.mkdir()
-    write_text(work / WORK, json.dumps(work_facts, ensure_ascii=False))
+    write_text(work / shard_folder.WORK, json.dumps(work_facts, ensure_ascii=False))
 
 
 def has_finished_parts(out: Path) -> bool:
@@ -399,11 +351,11 @@ def has_finished_parts(out: Path) -> bool:
     with explain_read_errors(out):
         if not out.is_dir():
             return False
-        has_files = any(path.name != PARTS and path.suffix != ".tmp" for path in out.iterdir())
-        return has_files or any((out / PARTS).glob("run-*.safetensors"))
+        has_files = any(path.name != shard_folder.PARTS and path.suffix != ".tmp" for path in out.iterdir())
+        return has_files or any((out / shard_folder.PARTS).glob("run-*.safetensors"))
 
 
-def _read_work_facts(file: Path) -> dict[str, Any]:
+def _read_work_facts(file: Path) -> JsonObject:
     """Return the facts of unfinished work, empty if there is none."""
     with explain_read_errors(file):
         if not file.is_file():
@@ -419,10 +371,10 @@ def _read_work_facts(file: Path) -> dict[str, Any]:
 
 def _read_rejects(out: Path) -> Rejects:
     """Return the rejects of the finished shards in a folder."""
-    file = out / REJECTED
+    file = out / shard_folder.REJECTED
     with explain_read_errors(out):
         try:
-            return read_noted_rejects(json.loads(file.read_text(encoding="utf-8")))
+            return shard_runs.read_noted_rejects(json.loads(file.read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(
                 f"{file}, the list of what was rejected, is missing or damaged; restore it from a copy, or "
@@ -453,6 +405,19 @@ def _write_missing_shards(
                                  "folder that all machines share")  # fmt: skip
             files.append(entry)
             stage.advance(entry["rows"])
-    facts, names, statistics = collect_shard_facts(out, runs, types, files)
-    write_text(out / REJECTED, json.dumps(runs.rejected))
-    return write_manifest(out, facts, files, names, statistics, digest)
+    info, statistics = runs.stream.info, ShardStatistics(types.width, len(types.names), types.dense)
+    for entry in files:
+        statistics.add(map_columns(out / entry["file"])[0])
+    facts = statistics.facts() | {
+        "counts": info.counts,
+        "augment": info.augment,
+        "dictionary": info.dictionary,
+        "open_width": info.n_features is None and not types.dense,
+        "source": format_path(runs.stream.path.name),
+        "seed": runs.options.seed,
+        "values": types.values.name,
+        "indices": None if types.dense else np.dtype(shard_runs.choose_unsigned_type(types.width)).name,
+    }
+    names = {"label_names": types.names, "feature_names": info.feature_names}
+    write_text(out / shard_folder.REJECTED, json.dumps(runs.rejected))
+    return shard_folder.write_manifest(out, facts, files, names, statistics.arrays(), digest)

@@ -16,7 +16,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
 from wsabie.features.text.text_decoder import fold_text
 from wsabie.io.formats.documents import LONGEST
-from wsabie.io.modalities import detect_document_modality
+from wsabie.io.modalities import DOCUMENTS, detect_modality
 from wsabie.io.parsers.text_files import iterate_numbered_lines, read_head
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable
@@ -89,7 +89,7 @@ def learn_word_vectors(
     text: Iterable[list[str]] = _SentenceSource(Path(src), Rejects() if rejects is None else rejects)
     logging.getLogger("gensim").addHandler(_SILENCE)
     for _ in range(phrases):
-        sentences = _ProgressPass(text, progress, "finding phrases")
+        sentences = _report_pass(text, progress, "finding phrases")
         text = Phrases(
             sentences, min_count, max_vocab_size=_MAX_COUNTED, connector_words=ENGLISH_CONNECTOR_WORDS
         ).freeze()[text]
@@ -97,7 +97,7 @@ def learn_word_vectors(
         vector_size=dim, window=window, min_count=min_count, negative=negative, sg=1, epochs=epochs,
         workers=threads, seed=seed, max_vocab_size=_MAX_COUNTED,
     )  # fmt: skip
-    model.build_vocab(_ProgressPass(text, progress, "counting words"))
+    model.build_vocab(_report_pass(text, progress, "counting words"))
     if not len(model.wv):
         times = "" if min_count == 1 else f" {min_count} times"
         raise InputError(f"no word is found{times} in {src}; give more text, or a lower min_count (--min-count)")
@@ -111,7 +111,7 @@ class _SentenceSource:
 
     def __init__(self, path: Path, rejects: Rejects) -> None:
         self._iterate_lines: Callable[[], Iterator[str]]
-        if path.is_file() and detect_document_modality(path.name):
+        if path.is_file() and detect_modality(path.name, candidates=(DOCUMENTS,)):
             self._iterate_lines = lambda: (
                 line.decode("utf-8", "replace") for _, line in iterate_numbered_lines(path, LONGEST)
             )
@@ -132,17 +132,12 @@ def _split_lines(content: bytes | Path) -> list[str]:
     return text.decode("utf-8", "replace").splitlines()
 
 
-class _ProgressPass:
-    """A pass over sentences that reports its progress."""
-
-    def __init__(self, text: Iterable[list[str]], progress: Progress, name: str) -> None:
-        self._text, self._progress, self._name = text, progress, name
-
-    def __iter__(self) -> Iterator[list[str]]:
-        with self._progress.stage(self._name, None, "sentences") as stage:
-            for words in self._text:
-                stage.advance()
-                yield words
+def _report_pass(text: Iterable[list[str]], progress: Progress, name: str) -> Iterator[list[str]]:
+    """Yield sentences and report the progress."""
+    with progress.stage(name, None, "sentences") as stage:
+        for words in text:
+            stage.advance()
+            yield words
 
 
 class _EpochCallback:

@@ -8,10 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.workflows.charts.svg_charts import format_svg, make_element, replace_forbidden
-from wsabie.workflows.compare.comparison import TextTable
-from wsabie.workflows.report.html_pages import PageChart, encode_image, load_environment
-from wsabie.workflows.report.report_input import EncodedImage
+from wsabie.workflows.charts.svg_charts import BarChart, BarGroup, ChartAxis, ChartSeries, LineChart
+from wsabie.workflows.report.html_pages import (
+    EncodedImage,
+    encode_image,
+    load_environment,
+    render_page,
+    replace_forbidden,
+)
 
 HOSTILE = '"><img src=x onerror=alert(1)></p><script>alert(2)</script>'
 
@@ -49,9 +53,10 @@ def test_any_text_is_read_back_as_text(value: str) -> None:
 
 @given(st.text())
 def test_any_text_is_text_of_a_chart(value: str) -> None:
-    found = Reader(format_svg(make_element("text", text=value, class_=value)))
-    assert [tag for tag, _ in found.tags] == ["text"]
-    assert set(found.tags[0][1]) == {"class"}
+    chart = BarChart(value, [BarGroup(value, [1.0])], [value], value, ChartAxis(value), value)
+    found = Reader(render_page("charts.svg", chart=chart))
+    assert {tag for tag, _ in found.tags} == {"svg", "title", "text", "line", "rect", *(["desc"] if value else [])}
+    assert set(found.tags[0][1]) == {"viewbox", "role", "aria-label", "class"}
 
 
 def test_hostile_text_stays_inside_its_attribute_and_element() -> None:
@@ -61,23 +66,24 @@ def test_hostile_text_stays_inside_its_attribute_and_element() -> None:
 
 
 def test_hostile_names_of_a_chart_stay_text() -> None:
-    drawing = make_element("svg", class_=HOSTILE)
-    table = TextTable([HOSTILE], [[HOSTILE, HOSTILE]])
-    chart = PageChart(drawing, [(HOSTILE, 0), (HOSTILE, -1)], table=table)
-    found = rendered('{% from "macros.html" import chart %}{{ chart(figure, text, text) }}', figure=chart, text=HOSTILE)
+    chart = LineChart(
+        HOSTILE, [ChartSeries(HOSTILE, [0], [1], style=i) for i in (0, -1)], ChartAxis("x"), ChartAxis("y")
+    )
+    found = rendered(
+        '{% from "macros.html" import chart, number_row, number_table %}'
+        "{% call chart(figure, text, text, figure.series) %}"
+        "{% call number_table([text]) %}{{ number_row(text, [text]) }}{% endcall %}{% endcall %}",
+        figure=chart,
+        text=HOSTILE,
+    )
     assert not {"img", "script"} & {tag for tag, _ in found.tags}
-    assert found.words.count(HOSTILE) == 7
+    assert found.words.count(HOSTILE) == 8  # the seven, and the title of the drawing
 
 
 def test_characters_that_html_forbids_are_replaced() -> None:
     assert replace_forbidden("a\x00b\x1bc\ud800\ufffe") == "a\ufffdb\ufffdc\ufffd\ufffd"
     assert replace_forbidden("line\nnext\ttab") == "line\nnext\ttab"
     replace_forbidden("\ud800").encode("utf-8")
-
-
-def test_attributes_of_elements() -> None:
-    made = make_element("a", text="x", href="#here", hidden=None, data_name="n", class_="c")
-    assert format_svg(made) == '<a href="#here" data-name="n" class="c">x</a>'
 
 
 def test_an_image_that_could_hold_a_script_is_refused() -> None:

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 from itertools import pairwise
 from typing import Any
 
-from wsabie.workflows.charts.svg_charts import format_svg
+from wsabie.workflows.report.html_pages import render_page
 from wsabie.workflows.tune.tuning_page import (
     BOTTOM,
     GAP,
@@ -12,14 +12,15 @@ from wsabie.workflows.tune.tuning_page import (
     SIDE,
     TOP,
     ParallelAxis,
+    ParallelChart,
     ParallelLine,
     choose_line_colour,
-    draw_parallel_coordinates,
 )
 
 
 def drawn(axes: list[ParallelAxis], lines: list[ParallelLine]) -> Any:
-    return ET.fromstring(format_svg(draw_parallel_coordinates(axes, lines, title="t", description="d")))  # noqa: S314
+    drawing = render_page("parallel.svg", coordinates=ParallelChart("t", axes, lines, "d"))
+    return ET.fromstring(drawing.replace(' xmlns="http://www.w3.org/2000/svg"', ""))  # noqa: S314
 
 
 def points(line: Any) -> list[tuple[float, float]]:

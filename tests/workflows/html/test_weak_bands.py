@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from wsabie.evaluation.label_frequency import FrequencyBin
+from wsabie.evaluation.score_evaluation import FrequencyBin
 from wsabie.workflows.report.report_charts import name_weak_bands
 
 

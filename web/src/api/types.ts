@@ -911,7 +911,7 @@ export interface components {
             model: string;
             results: components["schemas"]["LabelRanking"][];
         };
-        /** @description Decision that a label fits an item or not, and its origin. */
+        /** @description Decision on a label of an item: a row of `annotations` with the label's name. */
         Annotation: {
             label_id: number;
             label: string;
@@ -926,11 +926,36 @@ export interface components {
             score: number | null;
             probability: number | null;
         };
-        /** @description Page of annotations. */
+        /**
+         * @description Page of annotations.
+         *
+         *     Attributes
+         *     ----------
+         *     annotations : tuple of AnnotationRecord
+         *     next_cursor : str or None
+         *         Cursor of the next page; None on the last page.
+         */
         AnnotationPage: {
-            annotations: components["schemas"]["ItemAnnotation"][];
-            /** @description The cursor of the page after; null: this was the last. */
+            annotations: components["schemas"]["AnnotationRecord"][];
             next_cursor: string | null;
+        };
+        /** @description Row of `annotations` with the path of its item and the name of its label. */
+        AnnotationRecord: {
+            id: number;
+            item: number;
+            path: string;
+            label_id: number;
+            label: string;
+            region: string;
+            /** @enum {string} */
+            state: "accepted" | "rejected";
+            /** @enum {string} */
+            origin: "person" | "import" | "model";
+            by: string;
+            at: string;
+            model: number | null;
+            score: number | null;
+            probability: number | null;
         };
         Body_annotate_picture: {
             file: string;
@@ -998,18 +1023,9 @@ export interface components {
             models: components["schemas"]["ComparedModel"][];
             notes: string[];
         };
-        /** @description Label, and the other name that matches. */
-        Completion: {
-            id: number;
-            name: string;
-            synonym: string | null;
-            /** @description Language of the name that matches. */
-            language: string;
-            items: number;
-        };
         /** @description Labels that match the beginning of a name. */
         Completions: {
-            labels: components["schemas"]["Completion"][];
+            labels: components["schemas"]["LabelCompletion"][];
         };
         /** @description Decision about an item and a label; the state null removes the decision. */
         DecisionRequest: {
@@ -1040,6 +1056,11 @@ export interface components {
             /** @description Labels that were right below it, and are below the one above it now. */
             children: number;
         };
+        /** @description Item with the hash of its content. */
+        ExampleItem: {
+            id: number;
+            hash: string | null;
+        };
         /** @description Labels to exclude from being merged with each other. */
         ExclusionRequest: {
             labels: number[];
@@ -1050,10 +1071,10 @@ export interface components {
             entry: number | null;
             pairs: number;
         };
-        /** @description Folders and labels with their counts. */
+        /** @description Folders in order, and labels with the most accepted first. */
         Facets: {
-            folders: components["schemas"]["FolderCount"][];
-            labels: components["schemas"]["LabelCount"][];
+            folders: components["schemas"]["FolderFacet"][];
+            labels: components["schemas"]["LabelFacet"][];
         };
         /** @description Features of one item: all values, or columns and values of the non-zero features. */
         FeatureRow: {
@@ -1061,8 +1082,8 @@ export interface components {
             columns?: number[] | null;
             values?: number[] | null;
         };
-        /** @description Folder and its number of items. */
-        FolderCount: {
+        /** @description Folder of a root with the number of present items directly in it. */
+        FolderFacet: {
             root: number;
             folder: string;
             items: number;
@@ -1073,33 +1094,26 @@ export interface components {
             name: string;
             language: string;
             items: number;
-            pictures: components["schemas"]["ItemThumbnail"][];
+            pictures: components["schemas"]["ExampleItem"][];
         };
-        /** @description Approximate index of the items of the model in use, with its recall and speed. */
+        /**
+         * @description State of the index of a model's items.
+         *
+         *     Attributes
+         *     ----------
+         *     state : {"ready", "none", "few", "not installed"}
+         *         "few": fewer than `SENSIBLE` items and no index.
+         *     recall : float or None
+         *         Share of the ten nearest items that the index finds, for the worse similarity.
+         *     milliseconds, exact_milliseconds : float or None
+         *         Duration of a search with and without the index, for the slower similarity.
+         */
         IndexStatus: {
             /** @enum {string} */
             state: "ready" | "none" | "few" | "not installed";
             recall: number | null;
             milliseconds: number | null;
             exact_milliseconds: number | null;
-        };
-        /** @description Annotation with its item. */
-        ItemAnnotation: {
-            label_id: number;
-            label: string;
-            region: string;
-            /** @enum {string} */
-            state: "accepted" | "rejected";
-            /** @enum {string} */
-            origin: "person" | "import" | "model";
-            by: string;
-            at: string;
-            model: number | null;
-            score: number | null;
-            probability: number | null;
-            id: number;
-            item: number;
-            path: string;
         };
         /** @description Numbers of items by state. */
         ItemCounts: {
@@ -1165,11 +1179,6 @@ export interface components {
             /** @description Parent folder of the path. */
             readonly folder: string;
         };
-        /** @description Item, as far as its thumbnail needs it. */
-        ItemThumbnail: {
-            id: number;
-            hash: string | null;
-        };
         /** @description Jobs, newest first. */
         JobList: {
             jobs: components["schemas"]["JobStatus"][];
@@ -1214,7 +1223,20 @@ export interface components {
             started_at: string | null;
             ended_at: string | null;
         };
-        /** @description Entry of the journal. */
+        /**
+         * @description Entry of the journal.
+         *
+         *     Attributes
+         *     ----------
+         *     id : int
+         *     at : str
+         *         UTC, ISO 8601.
+         *     by : str
+         *     action, summary : str
+         *     undoes, undone_by : int or None
+         *     changes : int
+         *         Number of changed rows; 0: nothing to undo.
+         */
         JournalEntry: {
             id: number;
             at: string;
@@ -1229,13 +1251,20 @@ export interface components {
         JournalPage: {
             entries: components["schemas"]["JournalEntry"][];
         };
-        /** @description Label and its numbers of decisions. */
+        /** @description Completed label; `synonym` is the one that matches (None: its name), `language` that of the match. */
+        LabelCompletion: {
+            id: number;
+            name: string;
+            synonym: string | null;
+            language: string;
+            items: number;
+        };
+        /** @description Label with the number of its items. */
         LabelCount: {
             id: number;
             name: string;
-            accepted: number;
-            rejected: number;
-            open_suggestions: number;
+            language: string;
+            items: number;
         };
         /** @description Label with its names, relations and evaluation. */
         LabelDetails: {
@@ -1254,11 +1283,11 @@ export interface components {
             n_children: number;
             names: components["schemas"]["LabelSynonym"][];
             /** @description Nearest first. */
-            ancestors: components["schemas"]["LabelReference"][];
+            ancestors: components["schemas"]["LabelCount"][];
             /** @description Most frequent first; 500 at most. */
-            child_labels: components["schemas"]["LabelReference"][];
+            child_labels: components["schemas"]["LabelCount"][];
             /** @description Not to be merged with it. */
-            merge_exclusions: components["schemas"]["LabelReference"][];
+            merge_exclusions: components["schemas"]["LabelCount"][];
             /** @description Suggestions that nobody has decided. */
             open_suggestions: number;
             evaluation: components["schemas"]["LabelEvaluation"] | null;
@@ -1296,13 +1325,21 @@ export interface components {
             correct: number;
             thresholds: components["schemas"]["LabelThreshold"][];
         };
+        /** @description Label with the number of items that accept, reject, or still await it. */
+        LabelFacet: {
+            id: number;
+            name: string;
+            accepted: number;
+            rejected: number;
+            open_suggestions: number;
+        };
         /** @description Label near to another. */
         LabelNeighbour: {
             id: number;
             name: string;
             language: string;
             items: number;
-            pictures: components["schemas"]["ItemThumbnail"][];
+            pictures: components["schemas"]["ExampleItem"][];
             cosine: number;
         };
         /** @description Labels nearest to a label in the space of the model in use; none if it does not know the label. */
@@ -1314,7 +1351,7 @@ export interface components {
             total: number;
             labels: components["schemas"]["LabelSummary"][];
         };
-        /** @description Position of a label in the plane. */
+        /** @description Label in the plane with the number of items on which it is accepted. */
         LabelPosition: {
             id: number;
             name: string;
@@ -1332,13 +1369,6 @@ export interface components {
             labels: components["schemas"]["LabelScore"][];
             /** @description Whether no label is sure enough for `min_precision`. */
             no_tag_fits: boolean | null;
-        };
-        /** @description Reference to a label. */
-        LabelReference: {
-            id: number;
-            name: string;
-            language: string;
-            items: number;
         };
         /** @description Label with its score, and its probability if the model is calibrated. */
         LabelScore: {
@@ -1367,11 +1397,10 @@ export interface components {
             name: string;
             language: string;
         };
-        /** @description Threshold of a label. */
+        /** @description Lowest probability whose suggestions reach `precision`; None if there is none. */
         LabelThreshold: {
             precision: number;
             probability: number | null;
-            /** @description Found for this label alone, which has held-out suggestions enough. */
             is_label_specific: boolean;
         };
         /** @description Map of the items of a collection. */
@@ -1515,16 +1544,12 @@ export interface components {
             items: components["schemas"]["ScoredItem"][];
             labels: components["schemas"]["LabelScore"][];
         };
-        /** @description Projection and its state. */
+        /** @description State of a projection: "ready", "stale" (items came since), "none" or "not installed". */
         ProjectionStatus: {
             /** @enum {string} */
             method: "pca" | "umap";
-            /**
-             * @description stale: items came since.
-             * @enum {string}
-             */
+            /** @enum {string} */
             state: "ready" | "stale" | "none" | "not installed";
-            /** @description Items that came since and were placed beside similar ones. */
             new_items: number;
             created: string | null;
         };
@@ -1550,15 +1575,14 @@ export interface components {
             reason: string;
             score: number | null;
         };
-        /** @description Forecast of the next training. */
+        /** @description Mode and reason of the next training, and the number of decisions unknown to the model in use. */
         RetrainForecast: {
-            /** @description Those that the model in use does not know. */
             decisions: number;
             /** @enum {string} */
             method: "full" | "corrections" | "nothing";
             reason: string;
         };
-        /** @description Entry of the journal that put the model into use, and the model that undoing it restores. */
+        /** @description Journal entry that put the model into use, and the model that undoing it brings back. */
         Rollback: {
             entry: number;
             model: number;
@@ -1597,13 +1621,12 @@ export interface components {
             notes: string[];
             groups: components["schemas"]["ResultGroup"][];
         };
-        /** @description Undecided suggestion of the model in use. */
+        /** @description Undecided suggestion of the model in use; `at` is the time of the prediction. */
         Suggestion: {
             label_id: number;
             label: string;
             score: number;
             probability: number;
-            /** @description When it looked at the item; null: before that was written down. */
             at: string | null;
         };
         /** @description Number of suggestions. */
@@ -1650,6 +1673,7 @@ export type AnnotateRequest = components['schemas']['AnnotateRequest'];
 export type AnnotateResponse = components['schemas']['AnnotateResponse'];
 export type Annotation = components['schemas']['Annotation'];
 export type AnnotationPage = components['schemas']['AnnotationPage'];
+export type AnnotationRecord = components['schemas']['AnnotationRecord'];
 export type BodyAnnotatePicture = components['schemas']['Body_annotate_picture'];
 export type BodyAnnotateText = components['schemas']['Body_annotate_text'];
 export type BodyExplainLabel = components['schemas']['Body_explain_label'];
@@ -1659,44 +1683,43 @@ export type ChangeResult = components['schemas']['ChangeResult'];
 export type CollectionStatus = components['schemas']['CollectionStatus'];
 export type ComparedModel = components['schemas']['ComparedModel'];
 export type Comparison = components['schemas']['Comparison'];
-export type Completion = components['schemas']['Completion'];
 export type Completions = components['schemas']['Completions'];
 export type DecisionRequest = components['schemas']['DecisionRequest'];
 export type DecisionResult = components['schemas']['DecisionResult'];
 export type DecisionsRequest = components['schemas']['DecisionsRequest'];
 export type DeletionResult = components['schemas']['DeletionResult'];
+export type ExampleItem = components['schemas']['ExampleItem'];
 export type ExclusionRequest = components['schemas']['ExclusionRequest'];
 export type ExclusionResult = components['schemas']['ExclusionResult'];
 export type Facets = components['schemas']['Facets'];
 export type FeatureRow = components['schemas']['FeatureRow'];
-export type FolderCount = components['schemas']['FolderCount'];
+export type FolderFacet = components['schemas']['FolderFacet'];
 export type IllustratedLabel = components['schemas']['IllustratedLabel'];
 export type IndexStatus = components['schemas']['IndexStatus'];
-export type ItemAnnotation = components['schemas']['ItemAnnotation'];
 export type ItemCounts = components['schemas']['ItemCounts'];
 export type ItemDetails = components['schemas']['ItemDetails'];
 export type ItemHits = components['schemas']['ItemHits'];
 export type ItemPage = components['schemas']['ItemPage'];
 export type ItemSummary = components['schemas']['ItemSummary'];
-export type ItemThumbnail = components['schemas']['ItemThumbnail'];
 export type JobList = components['schemas']['JobList'];
 export type JobProgress = components['schemas']['JobProgress'];
 export type JobRequest = components['schemas']['JobRequest'];
 export type JobStatus = components['schemas']['JobStatus'];
 export type JournalEntry = components['schemas']['JournalEntry'];
 export type JournalPage = components['schemas']['JournalPage'];
+export type LabelCompletion = components['schemas']['LabelCompletion'];
 export type LabelCount = components['schemas']['LabelCount'];
 export type LabelDetails = components['schemas']['LabelDetails'];
 export type LabelDifference = components['schemas']['LabelDifference'];
 export type LabelEditRequest = components['schemas']['LabelEditRequest'];
 export type LabelEvaluation = components['schemas']['LabelEvaluation'];
+export type LabelFacet = components['schemas']['LabelFacet'];
 export type LabelNeighbour = components['schemas']['LabelNeighbour'];
 export type LabelNeighbours = components['schemas']['LabelNeighbours'];
 export type LabelPage = components['schemas']['LabelPage'];
 export type LabelPosition = components['schemas']['LabelPosition'];
 export type LabelPositions = components['schemas']['LabelPositions'];
 export type LabelRanking = components['schemas']['LabelRanking'];
-export type LabelReference = components['schemas']['LabelReference'];
 export type LabelScore = components['schemas']['LabelScore'];
 export type LabelSummary = components['schemas']['LabelSummary'];
 export type LabelSynonym = components['schemas']['LabelSynonym'];

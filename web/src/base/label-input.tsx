@@ -2,7 +2,7 @@
 
 import { type KeyboardEvent, type ReactNode, useId, useState } from "react";
 import { api } from "../api/client";
-import type { Completion } from "../api/types";
+import type { LabelCompletion } from "../api/types";
 import { number } from "./format";
 import { useLoad, useSettled } from "./load";
 
@@ -43,7 +43,7 @@ export function LabelInput(props: Props): ReactNode {
     setAt(-1);
     onPick(now ? now.put(label) : label);
   };
-  const choose = (from: readonly Completion[]): void => {
+  const choose = (from: readonly LabelCompletion[]): void => {
     const exact = from.find((hit) => hit.name === sought) ?? from.find((hit) => hit.name.toLowerCase() === sought.toLowerCase());
     const chosen = exact?.name ?? (free ? sought : from[0]?.name);
     if (chosen) pick(chosen);

@@ -2,7 +2,7 @@
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
-import type { CollectionStatus, LabelCount } from "../api/types";
+import type { CollectionStatus, LabelFacet } from "../api/types";
 import { number, percent } from "../base/format";
 import { LabelInput } from "../base/label-input";
 import { useLoad } from "../base/load";
@@ -88,7 +88,7 @@ function unfitting(thresholds: { precision: number }[]): { value: string; name: 
 }
 
 /** `often` is null while it is asked for: its place is kept free, so that nothing jumps. */
-function LabelFilter({ label, often }: { label: string; often: LabelCount[] | null }): ReactNode {
+function LabelFilter({ label, often }: { label: string; often: LabelFacet[] | null }): ReactNode {
   const [text, setText] = useState(label);
   return (
     <div className="field">

@@ -3,7 +3,7 @@
 import { type ReactNode, useEffect } from "react";
 import { api, thumbnail } from "../api/client";
 import { labelApi } from "../api/labels";
-import type { LabelDetails, LabelNeighbour, LabelReference } from "../api/types";
+import type { LabelDetails, LabelNeighbour, LabelCount } from "../api/types";
 import type { ItemSummary } from "../api/types";
 import { count, number, percent } from "../base/format";
 import { useLoad } from "../base/load";
@@ -89,7 +89,7 @@ function BackToList(): ReactNode {
   );
 }
 
-function Chosen({ label }: { label: LabelReference }): ReactNode {
+function Chosen({ label }: { label: LabelCount }): ReactNode {
   return (
     <button type="button" className="link" onClick={() => ask({ label: label.id })}>
       {label.name}
@@ -97,7 +97,7 @@ function Chosen({ label }: { label: LabelReference }): ReactNode {
   );
 }
 
-function Chips({ labels }: { labels: LabelReference[] }): ReactNode {
+function Chips({ labels }: { labels: LabelCount[] }): ReactNode {
   return (
     <div className="chips">
       {labels.map((one) => (

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wsabie.cli.command import options
+from wsabie.cli.command import Options, option
 from wsabie.core.errors import InputError
 from wsabie.core.machine import get_user_name
 
@@ -22,17 +22,12 @@ _LONGEST = 500
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the collection.")]
 
 
-@options
-class PersonOptions:
+class PersonOptions(Options, panel="Output"):
     """Options of commands that the history lists."""
 
-    panel: ClassVar = "Output"
+    by: str | None = option("Who does it, for the journal (default: your login).", metavar="NAME")
 
-    by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who does it, for the journal (default: your login).")
-    ] = None
-
-    def resolve(self) -> str:
+    def resolve_author(self) -> str:
         """Return the name of the author for the journal.
 
         Raises

@@ -1,27 +1,25 @@
 """Commands of a collection: status, history, undo."""
 
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
-from wsabie.cli.collection.backups import BACKUP_COLUMNS, make_backup_rows
-from wsabie.cli.command import command, options
+from wsabie.cli.collection.backups import show_backup_table
+from wsabie.cli.command import argument, command, option
 from wsabie.cli.options import OutputOptions
-from wsabie.cli.output import format_count, print_note, show_json, show_table
+from wsabie.cli.output import format_count, format_time, print_note, show_table
 
 if TYPE_CHECKING:
+    from wsabie.collection.db.journal import JournalEntry
     from wsabie.collection.folder.collection import Collection
+    from wsabie.collection.overview.status import CollectionStatus
 
 
-@options
-class StatusOptions:
+class StatusOptions(OutputOptions):
     """Options of `wsabie collection status`."""
 
     folder: Folder
-    check: Annotated[bool, typer.Option(help="Look through the whole database for damage.")] = False
-    output: OutputOptions = OutputOptions()
+    check: bool = option("Look through the whole database for damage.")
 
 
 @command("collection status photos", "collection status photos --check")
@@ -30,37 +28,29 @@ def status(options: StatusOptions) -> None:
     with open_collection_folder(options.folder, read_only=True) as collection:
         from wsabie.collection.folder.backups import list_backups
         from wsabie.collection.folder.collection import make_damage_error
-        from wsabie.collection.overview.status import read_status, serialize_status
+        from wsabie.collection.overview.status import read_status
 
         summary, backups = read_status(collection, check=options.check), list_backups(collection.place)
-        if options.output.json:
-            serialized = [backup.as_json() for backup in backups]
-            show_json(
-                {"schema": 1, "collection": str(collection.folder), **serialize_status(summary), "backups": serialized}
-            )
-        else:
+        serialized = [backup.as_json() for backup in backups]
+        if not options.show_json({"collection": collection.folder, **summary._asdict(), "backups": serialized}):
             show_table(str(collection.folder), ["", ""], _format_status(summary))
-            recent = [
-                [entry.summary or entry.action, entry.at[:19].replace("T", " "), entry.by] for entry in summary.last
-            ]
+            recent = [[entry.summary or entry.action, format_time(entry.at), entry.by] for entry in summary.last]
             if recent:
                 show_table("what was done last", ["what", "when (UTC)", "who"], recent)
             if summary.drafts:
                 drafts = format_count(len(summary.drafts), "draft")
                 print_note(f"the next export to your pictures removes {drafts} of one that was stopped")
             if backups:
-                show_table("backups of the catalogue", BACKUP_COLUMNS, make_backup_rows(backups))
+                show_backup_table("backups of the catalogue", backups)
         if summary.damage:
             raise make_damage_error(collection, summary.damage[0])
 
 
-@options
-class HistoryOptions:
+class HistoryOptions(OutputOptions):
     """Options of `wsabie collection history`."""
 
     folder: Folder
-    k: Annotated[int, typer.Option("-k", min=1, max=100_000, help="Entries, last first.")] = 20
-    output: OutputOptions = OutputOptions()
+    k: int = option("Entries, last first.", 20, flag="-k", min=1, max=100_000)
 
 
 @command("collection history photos", "collection history photos -k 100")
@@ -70,36 +60,23 @@ def history(options: HistoryOptions) -> None:
         from wsabie.collection.db.journal import read_history
 
         records = read_history(collection.engine, options.k)
-        if options.output.json:
-            show_json({"schema": 1, "entries": [entry._asdict() for entry in records]})
+        if options.show_json({"entries": records}):
             return
         rows = [
-            [
-                record.summary or record.action,
-                str(record.id),
-                record.at[:19].replace("T", " "),
-                record.by,
-                _format_undo(record),
-            ]
+            [record.summary or record.action, str(record.id), format_time(record.at), record.by, _format_undo(record)]
             for record in records
         ]
         title = f"{options.folder}: {format_count(len(rows), 'entry', 'entries')}, last first"
         show_table(title, ["what", "entry", "when (UTC)", "who", ""], rows)
 
 
-@options
-class UndoOptions:
+class UndoOptions(OutputOptions, PersonOptions):
     """Options of `wsabie collection undo`."""
 
     folder: Folder
-    entry: Annotated[
-        int | None,
-        typer.Argument(
-            metavar="ENTRY", help="Its number in the history (default: the last of yours, here or in the pages)."
-        ),
-    ] = None
-    person: PersonOptions = PersonOptions()
-    output: OutputOptions = OutputOptions()
+    entry: int | None = argument(
+        "Its number in the history (default: the last of yours, here or in the pages).", metavar="ENTRY"
+    )
 
 
 @command("collection undo photos", "collection undo photos 42")
@@ -110,11 +87,10 @@ def undo(options: UndoOptions) -> None:
 
         old_sources = _list_tag_sources(collection)
         undone = undo_entry(
-            collection.engine, options.entry, by=options.person.resolve(), alias=None if options.person.by else LOCAL
+            collection.engine, options.entry, by=options.resolve_author(), alias=None if options.by else LOCAL
         )
         sources = _list_tag_sources(collection)
-        if options.output.json:
-            show_json({"schema": 1, "undone": undone._asdict()})
+        if options.show_json({"undone": undone}):
             return
         changes = format_count(undone.changes, "change")
         print_note(f"undone: entry {undone.id} of {undone.by}, {undone.summary or undone.action} ({changes})")
@@ -133,20 +109,18 @@ def _list_tag_sources(collection: "Collection") -> list[str]:
     return sorted({kind for kind in sources if kind != "none"})
 
 
-def _format_status(summary: Any) -> list[list[str]]:
-    rows = [[summary.modality or "items", f"{summary.items['present']:,}"]]
-    rows += [[f"  {state}", f"{summary.items[state]:,}"] for state in ("missing", "unreadable") if summary.items[state]]
+def _format_status(summary: "CollectionStatus") -> list[list[str | int]]:
+    rows: list[list[str | int]] = [[summary.modality or "items", summary.items["present"]]]
+    rows += [[f"  {state}", summary.items[state]] for state in ("missing", "unreadable") if summary.items[state]]
     for root in summary.roots:
         kind = f", tags: {root.tags}" if root.tags else ""
         availability = "" if root.reachable else ", cannot be reached"
-        rows.append([f"  in {root.folder}{kind}{availability}", f"{sum(root.items.values()):,}"])
-    rows.append(["labels", f"{summary.labels:,}"])
-    rows += [
-        [f"{count.state} by {_ORIGIN_NAMES[count.origin]}", f"{count.annotations:,}"] for count in summary.annotations
-    ]
+        rows.append([f"  in {root.folder}{kind}{availability}", sum(root.items.values())])
+    rows.append(["labels", summary.labels])
+    rows += [[f"{count.state} by {_ORIGIN_NAMES[count.origin]}", count.annotations] for count in summary.annotations]
     if summary.model is not None:
         rows.append([f"model {summary.model.id}, made {summary.model.created_at[:10]}", ""])
-        rows.append(["suggestions that wait", f"{summary.suggestions:,}"])
+        rows.append(["suggestions that wait", summary.suggestions])
     if summary.damage is not None:
         rows.append(["catalogue", "damaged" if summary.damage else "whole"])
     rows += [[f"draft that a stopped export left: {draft}", ""] for draft in summary.drafts]
@@ -156,7 +130,7 @@ def _format_status(summary: Any) -> list[list[str]]:
 _ORIGIN_NAMES = {"person": "people", "import": "import", "model": "a model"}
 
 
-def _format_undo(entry: Any) -> str:
+def _format_undo(entry: "JournalEntry") -> str:
     if entry.undone_by is not None:
         return f"undone by {entry.undone_by}"
     return f"undoes {entry.undoes}" if entry.undoes is not None else ""

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
-from wsabie.cli.command import command, options
+from wsabie.cli.command import Settings, argument, command, option
+from wsabie.cli.inputs import make_executor
 from wsabie.cli.options import Features, OutputOptions, RecallTarget, SeededThreadOptions, ThreadOptions
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_json, show_table
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_table
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from wsabie.collection.learning.suggestions import ApplyResult, InferenceResult
     from wsabie.collection.learning.training import TrainingResult
     from wsabie.collection.registry.model_registry import ModelRecord, ModelSwitch
+    from wsabie.core.json_conversion import JsonObject
 
 
 _FIGURES = ("MAP", "p@1", "p@5")
@@ -26,64 +26,39 @@ _MAX_CHANGES = 5  # labels of a comparison, in each direction
 
 
 def show_all_models(
-    collection: "Collection", folder: Path, switch: "ModelSwitch | None", removed: list[int], json: bool
+    options: "ModelsOptions", collection: "Collection", switch: "ModelSwitch | None", removed: list[int]
 ) -> None:
     """Show all models and the changes just made; messages name the folder as the user wrote it."""
     from wsabie.collection.registry.model_registry import find_rollback, list_models
 
-    records, rollback = list_models(collection), find_rollback(collection)
-    if json:
-        document = {
-            "models": [convert_named_tuples(record) for record in records],
-            "removed": removed,
-            "used": convert_named_tuples(switch),
-        }
-        show_json({"schema": 1, **document, "back": convert_named_tuples(rollback)})
+    folder, records, rollback = options.folder, list_models(collection), find_rollback(collection)
+    if options.show_json({"models": records, "removed": removed, "used": switch, "back": rollback}):
         return
     if removed:
         print_note(f"removed: {', '.join(map(str, removed))}")
     if switch is not None and switch.unseen:
-        print_note(
-            f"{format_count(switch.unseen, 'item')} not seen by model {switch.number} yet; "
-            f"run: wsabie collection apply {quote(str(folder))}"
-        )
+        command = f"wsabie collection apply {quote(str(folder))}"
+        print_note(f"{format_count(switch.unseen, 'item')} not seen by model {switch.number} yet; run: {command}")
     if not records:
-        print_note(
-            f"{folder} has no models{'' if removed else ' yet'}; run: wsabie collection train {quote(str(folder))}"
-        )
+        command = f"wsabie collection train {quote(str(folder))}"
+        print_note(f"{folder} has no models{'' if removed else ' yet'}; run: {command}")
         return
-    rows = [
-        [str(m.number), m.created_at[:16].replace("T", " "), _format_method(m), *_format_figures(m.figures.get("now")),
-         f"{m.figures.get('items', 0):,}", _format_state(m)]
-        for m in records
-    ]  # fmt: skip
+    rows = []
+    for m in records:
+        figures, n_items = _format_figures(m.figures.get("now")), m.figures.get("items", 0)
+        rows.append([str(m.number), _format_minute(m), _format_method(m), *figures, n_items, _format_state(m)])
     title = f"{folder}: {format_count(len(rows), 'model')}, judged on items that were held out"
     show_table(title, ["model", "made (UTC)", "how", *_FIGURES, "items", ""], rows)
     if rollback is not None:
         print_note(f"back to model {rollback.model}: wsabie collection undo {quote(str(folder))} {rollback.entry}")
 
 
-def show_models(models: "list[ModelRecord]", json: bool) -> None:
-    """Show models with their training."""
-    if json:
-        show_json({"schema": 1, "models": [convert_named_tuples(record) for record in models]})
-        return
-    for record in models:
-        _show_model(record)
-
-
 def _show_model(model: "ModelRecord") -> None:
     facts, figures = model.facts, model.figures
-    out.print(
-        f"model {model.number}, {_format_method(model)}, {model.created_at[:16].replace('T', ' ')} UTC "
-        f"{_format_state(model)}".rstrip()
-    )
+    made = f"model {model.number}, {_format_method(model)}, {_format_minute(model)} UTC"
+    out.print(f"{made} {_format_state(model)}".rstrip())
     if "labels" in facts:
-        out.print(
-            f"{format_count(facts['labels'], 'label')} from {format_count(facts['items'], 'item')} by "
-            f"{facts['features']}, "
-            f"{facts['accepted']:,} accepted and {facts['rejected']:,} rejected tags, {facts['seconds']:.0f} s"
-        )
+        out.print(_format_examples(facts, f" by {facts['features']}"))
     if model.rejection_reason:
         print_note(f"not put into use: {model.rejection_reason}")
     if figures.get("now"):
@@ -91,41 +66,32 @@ def _show_model(model: "ModelRecord") -> None:
     curve, best = facts.get("curve", []), facts.get("best_epoch")
     if curve:
         step = -(-len(curve) // _MAX_EPOCHS)
-        points = [
-            point for i, point in enumerate(curve) if i % step == 0 or point["epoch"] == best or point is curve[-1]
-        ]
         rows = [
-            [f"{p['epoch']:,}", f"{p['loss']:.4g}", f"{p['MAP']:.3f}", "kept" if p["epoch"] == best else ""]
-            for p in points
+            [point["epoch"], f"{point['loss']:.4g}", f"{point['MAP']:.3f}", "kept" if point["epoch"] == best else ""]
+            for i, point in enumerate(curve)
+            if i % step == 0 or point["epoch"] == best or point is curve[-1]
         ]
         show_table("epochs, with the MAP on held-out items", ["epoch", "loss", "MAP", ""], rows)
 
 
-def show_figures(figures: dict[str, Any]) -> None:
+def show_figures(figures: "JsonObject") -> None:
     """Show the figures of a model and of the previous one, and their difference."""
     rows = [["now", *_format_figures(figures["now"])], ["before", *_format_figures(figures["before"])]]
     difference = figures.get("difference")
     if difference:
-        rows.append(["difference", *(f"{difference[name]['mean']:+.3f}" for name in _FIGURES)])
-        rows.append(["95 % from", *(f"{difference[name]['low']:+.3f}" for name in _FIGURES)])
-        rows.append(["95 % to", *(f"{difference[name]['high']:+.3f}" for name in _FIGURES)])
+        for title, bound in (("difference", "mean"), ("95 % from", "low"), ("95 % to", "high")):
+            rows.append([title, *(f"{difference[name][bound]:+.3f}" for name in _FIGURES)])
     show_table(f"on {format_count(figures['items'], 'item')} held out", ["", *_FIGURES], rows)
 
 
-def show_comparison(comparison: "Comparison", json: bool) -> None:
+def show_comparison(options: "ModelsOptions", comparison: "Comparison") -> None:
     """Show models side by side."""
-    from wsabie.collection.learning.evaluation import serialize_comparison
-
-    if json:
-        show_json({"schema": 1, **serialize_comparison(comparison)})
+    if options.show_json(comparison._asdict()):
         return
     first, *rivals = comparison.models
-    title = (
-        f"on {format_count(comparison.items, 'item')} held out from all of them: "
-        f"{format_count(comparison.tags, 'tag')} of "
-        f"{format_count(comparison.labels, 'label')}"
-    )
-    rows = [[str(entry.model), *_format_figures(entry.figures), f"{entry.labels:,}"] for entry in comparison.models]
+    examples = f"{format_count(comparison.tags, 'tag')} of {format_count(comparison.labels, 'label')}"
+    title = f"on {format_count(comparison.items, 'item')} held out from all of them: {examples}"
+    rows = [[str(entry.model), *_format_figures(entry.figures), entry.labels] for entry in comparison.models]
     show_table(title, ["model", *_FIGURES, "labels known"], rows)
     for rival in rivals:
         _show_difference(rival, first.model)
@@ -164,36 +130,31 @@ def _format_figures(figures: dict[str, float] | None) -> list[str]:
     return [f"{figures[name]:.3f}" if figures else "" for name in _FIGURES]
 
 
-def convert_named_tuples(value: Any) -> Any:
-    """Convert nested named tuples to dictionaries."""
-    if hasattr(value, "_asdict"):
-        return {name: convert_named_tuples(field) for name, field in value._asdict().items()}
-    return value
+def _format_minute(model: "ModelRecord") -> str:
+    return model.created_at[:16].replace("T", " ")
 
 
-@options
-class CollectionTrainOptions:
+def _format_examples(facts: "JsonObject", features: str = "") -> str:
+    """Format what a model was trained on, and for how long."""
+    tags = f"{facts['accepted']:,} accepted and {facts['rejected']:,} rejected tags, {facts['seconds']:.0f} s"
+    return f"{format_count(facts['labels'], 'label')} from {format_count(facts['items'], 'item')}{features}, {tags}"
+
+
+class CollectionTrainOptions(OutputOptions, PersonOptions, SeededThreadOptions):
     """Options of `wsabie collection train`."""
 
     folder: Folder
-    from_scratch: Annotated[
-        bool, typer.Option(help="Not on top of the model in use, as is usual where little changed.")
-    ] = False
+    full: bool = option("Not on top of the model in use, as is usual where little changed.", flag="--from-scratch")
     features: Features = None
-    dim: Annotated[int, typer.Option(min=1, max=4096, help="Dimensions of a model from scratch.")] = 100
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Passes at most; held-out items choose the best (default: as is usual).")
-    ] = None
-    accept_worse: Annotated[
-        bool,
-        typer.Option(help="Put the model into use also where it does worse than the one before on held-out items."),
-    ] = False
-    person_weight: Annotated[
-        float, typer.Option(help="How much more an item with a person's tag weighs than one with imported tags alone.")
-    ] = 2.0
-    machine: SeededThreadOptions = SeededThreadOptions()
-    person: PersonOptions = PersonOptions()
-    output: OutputOptions = OutputOptions()
+    dim: int = option("Dimensions of a model from scratch.", 100, min=1, max=4096)
+    epochs: int | None = option("Passes at most; held-out items choose the best (default: as is usual).", min=1)
+    even_if_worse: bool = option(
+        "Put the model into use also where it does worse than the one before on held-out items.",
+        flag="--accept-worse",
+    )
+    person_weight: float = option(
+        "How much more an item with a person's tag weighs than one with imported tags alone.", 2.0
+    )
 
 
 @command("collection train photos", "collection train photos --from-scratch --features colour,hog")
@@ -202,44 +163,26 @@ def train(options: CollectionTrainOptions) -> None:
     with open_collection_folder(options.folder) as collection:
         from wsabie.collection.learning.training import train_model
 
-        result = train_model(
-            collection,
-            by=options.person.resolve(),
-            full=options.from_scratch,
-            features=options.features,
-            dim=options.dim,
-            epochs=options.epochs,
-            even_if_worse=options.accept_worse,
-            person_weight=options.person_weight,
-            threads=options.machine.threads,
-            seed=options.machine.seed,
-            executor=options.machine.make_executor(),
-            progress=TerminalProgress(),
+        settings = options.pick(
+            "full", "features", "dim", "epochs", "even_if_worse", "person_weight", "threads", "seed"
         )
-    if options.output.json:
-        show_json({"schema": 1, **convert_named_tuples(result)})
+        result = train_model(collection, by=options.resolve_author(), **settings, **options.resources())
+    if options.show_json(result._asdict()):
         return
     _show_training(result, options.folder)
 
 
-@options
-class ApplyOptions:
+class ApplyOptions(OutputOptions, PersonOptions, ThreadOptions):
     """Options of `wsabie collection apply`."""
 
     folder: Folder
-    all_items: Annotated[bool, typer.Option(help="Look at all items, not only at new ones.")] = False
-    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Suggestions of an item, at most.")] = 10
-    min_probability: Annotated[float, typer.Option(help="Less probable labels are not suggested.")] = 0.01
-    min_precision: Annotated[
-        float | None,
-        typer.Option(help="Tell which items have a suggestion that is right this often, and which no tag fits."),
-    ] = None
-    accept_above: Annotated[
-        float | None, typer.Option(metavar="P", help="Accept suggestions from this probability on; `undo` works.")
-    ] = None
-    machine: ThreadOptions = ThreadOptions()
-    person: PersonOptions = PersonOptions()
-    output: OutputOptions = OutputOptions()
+    again: bool = option("Look at all items, not only at new ones.", flag="--all-items")
+    k: int = option("Suggestions of an item, at most.", 10, flag="-k", min=1, max=1000)
+    floor: float = option("Less probable labels are not suggested.", 0.01, flag="--min-probability")
+    min_precision: float | None = option(
+        "Tell which items have a suggestion that is right this often, and which no tag fits."
+    )
+    accept_above: float | None = option("Accept suggestions from this probability on; `undo` works.", metavar="P")
 
 
 @command("collection apply photos", "collection apply photos --accept-above 0.95")
@@ -248,66 +191,45 @@ def apply(options: ApplyOptions) -> None:
     with open_collection_folder(options.folder) as collection:
         from wsabie.collection.learning.suggestions import apply_model
 
-        result = apply_model(
-            collection,
-            by=options.person.resolve(),
-            again=options.all_items,
-            k=options.k,
-            floor=options.min_probability,
-            min_precision=options.min_precision,
-            accept_above=options.accept_above,
-            threads=options.machine.threads,
-            executor=options.machine.make_executor(),
-            progress=TerminalProgress(),
-        )
-    if options.output.json:
-        show_json({"schema": 1, **convert_named_tuples(result)})
+        settings = options.pick("again", "k", "floor", "min_precision", "accept_above", "threads")
+        result = apply_model(collection, by=options.resolve_author(), **settings, **options.resources())
+    if options.show_json(result._asdict()):
         return
     _show_suggestions(result, options.folder)
 
 
-@options
-class ModelsOptions:
+class ModelsOptions(OutputOptions, PersonOptions):
     """Options of `wsabie collection models`."""
 
     folder: Folder
-    numbers: Annotated[
-        list[int] | None, typer.Argument(metavar="[N]...", help="Models to tell more of, or to compare.")
-    ] = None
-    compare: Annotated[
-        bool, typer.Option(help="Judge the models by the same held-out items, each beside the first.")
-    ] = False
-    use: Annotated[int | None, typer.Option(metavar="N", help="Put model N into use.")] = None
-    keep: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Remove all but the last N models and the one in use.")
-    ] = None
-    person: PersonOptions = PersonOptions()
-    output: OutputOptions = OutputOptions()
+    numbers: list[int] | None = argument("Models to tell more of, or to compare.", metavar="[N]...")
+    compare: bool = option("Judge the models by the same held-out items, each beside the first.")
+    use: int | None = option("Put model N into use.", metavar="N")
+    keep: int | None = option("Remove all but the last N models and the one in use.", metavar="N", min=1)
 
 
 @command("collection models photos", "collection models photos 2 3 --compare")
 def models(options: ModelsOptions) -> None:
     """Show, compare, switch or remove the models of a collection."""
     folder, numbers, use, keep = options.folder, options.numbers, options.use, options.keep
-    json, person = options.output.json, options.person
     if sum((use is not None, keep is not None, options.compare or bool(numbers))) > 1:
         raise InputError("N, --use and --keep are different things; do one after the other")
     with open_collection_folder(folder, read_only=use is None and keep is None) as collection:
-        from wsabie.cli.inputs import make_executor
         from wsabie.collection.learning import evaluation
         from wsabie.collection.registry import model_registry
 
         if options.compare:
-            comparison = evaluation.compare_models(
-                collection, numbers or [], executor=make_executor(None), progress=TerminalProgress()
-            )
-            show_comparison(comparison, json)
+            resources: Settings = {"executor": make_executor(None), "progress": TerminalProgress()}
+            show_comparison(options, evaluation.compare_models(collection, numbers or [], **resources))
         elif numbers:
-            show_models([model_registry.read_model(collection, number) for number in numbers], json)
+            records = [model_registry.read_model(collection, number) for number in numbers]
+            for record in [] if options.show_json({"models": records}) else records:
+                _show_model(record)
         else:
-            switch = None if use is None else model_registry.use_model(collection, use, by=person.resolve())
-            removed = [] if keep is None else model_registry.remove_old_models(collection, keep, by=person.resolve())
-            show_all_models(collection, folder, switch, removed, json)
+            by = options.resolve_author()
+            switch = None if use is None else model_registry.use_model(collection, use, by=by)
+            removed = [] if keep is None else model_registry.remove_old_models(collection, keep, by=by)
+            show_all_models(options, collection, switch, removed)
 
 
 def _show_training(result: "TrainingResult", folder: Path) -> None:
@@ -316,12 +238,7 @@ def _show_training(result: "TrainingResult", folder: Path) -> None:
         return
     facts, figures = result.facts, result.figures
     method = "from scratch" if result.method == "full" else "on top of the one before"
-    out.print(
-        f"model {result.model}, {method} ({result.reason}): {format_count(facts['labels'], 'label')} from "
-        f"{format_count(facts['items'], 'item')}, {facts['accepted']:,} accepted and {facts['rejected']:,} rejected "
-        "tags, "
-        f"{facts['seconds']:.0f} s"
-    )
+    out.print(f"model {result.model}, {method} ({result.reason}): {_format_examples(facts)}")
     if not result.is_in_use:
         out.print(f"not put into use: {facts['rejection_reason']}")
         print_note(f"to use it all the same: wsabie collection models {quote(str(folder))} --use {result.model}")
@@ -338,16 +255,12 @@ def _show_suggestions(result: "ApplyResult", folder: Path) -> None:
     if result.coverage is not None:
         coverage = result.coverage
         if coverage.probability is None:
-            print_note(
-                f"no probability is high enough for a precision of {coverage.precision:g} on the held-out items; tag "
-                "more items, and train again"
-            )
+            precision = f"a precision of {coverage.precision:g} on the held-out items"
+            print_note(f"no probability is high enough for {precision}; tag more items, and train again")
         else:
             out.print(f"from a probability of {coverage.probability:.2f} on, {coverage.precision:.0%} were right")
-        out.print(
-            f"{format_count(coverage.items, 'item')} with such a suggestion; "
-            f"{format_count(coverage.uncovered, 'untagged one')} that no tag fits"
-        )
+        uncovered = format_count(coverage.uncovered, "untagged one")
+        out.print(f"{format_count(coverage.items, 'item')} with such a suggestion; {uncovered} that no tag fits")
     if result.accepted is not None:
         out.print(f"{format_count(result.accepted.added, 'suggestion')} accepted")
 
@@ -361,23 +274,16 @@ def _note_skipped_files(unreadable: int, changed: int, folder: Path) -> None:
     if unreadable:
         print_note(f"{format_count(unreadable, 'item')} cannot be read; such items are left out from now on")
     if changed:
-        print_note(
-            f"{format_count(changed, 'file')} changed since the last scan, or went away; run: wsabie collection scan "
-            f"{quote(str(folder))}"
-        )
+        command = f"wsabie collection scan {quote(str(folder))}"
+        print_note(f"{format_count(changed, 'file')} changed since the last scan, or went away; run: {command}")
 
 
-@options
-class ItemIndexOptions:
+class ItemIndexOptions(OutputOptions):
     """Options of `wsabie collection index`."""
 
     folder: Folder
-    kind: Annotated[
-        Literal["ivf", "hnsw"],
-        typer.Option(help="ivf: small, made in seconds; hnsw: a graph, larger, made in minutes."),
-    ] = "ivf"
+    kind: Literal["ivf", "hnsw"] = option("ivf: small, made in seconds; hnsw: a graph, larger, made in minutes.", "ivf")
     recall: RecallTarget = 0.95
-    output: OutputOptions = OutputOptions()
 
 
 @command("collection index photos", "collection index photos --kind hnsw")
@@ -387,11 +293,8 @@ def index(options: ItemIndexOptions) -> None:
         from wsabie.collection.registry.item_index import index_items
 
         indexes = index_items(collection, kind=options.kind, recall=options.recall, progress=TerminalProgress())
-    if options.output.json:
-        show_json({"schema": 1, **{entry.similarity: entry.facts for entry in indexes}})
+    if options.show_json(indexes):
         return
-    for similarity, facts in indexes:
-        out.print(
-            f"by {similarity}: recall@10 {facts['recall@10']:.3f}, {facts['milliseconds']:.2f} ms "
-            f"(exactly {facts['exact_milliseconds']:.2f}), {facts['bytes'] / 1e6:.1f} MB"
-        )
+    for similarity, facts in indexes.items():
+        speed = f"{facts['milliseconds']:.2f} ms (exactly {facts['exact_milliseconds']:.2f})"
+        out.print(f"by {similarity}: recall@10 {facts['recall@10']:.3f}, {speed}, {facts['bytes'] / 1e6:.1f} MB")

@@ -2,14 +2,13 @@
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import Folder, open_collection_folder
-from wsabie.cli.command import command, options
+from wsabie.cli.command import command, option
 from wsabie.cli.options import OutputOptions
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_json
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note
+from wsabie.storage.atomic_files import replace_file
 
 if TYPE_CHECKING:
     from wsabie.collection.folder.collection import Collection
@@ -18,14 +17,12 @@ if TYPE_CHECKING:
 _MAX_LABELS = 1_000_000
 
 
-@options
-class MapOptions:
+class MapOptions(OutputOptions):
     """Options of `wsabie collection map`."""
 
     folder: Folder
-    umap: Annotated[bool, typer.Option(help="By UMAP, which is made where it is missing or items came since.")] = False
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write items and labels with x and y as CSV.")] = None
-    output: OutputOptions = OutputOptions()
+    umap: bool = option("By UMAP, which is made where it is missing or items came since.")
+    out: Path | None = option("Write items and labels with x and y as CSV.", metavar="FILE")
 
 
 @command("collection map photos", "collection map photos --umap --out map.csv", name="map")
@@ -34,9 +31,8 @@ def map_(options: MapOptions) -> None:
     umap, to = options.umap, options.out
     with open_collection_folder(options.folder, read_only=True) as collection:
         from wsabie.collection.maps import item_map
-        from wsabie.storage.output_checks import check_output_paths
 
-        check_output_paths(("places", to), inputs=[collection.place])
+        options.check_outputs(("places", to), inputs=[collection.place])
         if umap and item_map.list_projections(collection)[1].state != "ready":
             item_map.compute_projection(collection, progress=TerminalProgress())
         projection = item_map.build_map(collection, "umap" if umap else "pca")
@@ -45,33 +41,29 @@ def map_(options: MapOptions) -> None:
         if to is not None:
             _write_table(collection, projection, labels, to)
         facts = {
-            "schema": 1,
             "model": projection.model,
             "method": projection.method,
             "items": len(projection.items),
             "labels": len(labels),
             "share_of_variance": projection.share,
-            "around_labels": quality._asdict(),
-            "projections": [status._asdict() for status in item_map.list_projections(collection)],
+            "around_labels": quality,
+            "projections": item_map.list_projections(collection),
         }
-    if options.output.json:
-        show_json(facts)
+    if options.show_json(facts):
         return
     share = "" if projection.share is None else f", which hold {projection.share:.0%} of what tells items apart"
     method = "UMAP" if umap else f"their principal components{share}"
     out.print(f"{format_count(len(projection.items), 'item')} and {format_count(len(labels), 'label')} by {method}")
     if quality.labels:
-        out.print(
-            f"of the 10 items nearest to a label {quality.share:.0%} carry it, {quality.chance:.1%} would by chance "
-            f"({format_count(quality.labels, 'label')})"
-        )
+        shares = f"{quality.share:.0%} carry it, {quality.chance:.1%} would by chance"
+        out.print(f"of the 10 items nearest to a label {shares} ({format_count(quality.labels, 'label')})")
     if to is not None:
         print_note(f"written: {to}")
 
 
 def _write_table(collection: "Collection", projection: "Map", labels: "list[LabelPosition]", to: Path) -> None:
-    from wsabie.collection.items.item_pages import LARGEST, read_items_by_number
-    from wsabie.storage.atomic_files import replace_file
+    from wsabie.collection.db.cursors import LARGEST
+    from wsabie.collection.items.item_pages import read_items_by_number
 
     with replace_file(to) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder, require_database
-from wsabie.cli.command import command, options
+from wsabie.cli.command import argument, command, option
 from wsabie.cli.options import ListedRejectOptions, ThreadOptions
-from wsabie.cli.output import TerminalProgress, format_count, print_note, show_json
+from wsabie.cli.output import TerminalProgress, format_count, print_note
 from wsabie.core.errors import InputError
-from wsabie.storage.output_checks import check_output_paths
+from wsabie.storage.atomic_files import explain_read_errors
 
 if TYPE_CHECKING:
     from wsabie.collection.folder.collection import Collection
-    from wsabie.collection.scan.file_discovery import RootContents
+    from wsabie.collection.scan.roots import RootContents
     from wsabie.collection.scan.scanner import ScanResult
     from wsabie.storage.rejects import Rejects
 
@@ -28,116 +28,86 @@ TagsOption = Annotated[
 ]
 
 
-@options
-class InitOptions:
+class InitOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
     """Options of `wsabie collection init`."""
 
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder with your pictures, or an empty one; it must be there.")
-    ]
+    folder: Path = argument("The folder with your pictures, or an empty one; it must be there.", metavar="DIR")
     tags: TagsOption = None
-    database: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="PostgreSQL for a team, such as postgresql://user@host/name (default: SQLite in the folder).",
-        ),
-    ] = None
-    no_scan: Annotated[bool, typer.Option(help="Look for no files yet.")] = False
-    machine: ThreadOptions = ThreadOptions()
-    person: PersonOptions = PersonOptions()
-    output: ListedRejectOptions = ListedRejectOptions()
+    database: str | None = option(
+        "PostgreSQL for a team, such as postgresql://user@host/name (default: SQLite in the folder).", metavar="ADDRESS"
+    )
+    no_scan: bool = option("Look for no files yet.")
 
 
 @command("collection init photos", "collection init photos --tags folders")
 def init(options: InitOptions) -> None:
     """Make a collection of a folder: a catalogue in DIR/.wsabie of its files, which stay unchanged."""
-    folder, tags, no_scan = options.folder, options.tags, options.no_scan
+    folder = options.folder
     require_database()
     _refuse_missing_folder(folder)
     from wsabie.collection.db.errors import format_address
     from wsabie.collection.folder.collection import create_collection
     from wsabie.collection.scan.scanner import serialize_scan
 
-    person = options.person.resolve()
-    check_output_paths(("rejects", options.output.rejects))
-    with options.output.collect() as skipped:
-        files = _discover_files(folder, tags, skipped, no_scan)
+    person = options.resolve_author()
+    options.check_outputs()
+    with options.collect_rejects() as skipped:
+        files = _discover_files(options, skipped)
         with create_collection(folder, options.database) as collection:
-            if not options.output.json:
-                print_note(f"{collection.folder} is a collection; its catalogue is {format_address(collection.engine)}")
-            result = None if no_scan else _scan_files(options, collection, person, skipped, files=files)
-            if options.output.json:
-                document = {
-                    "schema": 1,
-                    "collection": str(collection.folder),
-                    "database": format_address(collection.engine),
-                }
-                show_json(document if result is None else document | {"scanned": serialize_scan(result)})
-            elif result is not None:
+            address = format_address(collection.engine)
+            if not options.json:
+                print_note(f"{collection.folder} is a collection; its catalogue is {address}")
+            result = None if options.no_scan else _scan_files(options, collection, person, skipped, files=files)
+            scanned = {} if result is None else {"scanned": serialize_scan(result)}
+            if not options.show_json({"collection": collection.folder, "database": address, **scanned}) and result:
                 _report_scan(collection, result, folder)
 
 
-@options
-class AddOptions:
+class AddOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
     """Options of `wsabie collection add`."""
 
     folder: Folder
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="FOLDER...", help="Folders elsewhere; or new files in those of before.")
-    ]
+    paths: list[Path] = argument("Folders elsewhere; or new files in those of before.", metavar="FOLDER...")
     tags: TagsOption = None
-    machine: ThreadOptions = ThreadOptions()
-    person: PersonOptions = PersonOptions()
-    output: ListedRejectOptions = ListedRejectOptions()
 
 
 @command("collection add photos /mnt/camera", "collection add photos /mnt/camera --tags xmp")
 def add(options: AddOptions) -> None:
     """Let further folders belong to the collection, and scan; nothing is written into them."""
-    check_output_paths(("rejects", options.output.rejects))
+    options.check_outputs()
     with open_collection_folder(options.folder) as collection:
-        from wsabie.collection.scan.file_discovery import discover_with_folders
-        from wsabie.collection.scan.roots import add_root, check_folders
+        from wsabie.collection.scan.roots import add_root, check_folders, discover_roots
 
-        person, folders = options.person.resolve(), check_folders(collection, options.paths)
-        with options.output.collect() as skipped:
-            files = discover_with_folders(collection, folders, options.tags, skipped, TerminalProgress())
+        person, folders = options.resolve_author(), check_folders(collection, options.paths)
+        with options.collect_rejects() as skipped:
+            files = discover_roots(collection, folders, options.tags, skipped, TerminalProgress())
             for root in folders:
                 add_root(collection, root, by=person)
             result = _scan_files(options, collection, person, skipped, files=files)
-        _show_scan(collection, result, options.folder, options.output.json)
+        _show_scan(options, collection, result)
 
 
-@options
-class ScanOptions:
+class ScanOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
     """Options of `wsabie collection scan`."""
 
     folder: Folder
     tags: TagsOption = None
-    rehash: Annotated[bool, typer.Option(help="Read every file, also those whose size and time are as they were.")] = (
-        False
-    )
-    machine: ThreadOptions = ThreadOptions()
-    person: PersonOptions = PersonOptions()
-    output: ListedRejectOptions = ListedRejectOptions()
+    rehash: bool = option("Read every file, also those whose size and time are as they were.")
 
 
 @command("collection scan photos", "collection scan photos --tags folders")
 def scan(options: ScanOptions) -> None:
     """Look for new, moved, changed and missing files, and for tags in them."""
-    check_output_paths(("rejects", options.output.rejects))
+    options.check_outputs()
     with open_collection_folder(options.folder) as collection:
-        with options.output.collect() as skipped:
-            result = _scan_files(
-                options, collection, options.person.resolve(), skipped, rehash=options.rehash, always=True
-            )
-        _show_scan(collection, result, options.folder, options.output.json)
+        with options.collect_rejects() as skipped:
+            by = options.resolve_author()
+            result = _scan_files(options, collection, by, skipped, rehash=options.rehash, always=True)
+        _show_scan(options, collection, result)
 
 
 def _refuse_missing_folder(folder: Path) -> None:
     """Refuse a missing folder, and suggest one with a similar name."""
-    from wsabie.storage.atomic_files import explain_read_errors
     from wsabie.vocabulary.label_names import find_closest_names
 
     with explain_read_errors(folder):
@@ -150,11 +120,13 @@ def _refuse_missing_folder(folder: Path) -> None:
     raise InputError(f"there is no folder '{folder}'; {remedy} it first: mkdir {folder}")
 
 
-def _discover_files(folder: Path, tags: str | None, rejects: "Rejects", no_scan: bool) -> "list[RootContents]":
+def _discover_files(options: InitOptions, rejects: "Rejects") -> "list[RootContents]":
     """Check the folder of a new collection and find its files, before anything is written."""
-    from wsabie.collection.folder.collection import find_enclosing_collection, is_collection, refuse_no_room
-    from wsabie.collection.scan.file_discovery import discover_new_collection
+    from wsabie.collection.folder.collection import refuse_no_room
+    from wsabie.collection.folder.collection_file import find_enclosing_collection, is_collection
+    from wsabie.collection.scan.roots import discover_roots
 
+    folder = options.folder
     if is_collection(folder):
         return []
     if (enclosing := find_enclosing_collection(folder)) is not None:
@@ -162,7 +134,8 @@ def _discover_files(folder: Path, tags: str | None, rejects: "Rejects", no_scan:
             f"{folder} lies in the collection {enclosing}; from now on both have tags of their own of what is in it"
         )
     refuse_no_room(folder)
-    return [] if no_scan else discover_new_collection(folder, tags, rejects, TerminalProgress())
+    discovery = (None, [folder], options.tags, rejects, TerminalProgress())
+    return [] if options.no_scan else discover_roots(*discovery)
 
 
 def _scan_files(
@@ -174,24 +147,14 @@ def _scan_files(
 ) -> "ScanResult":
     from wsabie.collection.scan.scanner import scan_collection
 
-    return scan_collection(
-        collection,
-        by=by,
-        tags=options.tags,
-        executor=options.machine.make_executor(),
-        progress=TerminalProgress(),
-        rejects=rejects,
-        **scan_options,
-    )
+    return scan_collection(collection, by=by, tags=options.tags, **options.resources(rejects=rejects), **scan_options)
 
 
-def _show_scan(collection: "Collection", result: "ScanResult", folder: Path, json: bool) -> None:
+def _show_scan(options: "AddOptions | ScanOptions", collection: "Collection", result: "ScanResult") -> None:
     from wsabie.collection.scan.scanner import serialize_scan
 
-    if json:
-        show_json({"schema": 1, "scanned": serialize_scan(result)})
-    else:
-        _report_scan(collection, result, folder)
+    if not options.show_json({"scanned": serialize_scan(result)}):
+        _report_scan(collection, result, options.folder)
 
 
 def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -> None:
@@ -202,43 +165,31 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
         print_note(note)
     if result.held:
         reasons = "its sidecar is new, gone or unreadable, the picture still has them, or lost all keywords"
-        print_note(
-            f"{format_count(result.held, 'tag')} kept that a file no longer says ({reasons}); clear those that are "
-            "wrong"
-        )
+        tags = format_count(result.held, "tag")
+        print_note(f"{tags} kept that a file no longer says ({reasons}); clear those that are wrong")
     if result.changed:
         print_note(f"{format_count(result.changed, 'file')} with other content: what was decided of them stays")
     if not (result.summary or result.unchanged):
-        print_note(
-            f"nothing was found; put files into {folder}, or name other folders: "
-            f"wsabie collection add {quote(str(folder))} FOLDER"
-        )
+        command = f"wsabie collection add {quote(str(folder))} FOLDER"
+        print_note(f"nothing was found; put files into {folder}, or name other folders: {command}")
         return
     unreadable = f" ({result.still_unreadable:,} of them unreadable)" * bool(result.still_unreadable)
     unchanged = f"{result.unchanged:,} as before{unreadable}" * bool(result.unchanged)
     summary = ", ".join(part for part in (result.summary, unchanged) if part)
     print_note(f"{result.modality or 'files'}: {summary}")
+    from wsabie.collection.annotations.training_examples import FEWEST_ITEMS
     from wsabie.collection.overview.status import check_readiness
 
-    readiness = check_readiness(collection)
+    readiness, place = check_readiness(collection), quote(str(folder))
     if readiness.tagged or result.modality != "pictures":
-        print_note(f"next: wsabie collection {'train' if result.tagged else 'status'} {quote(str(folder))}")
-    else:
-        _suggest_first_steps(folder, readiness.folders)
-
-
-def _suggest_first_steps(folder: Path, has_folders: bool) -> None:
-    """Suggest ways to tag pictures and to train a first model."""
-    from wsabie.collection.annotations.training_examples import FEWEST_ITEMS
-
+        print_note(f"next: wsabie collection {'train' if result.tagged else 'status'} {place}")
+        return
     print_note(
         f"nothing is tagged yet; a model needs {FEWEST_ITEMS} tagged pictures and 2 labels, better 20 of each label"
     )
-    print_note(f"next: tag some in the gallery: wsabie serve {quote(str(folder))}")
-    print_note(f"or from a list: wsabie collection import {quote(str(folder))} tags.csv")
-    if has_folders:
-        print_note(
-            "or by folders that are named after what is in them: "
-            f"wsabie collection scan {quote(str(folder))} --tags folders"
-        )
-    print_note(f"then: wsabie collection train {quote(str(folder))}")
+    print_note(f"next: tag some in the gallery: wsabie serve {place}")
+    print_note(f"or from a list: wsabie collection import {place} tags.csv")
+    if readiness.folders:
+        command = f"wsabie collection scan {place} --tags folders"
+        print_note(f"or by folders that are named after what is in them: {command}")
+    print_note(f"then: wsabie collection train {place}")

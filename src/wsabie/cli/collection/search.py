@@ -1,35 +1,29 @@
 """Command of a collection: search."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import Folder, open_collection_folder
-from wsabie.cli.command import command, options
+from wsabie.cli.command import argument, command, option
 from wsabie.cli.options import Knowledge, OutputOptions
-from wsabie.cli.output import escape_line, out, print_note, show_json
+from wsabie.cli.output import escape_line, out, print_note, print_row
 from wsabie.core.errors import InputError
+from wsabie.storage.atomic_files import write_bytes
 
 if TYPE_CHECKING:
     from wsabie.collection.folder.collection import Collection
-    from wsabie.collection.search.text_search import SearchResult
+    from wsabie.collection.search.text_search import SearchHit, SearchResult
+    from wsabie.core.json_conversion import JsonObject
 
 
-@options
-class ItemSearchOptions:
+class ItemSearchOptions(OutputOptions):
     """Options of `wsabie collection search`."""
 
     folder: Folder
-    text: Annotated[
-        str, typer.Argument(metavar="TEXT", help='Labels in any language; -x: without it; "x y" in quotes: one label.')
-    ]
-    k: Annotated[int, typer.Option("-k", min=1, max=100, help="Items of each group, at most.")] = 10
+    text: str = argument('Labels in any language; -x: without it; "x y" in quotes: one label.', metavar="TEXT")
+    k: int = option("Items of each group, at most.", 10, flag="-k", min=1, max=100)
     knowledge: Knowledge = None
-    out: Annotated[Path | None, typer.Option(metavar="FILE.png", help="A sheet of the pictures that were found.")] = (
-        None
-    )
-    output: OutputOptions = OutputOptions()
+    out: Path | None = option("A sheet of the pictures that were found.", metavar="FILE.png")
 
 
 @command(
@@ -38,24 +32,20 @@ class ItemSearchOptions:
 )
 def search(options: ItemSearchOptions) -> None:
     """Find items by words: tagged so, looking so, then related labels, each group with its reason."""
-    sheet, json = options.out, options.output.json
+    sheet = options.out
     if sheet is not None and sheet.suffix.lower() != ".png":
         raise InputError(f"--out {sheet} is no sheet; choose a name that ends in .png")
     with open_collection_folder(options.folder, read_only=True) as collection:
         from wsabie.collection.items.item_pages import read_items_by_number
-        from wsabie.collection.search.query_parsing import load_label_knowledge
-        from wsabie.collection.search.text_search import search_items
-        from wsabie.storage.output_checks import check_output_paths
+        from wsabie.collection.search.text_search import load_label_knowledge, search_items
 
-        check_output_paths(("picture", sheet), inputs=collection.roots().values())
+        options.check_outputs(("picture", sheet), inputs=collection.roots().values())
         result = search_items(collection, options.text, options.k, load_label_knowledge(*options.knowledge or ()))
         item_ids = [hit.item for group in result.groups for hit in group.hits]
         paths = {item.id: item.path for item in read_items_by_number(collection, item_ids)}
         if sheet is not None:
             _write_sheet(collection, result, sheet)
-        explanation = "" if result.groups or json else _explain_no_match(collection)
-        if json:
-            show_json(_serialize_result(result, paths))
+        if options.show_json(_serialize_result(result, paths)):
             return
         from wsabie.search.query_labels import format_label_list
 
@@ -64,10 +54,9 @@ def search(options: ItemSearchOptions) -> None:
         for group in result.groups:
             out.print(escape_line(f"{format_label_list(group.labels)}: {group.why}"))
             for hit in group.hits:
-                score = "" if hit.score is None else f" {hit.score:.2f}"
-                typer.echo(f"{escape_line(paths[hit.item])}\t{escape_line(hit.label)}{score}")
-        if explanation:
-            print_note(explanation)
+                print_row(paths[hit.item], _format_hit(hit))
+        if not result.groups:
+            print_note(_explain_no_match(collection))
 
 
 def _explain_no_match(collection: "Collection") -> str:
@@ -81,18 +70,19 @@ def _explain_no_match(collection: "Collection") -> str:
         return f"nothing is tagged so, and {make_no_model_error(connection, collection.folder)}"
 
 
+def _format_hit(hit: "SearchHit") -> str:
+    return hit.label if hit.score is None else f"{hit.label} {hit.score:.2f}"
+
+
 def _write_sheet(collection: "Collection", result: "SearchResult", target: Path) -> None:
     from wsabie.collection.items.item_files import make_thumbnail
     from wsabie.search.query_labels import format_label_list
-    from wsabie.storage.atomic_files import write_bytes
-    from wsabie.workflows.report.report_input import EncodedImage
+    from wsabie.workflows.report.html_pages import EncodedImage
     from wsabie.workflows.result_sheet import SheetLine, render_sheet
 
     pictures, lines = {}, []
     for group in result.groups:
-        tiles = [
-            (str(hit.item), hit.label if hit.score is None else f"{hit.label} {hit.score:.2f}") for hit in group.hits
-        ]
+        tiles = [(str(hit.item), _format_hit(hit)) for hit in group.hits]
         lines.append(SheetLine(format_label_list(group.labels), group.why, tiles))
         for hit in group.hits:
             try:
@@ -102,15 +92,10 @@ def _write_sheet(collection: "Collection", result: "SearchResult", target: Path)
     write_bytes(target, render_sheet(lines, pictures))
 
 
-def _serialize_result(result: "SearchResult", paths: dict[int, str]) -> dict[str, Any]:
-    meaning = result.meaning
-    return {
-        "schema": 1,
-        "labels": list(meaning.labels.values()),
-        "excluded": list(meaning.excluded.values()),
-        "notes": meaning.notes,
-        "groups": [
-            group._asdict() | {"hits": [{**hit._asdict(), "path": paths[hit.item]} for hit in group.hits]}
-            for group in result.groups
-        ],
-    }
+def _serialize_result(result: "SearchResult", paths: dict[int, str]) -> "JsonObject":
+    groups = [
+        group._asdict() | {"hits": [{**hit._asdict(), "path": paths[hit.item]} for hit in group.hits]}
+        for group in result.groups
+    ]
+    labels, excluded = (list(names.values()) for names in (result.meaning.labels, result.meaning.excluded))
+    return {"labels": labels, "excluded": excluded, "notes": result.meaning.notes, "groups": groups}

@@ -1,28 +1,23 @@
 """Commands of a collection: tag, annotations."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import typer
+from typing import Literal
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
-from wsabie.cli.command import command, options
+from wsabie.cli.command import argument, command, option
 from wsabie.cli.options import OutputOptions
-from wsabie.cli.output import format_count, print_note, show_json, show_table
+from wsabie.cli.output import format_count, format_figure, format_time, print_note, show_table
 from wsabie.core.errors import InputError
 
 
-@options
-class TagOptions:
+class TagOptions(OutputOptions, PersonOptions):
     """Options of `wsabie collection tag`."""
 
     folder: Folder
-    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="Items, by path or number.")]
-    accept: Annotated[list[str] | None, typer.Option(metavar="LABEL", help="A label that fits; may be new.")] = None
-    reject: Annotated[list[str] | None, typer.Option(metavar="LABEL", help="A label that does not fit.")] = None
-    clear: Annotated[list[str] | None, typer.Option(metavar="LABEL", help="A label that is to be undecided.")] = None
-    person: PersonOptions = PersonOptions()
-    output: OutputOptions = OutputOptions()
+    items: list[str] = argument("Items, by path or number.", metavar="ITEM...")
+    accept: list[str] | None = option("A label that fits; may be new.", metavar="LABEL")
+    reject: list[str] | None = option("A label that does not fit.", metavar="LABEL")
+    clear: list[str] | None = option("A label that is to be undecided.", metavar="LABEL")
 
 
 @command("collection tag photos 1 2 --accept bird", "collection tag photos photos/cat.jpg --accept cat --reject dog")
@@ -35,84 +30,51 @@ def tag(options: TagOptions) -> None:
         from wsabie.collection.annotations.decisions import find_items, tag_items
 
         numbers = list(dict.fromkeys(find_items(collection, options.items, Path.cwd())))
-        result = tag_items(collection, numbers, accept=accept, reject=reject, clear=clear, by=options.person.resolve())
-    if options.output.json:
-        show_json({"schema": 1, "items": numbers, **result.decided._asdict(), "new_labels": result.new})
+        result = tag_items(collection, numbers, accept=accept, reject=reject, clear=clear, by=options.resolve_author())
+    if options.show_json({"items": numbers, **result.decided._asdict(), "new_labels": result.new}):
         return
     new_labels = f"; new: {', '.join(result.new)}" if result.new else ""
-    changes = result.decided
-    print_note(
-        f"{format_count(len(numbers), 'item')}: {changes.added:,} added, {changes.changed:,} changed, "
-        f"{changes.removed:,} removed{new_labels}"
-    )
+    added, changed, removed, _ = result.decided
+    changes = f"{added:,} added, {changed:,} changed, {removed:,} removed"
+    print_note(f"{format_count(len(numbers), 'item')}: {changes}{new_labels}")
 
 
-@options
-class AnnotationsOptions:
+class AnnotationsOptions(OutputOptions):
     """Options of `wsabie collection annotations`."""
 
     folder: Folder
-    label: Annotated[str | None, typer.Option(metavar="LABEL", help="Only this label, or a synonym of it.")] = None
-    item: Annotated[
-        str | None, typer.Option(metavar="ITEM", help="Only this item, by path or number as `tag` takes it.")
-    ] = None
-    state: Annotated[Literal["accepted", "rejected"] | None, typer.Option(help="Only what fits, or does not.")] = None
-    origin: Annotated[Literal["person", "import", "model"] | None, typer.Option(help="Only decisions of these.")] = None
-    by: Annotated[str | None, typer.Option(metavar="NAME", help="Only decisions of this person.")] = None
-    model: Annotated[int | None, typer.Option(metavar="N", help="Only suggestions of this model.")] = None
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Changed then or later, such as 2026-05 or 2026-05-01T12:00 (UTC)."),
-    ] = None
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Changed before this day or time ended.")] = None
-    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Annotations, newest first.")] = 20
-    cursor: Annotated[str | None, typer.Option(metavar="TEXT", help="Those after a page, by `next` of its --json.")] = (
-        None
-    )
-    output: OutputOptions = OutputOptions()
+    label: str | None = option("Only this label, or a synonym of it.", metavar="LABEL")
+    item: str | None = option("Only this item, by path or number as `tag` takes it.", metavar="ITEM")
+    state: Literal["accepted", "rejected"] | None = option("Only what fits, or does not.")
+    origin: Literal["person", "import", "model"] | None = option("Only decisions of these.")
+    by: str | None = option("Only decisions of this person.", metavar="NAME")
+    model: int | None = option("Only suggestions of this model.", metavar="N")
+    since: str | None = option("Changed then or later, such as 2026-05 or 2026-05-01T12:00 (UTC).", metavar="TIME")
+    until: str | None = option("Changed before this day or time ended.", metavar="TIME")
+    k: int = option("Annotations, newest first.", 20, flag="-k", min=1, max=1000)
+    cursor: str | None = option("Those after a page, by `next` of its --json.", metavar="TEXT")
 
 
 @command("collection annotations photos --label bird", "collection annotations photos --by eve --since 2026-05")
 def annotations(options: AnnotationsOptions) -> None:
     """List the decisions about items, with their authors and times, newest first."""
     with open_collection_folder(options.folder, read_only=True) as collection:
-        from wsabie.collection.annotations.annotation_list import AnnotationFilter, read_annotation_page
-        from wsabie.collection.annotations.decisions import find_items
+        from wsabie.collection.annotations.decisions import AnnotationFilter, find_items, read_annotation_page
 
         number = None if options.item is None else find_items(collection, [options.item], Path.cwd())[0]
-        filters = AnnotationFilter(
-            number,
-            options.label,
-            options.state,
-            options.origin,
-            options.by,
-            options.model,
-            options.since,
-            options.until,
+        criteria = options.pick("label", "state", "origin", "by", "model", "since", "until")
+        page = read_annotation_page(
+            collection, AnnotationFilter(number, **criteria), cursor=options.cursor, limit=options.k
         )
-        page = read_annotation_page(collection, filters, cursor=options.cursor, limit=options.k)
-        if options.output.json:
-            entries = [annotation._asdict() for annotation in page.annotations]
-            show_json({"schema": 1, "annotations": entries, "next": page.next_cursor})
+        if options.show_json({"annotations": page.annotations, "next": page.next_cursor}):
             return
         if not page.annotations:
             print_note("nothing of this kind is decided")
             return
-        rows = [
-            [
-                a.path,
-                a.label + " (a region)" * bool(a.region),
-                a.state,
-                a.at[:19].replace("T", " "),
-                a.by,
-                _format_probability(a),
-            ]
-            for a in page.annotations
-        ]
+        rows = []
+        for a in page.annotations:
+            label, probability = a.label + " (a region)" * bool(a.region), format_figure(a.probability, ".2f")
+            rows.append([a.path, label, a.state, format_time(a.at), a.by, probability])
         more = "" if page.next_cursor is None else "; -k shows more"
         columns = ["item", "label", "", "when (UTC)", "who", "suggested at"]
         show_table(f"{options.folder}: {format_count(len(rows), 'annotation')}, newest first{more}", columns, rows)
-
-
-def _format_probability(annotation: Any) -> str:
-    return "" if annotation.probability is None else f"{annotation.probability:.2f}"

@@ -6,32 +6,23 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from wsabie.cli.command import NotFor, command, options, refuse_options_for
-from wsabie.cli.inputs import (
-    KINDS,
-    choose_label_source,
-    format_features_hint,
-    make_executor,
-    open_data,
-    report_unknown_features,
-)
+from wsabie.cli import inputs
+from wsabie.cli.command import NotFor, Options, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.options import ClusterRunOptions, ExtractionOptions, Items, Landmarks, RejectOptions
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_json
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, SerialExecutor
-from wsabie.storage.output_checks import check_output_paths
+from wsabie.core.progress import Progress
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
     from wsabie.core.arrays import Float32, Matrix
+    from wsabie.core.json_conversion import JsonObject
     from wsabie.features.base.feature_extractor import FeatureExtractor
     from wsabie.features.kernel_pca import KernelPca
     from wsabie.io.records import FeatureTable, ItemSource, ModalityName
-    from wsabie.storage.rejects import Rejects
 
 
 DIM = 1024  # as in Mesnil et al. 2014
@@ -41,72 +32,45 @@ _NOT_FOR_ROWS = NotFor(kpca="how pictures, sounds or documents are described, an
 _ONLY_KPCA = NotFor(items="how rows are mapped; it belongs to kpca")
 
 
-@options
 class ExtractorOptions(ExtractionOptions):
     """Options of feature extractors that only this command has."""
 
     landmarks: Annotated[Landmarks, NotFor(kpca="")] = None
-    balance: Annotated[
-        Literal["length", "mass"] | None,
-        typer.Option(
-            help="What is equal for features side by side: length, or mass for kernels (default: length; mass with "
-            "--components)."
-        ),
-    ] = None
-    weighting: Annotated[Literal["counts", "tfidf"] | None, typer.Option(help="counts or tfidf (default: counts).")] = (
-        None
+    balance: Literal["length", "mass"] | None = option(
+        "What is equal for features side by side: length, or mass for kernels (default: length; mass with "
+        "--components)."
     )
-    min_count: Annotated[
-        int | None, typer.Option(min=1, help="text: leave out words that are found less often (default: 2).")
-    ] = None
-    hashing: Annotated[bool, typer.Option(help="text: no dictionary, --n-words columns of hashed words.")] = False
+    weighting: Literal["counts", "tfidf"] | None = option("counts or tfidf (default: counts).")
+    min_count: int | None = option("text: leave out words that are found less often (default: 2).", min=1)
+    hashing: bool = option("text: no dictionary, --n-words columns of hashed words.")
 
 
-@options
-class KpcaOptions:
+class KpcaOptions(Options, panel="Kernel PCA of rows (kpca)"):
     """Options of kernel PCA of rows."""
 
-    panel: ClassVar = "Kernel PCA of rows (kpca)"
-
-    dim: Annotated[int | None, typer.Option(min=1, help="Components of kpca (default: 1,024, fewer for few rows).")] = (
-        None
-    )
-    map_folder: Annotated[
-        Path | None, typer.Option("--map", help="Use this saved map; otherwise one is learned and saved beside OUT.")
-    ] = None
+    dim: int | None = option("Components of kpca (default: 1,024, fewer for few rows).", min=1)
+    map_folder: Path | None = option("Use this saved map; otherwise one is learned and saved beside OUT.", flag="--map")
 
 
-@options
-class FeaturesOptions:
+class FeaturesOptions(RejectOptions, ClusterRunOptions):
     """Options of `wsabie features`."""
 
-    kind: Annotated[
-        Literal["images", "audio", "text", "onnx", "kpca"],
-        typer.Argument(
-            metavar="KIND", help="images, audio, text, onnx, or kpca: few dense features from many sparse ones."
-        ),
-    ]
-    src: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="SRC",
-            help="Pictures, sounds or documents, as every other command takes them; after onnx, the ONNX file comes "
-            "first; for kpca rows.",
-        ),
-    ]
-    out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")]
-    dictionary: Annotated[
-        Path | None,
-        typer.Option(
-            help="Use this saved dictionary, or that of this model; otherwise one is learned and saved beside OUT."
-        ),
-        _NOT_FOR_ROWS,
-    ] = None
+    kind: Literal["images", "audio", "text", "onnx", "kpca"] = argument(
+        "images, audio, text, onnx, or kpca: few dense features from many sparse ones.", metavar="KIND"
+    )
+    src: list[Path] = argument(
+        "Pictures, sounds or documents, as every other command takes them; after onnx, the ONNX file comes first; for "
+        "kpca rows.",
+        metavar="SRC",
+    )
+    out: Path = option("Parquet file to write; it is a source for every other command.")
+    dictionary: Path | None = option(
+        "Use this saved dictionary, or that of this model; otherwise one is learned and saved beside OUT.",
+        not_for=_NOT_FOR_ROWS,
+    )
     items: Annotated[Items, _NOT_FOR_ROWS] = None
-    features: Annotated[ExtractorOptions, _NOT_FOR_ROWS] = ExtractorOptions()
-    kpca: Annotated[KpcaOptions, _ONLY_KPCA] = KpcaOptions()
-    machine: ClusterRunOptions = ClusterRunOptions()
-    output: RejectOptions = RejectOptions()
+    features: Annotated[ExtractorOptions, _NOT_FOR_ROWS]
+    kpca: Annotated[KpcaOptions, _ONLY_KPCA]
 
 
 @command(
@@ -129,29 +93,27 @@ def _extract_features(options: FeaturesOptions) -> None:
     """Fit or load a feature extractor, extract the features of all items, and write Parquet."""
     from wsabie.features.base.extraction import extract_to_file
     from wsabie.features.composite_extractors import KernelPcaExtractor
+    from wsabie.features.extractor_registry import create_extractor
 
     src, names = _split_network_path(options)
     out_file, dictionary, augment = options.out, options.dictionary, options.features.augment or 0
-    check_output_paths(("rejects", options.output.rejects), ("parquet", out_file), inputs=(src, dictionary))
-    progress, executor, start = TerminalProgress(), options.machine.make_executor(src), time.perf_counter()
+    options.check_outputs(("parquet", out_file), inputs=(src, dictionary))
+    resources, start = options.resources(src), time.perf_counter()
     saved_extractor = None if dictionary is None else _load_dictionary(dictionary)
     dictionary_folder = dictionary or out_file.with_name(out_file.name + ".dictionary")
-    settings = _collect_settings(options)
-    with options.output.collect() as rejects:
+    with options.collect_rejects() as rejects:
         source = _open_items(options, src, rejects)
-        if saved_extractor is not None:
-            extractor = saved_extractor
-            _refuse_other_settings(extractor, names, settings, dictionary_folder)
+        if saved_extractor is None:
+            extractor = _make_extractor(options, names, source, dictionary_folder, resources["executor"], rejects)
         else:
-            extractor = _make_extractor(options, names, source, dictionary_folder, executor, rejects)
-        written = extract_to_file(
-            source, extractor, out_file, executor=executor, progress=progress, rejects=rejects, augment=augment
-        )
-    seconds = time.perf_counter() - start
-    if options.output.json:
-        pca_facts = summarize_map(extractor.pca) if isinstance(extractor, KernelPcaExtractor) else {}
-        facts = {"out": str(out_file), "dictionary": str(dictionary_folder), "rows": written, "skipped": len(rejects)}
-        show_json({"schema": 1, **facts, **pca_facts, "seconds": round(seconds, 3)})
+            extractor = saved_extractor
+            requested = _collect_settings(options) | (create_extractor(names).identity() if names else {})
+            refusal = "leave these options out, or give another --dictionary"
+            extractor.refuse_options(requested, dictionary_folder, refusal)
+        written = extract_to_file(source, extractor, out_file, **resources, rejects=rejects, augment=augment)
+    facts = {"out": out_file, "dictionary": dictionary_folder, "rows": written, "skipped": len(rejects)}
+    facts |= summarize_map(extractor.pca) if isinstance(extractor, KernelPcaExtractor) else {}
+    if options.show_json({**facts, "seconds": round(time.perf_counter() - start, 3)}):
         return
     columns = "visual words" if extractor.name == "terms" else f"features ({extractor.name})"
     out.print(f"{out_file}: {written:,} rows of {extractor.n_features_:,} {columns}; dictionary {dictionary_folder}")
@@ -162,16 +124,13 @@ def _split_network_path(options: FeaturesOptions) -> tuple[Path, str | None]:
     paths, names = options.src, options.features.features
     if options.kind != "onnx":
         return _require_one_path(paths), names
-    if names is None and len(paths) == 2 and not _are_swapped(*paths):
-        return paths[1], f"onnx:{paths[0]}"
+    if names is None and len(paths) == 2:
+        network, pictures = paths
+        if not network.is_dir() and (network.suffix.lower() == ".onnx" or pictures.suffix.lower() != ".onnx"):
+            return pictures, f"onnx:{network}"
     raise InputError(
         "after onnx come the ONNX file and the pictures, in this order: wsabie features onnx MODEL.onnx SRC --out FILE"
     )
-
-
-def _are_swapped(network: Path, pictures: Path) -> bool:
-    """Return True if the pictures come first by mistake."""
-    return network.is_dir() or (pictures.suffix.lower() == ".onnx" and network.suffix.lower() != ".onnx")
 
 
 def _require_one_path(paths: list[Path]) -> Path:
@@ -181,40 +140,35 @@ def _require_one_path(paths: list[Path]) -> Path:
     return paths[0]
 
 
-def _collect_settings(options: FeaturesOptions) -> dict[str, Any]:
+def _collect_settings(options: FeaturesOptions) -> Settings:
     """Collect the stated parameters of the extractor, without names and augmentation."""
-    settings = options.features.settings() | ({} if options.machine.seed is None else {"seed": options.machine.seed})
-    return {name: value for name, value in settings.items() if name not in ("features", "augment")}
+    settings = options.features.settings() | {"seed": options.seed}
+    ignored = ("features", "augment")
+    return {name: value for name, value in settings.items() if name not in ignored and value is not None}
 
 
 def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "ItemSource":
     """Open the pictures, sounds or documents; refuse rows of features and other kinds of items."""
-    from wsabie.io.records import FeatureTable
 
     modality: ModalityName | None = "documents" if options.kind == "text" and src.is_dir() else None
-    labels = "auto" if options.dictionary is None else choose_label_source(src, None, modality)
-    source = open_data(src, rejects, labels, modality=modality, items=options.items)
-    if isinstance(source, FeatureTable):
+    labels = "auto" if options.dictionary is None else inputs.choose_label_source(src, None, modality)
+    source = inputs.open_data(src, rejects, labels, modality=modality, items=options.items)
+    if inputs.is_table(source):
         raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
-    kind = KINDS[source.modality]
+    kind = inputs.KINDS[source.modality]
     if options.kind not in ("onnx", kind):
         remedy = f"wsabie features {kind} {quote(str(src))} --out {quote(str(options.out))}"
         raise InputError(f"{src} holds {source.modality}; run: {remedy}")
     return source
 
 
-def _refuse_other_settings(
-    extractor: "FeatureExtractor", names: str | None, settings: dict[str, Any], folder: Path
-) -> None:
-    """Refuse settings that differ from those of a saved dictionary."""
-    from wsabie.features.extractor_registry import create_extractor
-
-    requested = settings | (create_extractor(names).identity() if names else {})
-    extractor.refuse_options(requested, folder, "leave these options out, or give another --dictionary")
-
-
 def _make_extractor(
-    options: FeaturesOptions, names: str | None, source: "ItemSource", folder: Path, executor: Any, rejects: "Rejects"
+    options: FeaturesOptions,
+    names: str | None,
+    source: "ItemSource",
+    folder: Path,
+    executor: Executor,
+    rejects: "Rejects",
 ) -> "FeatureExtractor":
     """Load the extractor of an earlier run with the same options, or fit and save a new one."""
     from wsabie.features.base.extraction import fit_extractor
@@ -222,12 +176,11 @@ def _make_extractor(
     from wsabie.storage.model_folder import read_folder_kind, refuse_foreign_files
 
     untrained = create_extractor(names, modality=source.modality, **_collect_settings(options))
-    untrained.make_decoder(options.features.augment or 0)  # refuses impossible options before any work
+    untrained.refuse_views(options.features.augment or 0)  # refuses impossible options before any work
     if read_folder_kind(folder):
         extractor = load_extractor(folder)
-        extractor.refuse_other(
-            untrained, folder, f"use it with --dictionary {folder}, delete it, or choose another --out"
-        )
+        refusal = f"use it with --dictionary {folder}, delete it, or choose another --out"
+        extractor.refuse_other(untrained, folder, refusal)
         return extractor
     refuse_foreign_files(folder)  # leftovers of a stopped save are allowed
     extractor = fit_extractor(untrained, source, executor, TerminalProgress(), rejects)
@@ -250,10 +203,8 @@ def _load_dictionary(path: Path) -> "FeatureExtractor":
         return load_extractor(path)
     extractor = Annotator.load(path).terms
     if extractor is None:
-        raise InputError(
-            f"{path} was trained on rows of features and holds no dictionary; give the folder of the dictionary that "
-            "described them"
-        )
+        fact = f"{path} was trained on rows of features and holds no dictionary"
+        raise InputError(f"{fact}; give the folder of the dictionary that described them")
     return extractor
 
 
@@ -262,47 +213,41 @@ def _write_map_rows(options: FeaturesOptions, src: Path) -> None:
     from wsabie.io.alignment import align_table
     from wsabie.storage.model_folder import read_folder_kind, refuse_foreign_files
 
-    out_file, map_folder, machine = options.out, options.kpca.map_folder, options.machine
-    folder, settings = map_folder or out_file.with_name(out_file.name + ".map"), _collect_map_settings(options)
-    check_output_paths(("rejects", options.output.rejects), ("parquet", out_file), inputs=(src, folder))
+    out_file, map_folder = options.out, options.kpca.map_folder
+    folder = map_folder or out_file.with_name(out_file.name + ".map")
+    stated = {"n_components": options.kpca.dim, "n_landmarks": options.features.landmarks, "seed": options.seed}
+    settings = {name: value for name, value in stated.items() if value is not None}
+    options.check_outputs(("parquet", out_file), inputs=(src, folder))
     progress, start = TerminalProgress(), time.perf_counter()
-    executor = SerialExecutor() if machine.ray is None else make_executor(1, machine.ray)
+    executor = SerialExecutor() if options.ray is None else inputs.make_executor(1, options.ray)
     existing = _load_map(folder, map_folder, settings) if map_folder or read_folder_kind(folder) else None
     if existing is None:
         refuse_foreign_files(folder)  # leftovers of a stopped save are allowed
-    with options.output.collect() as rejects:
-        rows = _read_rows(src, rejects, None if existing is None else existing.n_features_in_)
-        pca = existing or _learn_map(rows, settings, machine.threads, progress)
+    with options.collect_rejects() as rejects:
+        rows = inputs.open_data(src, rejects, n_features=None if existing is None else existing.n_features_in_)
+        if not inputs.is_table(rows):
+            hint = inputs.format_features_hint(rows, src)
+            raise InputError(f"{src} holds {rows.modality} and kpca takes rows of features; {hint}")
+        pca = existing or _learn_map(rows, settings, options.threads, progress)
         aligned = align_table(rows, None, pca.feature_names, pca.n_features_in_, pca.dictionary)
-        report_unknown_features(aligned, src)
-        _write_components(
-            aligned.rows, pca, out_file, machine.threads if machine.ray is None else 1, executor, progress
-        )
+        inputs.report_unknown_features(aligned, src)
+        n_threads = options.threads if options.ray is None else 1
+        _write_components(aligned.rows, pca, out_file, n_threads, executor, progress)
     if existing is None:
         pca.save(folder)
-    if options.output.json:
-        facts = {"out": str(out_file), "map": str(folder), "rows": len(rows), "skipped": len(rejects)}
-        seconds = round(time.perf_counter() - start, 3)
-        show_json({"schema": 1, **facts, **summarize_map(pca), "seconds": seconds})
+    facts = {"out": out_file, "map": folder, "rows": len(rows), "skipped": len(rejects), **summarize_map(pca)}
+    if options.show_json({**facts, "seconds": round(time.perf_counter() - start, 3)}):
         return
     _report(pca, out_file, folder, len(rows), is_new=existing is None)
 
 
-def _collect_map_settings(options: FeaturesOptions) -> dict[str, Any]:
-    """Collect the stated parameters of the map."""
-    stated = {"n_components": options.kpca.dim, "n_landmarks": options.features.landmarks, "seed": options.machine.seed}
-    return {name: value for name, value in stated.items() if value is not None}
-
-
-def _load_map(folder: Path, map_folder: Path | None, map_options: dict[str, Any]) -> "KernelPca":
+def _load_map(folder: Path, map_folder: Path | None, map_options: Settings) -> "KernelPca":
     """Load an existing map; refuse one that was made with other options."""
     from wsabie.features.kernel_pca import KernelPca
 
     if not folder.exists():
-        raise InputError(
-            f"there is no map at {folder}; give a folder that `wsabie features kpca` saved beside its file, or leave "
-            "--map out to learn one"
-        )
+        remedy = "give a folder that `wsabie features kpca` saved beside its file, or leave --map out to learn one"
+        raise InputError(f"there is no map at {folder}; {remedy}")
     pca = KernelPca.load(folder)
     if map_folder:
         pca.refuse_other(map_options, folder, "leave these options out, or give another --map")
@@ -312,20 +257,7 @@ def _load_map(folder: Path, map_folder: Path | None, map_options: dict[str, Any]
     return pca
 
 
-def _read_rows(src: Path, rejects: Rejects, n_features: int | None) -> "FeatureTable":
-    from wsabie.io.records import FeatureTable
-
-    rows = open_data(src, rejects, n_features=n_features)
-    if not isinstance(rows, FeatureTable):
-        raise InputError(
-            f"{src} holds {rows.modality} and kpca takes rows of features; {format_features_hint(rows, src)}"
-        )
-    return rows
-
-
-def _learn_map(
-    rows: "FeatureTable", map_options: dict[str, Any], threads: int | None, progress: TerminalProgress
-) -> "KernelPca":
+def _learn_map(rows: "FeatureTable", map_options: Settings, threads: int | None, progress: Progress) -> "KernelPca":
     """Learn a map from the rows, and report the memory that it takes."""
     from wsabie.features.kernel_pca import KernelPca
 
@@ -337,12 +269,7 @@ def _learn_map(
 
 
 def _write_components(
-    rows: "FeatureTable",
-    pca: "KernelPca",
-    out_file: Path,
-    threads: int | None,
-    executor: Executor,
-    progress: TerminalProgress,
+    rows: "FeatureTable", pca: "KernelPca", file: Path, threads: int | None, executor: Executor, progress: Progress
 ) -> None:
     from wsabie.features.kernel_pca import KernelPca
     from wsabie.io.formats.parquet_rows import DenseTransform, write_parquet_rows
@@ -355,22 +282,19 @@ def _write_components(
                 stage.advance(len(points))
                 yield points
 
-        write_parquet_rows(rows, out_file, through=DenseTransform(pca.n_components_, apply))
+        write_parquet_rows(rows, file, through=DenseTransform(pca.n_components_, apply))
 
 
 def _report(pca: "KernelPca", out_file: Path, folder: Path, n_rows: int, *, is_new: bool) -> None:
     """Report the written rows, and the quality of the map on the rows that it was learnt from."""
-    n_requested = pca.n_components
-    if is_new and pca.n_components_ < n_requested:
-        print_note(f"the rows span {pca.n_components_:,} dimensions, fewer than the {n_requested:,} asked for")
-    out.print(
-        f"{out_file}: {n_rows:,} rows of {pca.n_components_:,} components from "
-        f"{format_count(pca.n_landmarks_, 'landmark')}; map {folder}"
-    )
+    if is_new and pca.n_components_ < pca.n_components:
+        print_note(f"the rows span {pca.n_components_:,} dimensions, fewer than the {pca.n_components:,} asked for")
+    landmarks = format_count(pca.n_landmarks_, "landmark")
+    out.print(f"{out_file}: {n_rows:,} rows of {pca.n_components_:,} components from {landmarks}; map {folder}")
     out.print(f"{'' if is_new else 'the map, when it was learnt, '}{pca.report_.format_summary()}")
 
 
-def summarize_map(pca: "KernelPca") -> dict[str, Any]:
+def summarize_map(pca: "KernelPca") -> "JsonObject":
     """Summarize a map for JSON."""
     report = pca.report_
     return {

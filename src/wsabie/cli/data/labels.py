@@ -1,21 +1,17 @@
 """`wsabie labels`: meanings of names, concepts of labels, and labels that a name stands for."""
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from wsabie.cli.command import NotFor, command, options, refuse_options_for
+from wsabie.cli.command import NotFor, argument, command, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
 from wsabie.cli.options import Knowledge, OutputOptions, RelationPairs, Table
-from wsabie.cli.output import escape_line, format_count, out, print_note, show_json, show_table
+from wsabie.cli.output import escape_line, format_count, out, print_note, print_row, show_table
 from wsabie.core.errors import InputError, UnknownLabelError
-from wsabie.storage.atomic_files import replace_file
-from wsabie.storage.output_checks import check_output_paths
+from wsabie.storage.atomic_files import write_text
 
 if TYPE_CHECKING:
-    from wsabie.vocabulary.concept_matching import ExpandedLabel, LabelConcepts
+    from wsabie.vocabulary.concept_matching import LabelConcepts
     from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 
 _MAX_SHOWN, _MAX_HOPS = 8, 99
@@ -29,54 +25,38 @@ def _only_for(subject: str, *kinds: str) -> NotFor:
 _NOT_ABOUT = NotFor(about="which labels there are; it belongs to the others")
 
 
-@options
-class LabelsOptions:
+class LabelsOptions(OutputOptions):
     """Options of `wsabie labels`."""
 
-    kind: Annotated[
-        Literal["about", "match", "under", "pairs", "within"],
-        typer.Argument(
-            metavar="KIND",
-            help="about: what a name may mean; match: which synset each label means; under: the labels that a name "
-            "stands for; pairs: the labels that a relation joins; within: what is at most NAME hops from labels.",
-        ),
-    ]
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="A name or an id for about and under; a relation for pairs, such as has-part; hops for within.",
-        ),
-    ] = None
+    kind: Literal["about", "match", "under", "pairs", "within"] = argument(
+        "about: what a name may mean; match: which synset each label means; under: the labels that a name stands for; "
+        "pairs: the labels that a relation joins; within: what is at most NAME hops from labels.",
+        metavar="KIND",
+    )
+    name: str | None = argument(
+        "A name or an id for about and under; a relation for pairs, such as has-part; hops for within.", metavar="NAME"
+    )
     knowledge: Knowledge = None
     pairs: RelationPairs = None
-    labels: Annotated[
-        Path | None, typer.Option(help="For all but about: a file of one label a line, or a model folder."), _NOT_ABOUT
-    ] = None
+    labels: Path | None = option(
+        "For all but about: a file of one label a line, or a model folder.", not_for=_NOT_ABOUT
+    )
     table: Annotated[Table, _NOT_ABOUT] = None
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="match, pairs, within: TSV to write: label, id, method, name, gloss; label, label; id, name."
-        ),
-        _only_for("where to write; it belongs to match, pairs and within", "match", "pairs", "within"),
-    ] = None
-    max_depth: Annotated[
-        int | None,
-        typer.Option(min=1, help="under: steps down at most."),
-        _only_for("what lies under a name; it belongs to under", "under"),
-    ] = None
-    inherit: Annotated[
-        bool,
-        typer.Option(help="under, pairs: also parts of what is more general."),
-        _only_for("what is more general; it belongs to under and pairs", "under", "pairs"),
-    ] = False
-    exclude_pairs: Annotated[
-        Path | None,
-        typer.Option(help="pairs: id TAB id lines of pairs that do not hold, in either order."),
-        _only_for("which pairs do not hold; it belongs to pairs", "pairs"),
-    ] = None
-    output: OutputOptions = OutputOptions()
+    out: Path | None = option(
+        "match, pairs, within: TSV to write: label, id, method, name, gloss; label, label; id, name.",
+        not_for=_only_for("where to write; it belongs to match, pairs and within", "match", "pairs", "within"),
+    )
+    max_depth: int | None = option(
+        "under: steps down at most.", min=1, not_for=_only_for("what lies under a name; it belongs to under", "under")
+    )
+    inherit: bool = option(
+        "under, pairs: also parts of what is more general.",
+        not_for=_only_for("what is more general; it belongs to under and pairs", "under", "pairs"),
+    )
+    exclude_pairs: Path | None = option(
+        "pairs: id TAB id lines of pairs that do not hold, in either order.",
+        not_for=_only_for("which pairs do not hold; it belongs to pairs", "pairs"),
+    )
 
 
 @command(
@@ -99,10 +79,10 @@ def labels(options: LabelsOptions) -> None:
         raise InputError("--labels names a file of one label a line, or a model folder; add it")
     written: Literal["pairs", "labels"] = "pairs" if kind == "pairs" else "labels"
     inputs = (*(options.knowledge or ()), options.labels, options.table, options.exclude_pairs)
-    check_output_paths((written, options.out), inputs=inputs)
+    options.check_outputs((written, options.out), inputs=inputs)
     graph = load_knowledge(options.knowledge or (), options.pairs or ())
     if options.labels is None:
-        _show_meanings(graph, name or "", options.output.json)
+        _show_meanings(options, graph, name or "")
         return
     concepts = match_label_concepts(graph, options.labels, options.table)
     if kind == "match":
@@ -115,7 +95,7 @@ def labels(options: LabelsOptions) -> None:
         _show_labels_under(options, graph, concepts, name or "")
 
 
-def _show_meanings(graph: "KnowledgeGraph", name: str, json: bool) -> None:
+def _show_meanings(options: LabelsOptions, graph: "KnowledgeGraph", name: str) -> None:
     """Print the meanings of a name, and the relations of the first one."""
     from wsabie.vocabulary.label_names import format_unknown_label
 
@@ -123,12 +103,11 @@ def _show_meanings(graph: "KnowledgeGraph", name: str, json: bool) -> None:
     if not senses:
         raise UnknownLabelError(format_unknown_label(name, list(graph.all_names()), "name"))
     related = {relation: ids for relation in _list_relations(graph) if (ids := graph.related(senses[0].id, relation))}
-    if json:
-        entries = [
-            {"id": sense.id, "names": [*zip(sense.names, sense.languages, strict=True)], "gloss": sense.gloss}
-            for sense in senses
-        ]
-        show_json({"schema": 1, "name": name, "senses": entries, "related": related})
+    entries = [
+        {"id": sense.id, "names": [*zip(sense.names, sense.languages, strict=True)], "gloss": sense.gloss}
+        for sense in senses
+    ]
+    if options.show_json({"name": name, "senses": entries, "related": related}):
         return
     for sense in senses:
         parts = [text for text in (", ".join(sense.names), sense.gloss) if text]
@@ -145,11 +124,9 @@ def _show_matches(options: LabelsOptions, concepts: "LabelConcepts") -> None:
     target = options.out
     if target is not None:
         write_label_table(target, concepts)
-    counts = concepts.counts
-    if options.output.json:
-        written = {} if target is None else {"out": str(target)}
-        meanings = dict(zip(concepts.labels, concepts.concepts, strict=True))
-        show_json({"schema": 1, **written, "counts": counts, "missing": concepts.missing, "concepts": meanings})
+    counts, meanings = concepts.counts, dict(zip(concepts.labels, concepts.concepts, strict=True))
+    facts = {"counts": counts, "missing": concepts.missing, "concepts": meanings}
+    if options.show_json({**_name_output(target), **facts}):
         return
     summary = ", ".join(
         f"{count:,} {'known of nothing' if name == 'missing' else f'by {name}'}" for name, count in counts.items()
@@ -161,30 +138,18 @@ def _show_matches(options: LabelsOptions, concepts: "LabelConcepts") -> None:
 
 def _show_labels_under(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "LabelConcepts", name: str) -> None:
     """Print the labels that a name stands for."""
-    expansion = concepts.expand(name, levels=options.max_depth, inherit=options.inherit)
-
-    def serialize_labels(expanded: "list[ExpandedLabel]", with_whole: bool) -> list[Any]:
-        return [
-            {"label": concepts.labels[label.place], "steps": label.steps, **({"of": label.via} if with_whole else {})}
-            for label in expanded
-        ]
-
-    if options.output.json:
-        kinds, parts = serialize_labels(expansion.kinds, False), serialize_labels(expansion.parts, True)
-        show_json({"schema": 1, "name": name, "concept": expansion.concept, "kinds": kinds, "parts": parts})
+    expansion, names = concepts.expand(name, levels=options.max_depth, inherit=options.inherit), concepts.labels
+    kinds = [{"label": names[label.place], "steps": label.steps} for label in expansion.kinds]
+    parts = [{"label": names[label.place], "steps": label.steps, "of": label.via} for label in expansion.parts]
+    if options.show_json({"name": name, "concept": expansion.concept, "kinds": kinds, "parts": parts}):
         return
+    concept = graph.name(expansion.concept)
     if not expansion.kinds and not expansion.parts:
-        raise InputError(
-            f"no label of {options.labels} is a kind or part of {graph.name(expansion.concept)}; give other labels"
-        )
-    lines = [
-        [concepts.labels[kind.place], "kind" if kind.steps else "itself", f"{kind.steps}"] for kind in expansion.kinds
-    ]
-    lines += [
-        [concepts.labels[part.place], f"part of {graph.name(part.via)}", f"{part.steps}"] for part in expansion.parts
-    ]
+        raise InputError(f"no label of {options.labels} is a kind or part of {concept}; give other labels")
+    lines = [[names[kind.place], "kind" if kind.steps else "itself", f"{kind.steps}"] for kind in expansion.kinds]
+    lines += [[names[part.place], f"part of {graph.name(part.via)}", f"{part.steps}"] for part in expansion.parts]
     gloss = graph.concept(expansion.concept).gloss
-    out.print(escape_line(f"{graph.name(expansion.concept)} ({expansion.concept}){f': {gloss}' if gloss else ''}"))
+    out.print(escape_line(f"{concept} ({expansion.concept}){f': {gloss}' if gloss else ''}"))
     show_table("", ["label", "", "steps"], lines)
 
 
@@ -200,17 +165,12 @@ def _show_nearby_concepts(
     if not concept_ids:
         raise InputError(f"no is-a pair is known of the labels of {options.labels}; give files that have some")
     if target is not None:
-        with replace_file(target) as draft:
-            draft.write_text(
-                "".join(f"{concept_id}\t{escape_line(graph.name(concept_id))}\n" for concept_id in concept_ids),
-                encoding="utf-8",
-            )
-    if options.output.json:
-        written = {} if target is None else {"out": str(target)}
-        show_json({"schema": 1, **written, "hops": int(hops), "concepts": concept_ids})
+        lines = [f"{concept_id}\t{escape_line(graph.name(concept_id))}\n" for concept_id in concept_ids]
+        write_text(target, "".join(lines))
+    if options.show_json({**_name_output(target), "hops": int(hops), "concepts": concept_ids}):
         return
     for concept_id in concept_ids if target is None else ():
-        sys.stdout.write(f"{concept_id}\t{escape_line(graph.name(concept_id))}\n")
+        print_row(concept_id, graph.name(concept_id))
     distance = f"at most {format_count(int(hops), 'hop')} from {format_count(len(concepts.labels), 'label')}"
     print_note(f"{format_count(len(concept_ids), 'concept')} {distance}" + (f", in {target}" if target else ""))
 
@@ -219,41 +179,30 @@ def _show_pairs(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "Labe
     """Print or write the pairs of labels that a relation joins."""
     from wsabie.io.formats.pair_list import read_excluded_pairs, write_id_pairs
 
-    target, without, inherit = options.out, options.exclude_pairs, options.inherit
+    target, without = options.out, options.exclude_pairs
     excluded = set() if without is None else read_excluded_pairs(without)
-    index_pairs = list(concepts.pairs(relation, inherit=inherit))
-    ids = concepts.ids()
+    index_pairs, ids = list(concepts.pairs(relation, inherit=options.inherit)), concepts.ids()
     kept_pairs = [(i, j) for i, j in index_pairs if frozenset((ids[i], ids[j])) not in excluded]
     pairs = [(concepts.labels[i], concepts.labels[j]) for i, j in kept_pairs]
     if index_pairs and not kept_pairs:
         raise InputError(f"{without} leaves out all pairs of labels by {relation}; leave out fewer")
     if not pairs:
-        raise InputError(
-            f"{relation} joins no two labels of {options.labels}; known are {', '.join(_list_relations(graph))}"
-            + ("" if inherit else ", and --inherit adds what follows from more general names")
-        )
+        known, more = ", ".join(_list_relations(graph)), ", and --inherit adds what follows from more general names"
+        fact = f"{relation} joins no two labels of {options.labels}"
+        raise InputError(f"{fact}; known are {known}{'' if options.inherit else more}")
     if target is not None:
         write_id_pairs(target, pairs)
-    if options.output.json:
-        written = {} if target is None else {"out": str(target)}
-        show_json(
-            {
-                "schema": 1,
-                **written,
-                "relation": relation,
-                "pairs": pairs,
-                "left_out": len(index_pairs) - len(kept_pairs),
-            }
-        )
+    n_excluded = len(index_pairs) - len(kept_pairs)
+    if options.show_json({**_name_output(target), "relation": relation, "pairs": pairs, "left_out": n_excluded}):
         return
-    for first, second in pairs if target is None else ():
-        sys.stdout.write(
-            f"{escape_line(first)}\t{escape_line(second)}\n"
-        )  # as it is: `out` would turn the tab into blanks
-    left_out = f", {len(index_pairs) - len(kept_pairs):,} left out" if without is not None else ""
-    print_note(
-        f"{format_count(len(pairs), 'pair')} of labels by {relation}{left_out}" + (f", in {target}" if target else "")
-    )
+    for pair in pairs if target is None else ():
+        print_row(*pair)
+    left_out, place = f", {n_excluded:,} left out" if without else "", f", in {target}" if target else ""
+    print_note(f"{format_count(len(pairs), 'pair')} of labels by {relation}{left_out}{place}")
+
+
+def _name_output(target: Path | None) -> dict[str, Path]:
+    return {} if target is None else {"out": target}
 
 
 def _list_relations(graph: "KnowledgeGraph") -> list[str]:

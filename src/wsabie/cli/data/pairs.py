@@ -1,66 +1,43 @@
 """`wsabie pairs`."""
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from wsabie.cli.command import NotFor, command, options, refuse_options_for
+from wsabie.cli.command import NotFor, Options, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
 from wsabie.cli.options import OptionalSeed, RejectOptions, Rejects, RelationName, Strict, Table
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_json
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note
 from wsabie.core.errors import InputError
-from wsabie.storage.output_checks import check_output_paths
+
+if TYPE_CHECKING:
+    from wsabie.core.json_conversion import JsonObject
 
 _NO_LISTENERS = "how listeners are read or counted, and WordNet has none"
 _NO_MEANINGS = NotFor(synsets="what labels mean, and there is no --labels")
 
 
-@options
-class ListenerOptions:
+class ListenerOptions(Options, panel="Listeners (from-listeners)"):
     """Options of pairs of songs that the same people hear."""
 
-    panel: ClassVar = "Listeners (from-listeners)"
-
-    tracks: Annotated[
-        Path | None,
-        typer.Option(help="unique_tracks.txt of the Million Song Dataset: pairs are of its tracks, not of songs."),
-    ] = None
-    min_listeners: Annotated[
-        int | None, typer.Option(min=1, help="Common listeners of a pair, at least (default: 5).")
-    ] = None
-    min_cosine: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Cosine of the listeners of a pair, at least (default: 0).")
-    ] = None
-    max_partners: Annotated[
-        int | None, typer.Option(min=1, help="Partners that a song may choose, the highest cosines (default: 20).")
-    ] = None
-    max_songs: Annotated[
-        int | None,
-        typer.Option(min=2, help="Of a user with more songs, this many count, drawn at random (default: 500)."),
-    ] = None
+    tracks: Path | None = option(
+        "unique_tracks.txt of the Million Song Dataset: pairs are of its tracks, not of songs."
+    )
+    min_listeners: int | None = option("Common listeners of a pair, at least (default: 5).", min=1)
+    min_cosine: float | None = option("Cosine of the listeners of a pair, at least (default: 0).", min=0, max=1)
+    max_partners: int | None = option("Partners that a song may choose, the highest cosines (default: 20).", min=1)
+    max_songs: int | None = option("Of a user with more songs, this many count, drawn at random (default: 500).", min=2)
     seed: OptionalSeed = None
 
 
-@options
-class WordNetOptions:
+class WordNetOptions(Options, panel="WordNet (from-wordnet)"):
     """Options of pairs of a relation of WordNet."""
 
-    panel: ClassVar = "WordNet (from-wordnet)"
-
-    relation: Annotated[
-        RelationName | None, typer.Option(help="Which relation (default: part-of; the part comes first).")
-    ] = None
-    labels: Annotated[
-        Path | None, typer.Option(help="Pairs of these labels, not of synsets: one label a line, or a model folder.")
-    ] = None
+    relation: RelationName | None = option("Which relation (default: part-of; the part comes first).")
+    labels: Path | None = option("Pairs of these labels, not of synsets: one label a line, or a model folder.")
     table: Annotated[Table, _NO_MEANINGS] = None
-    inherit: Annotated[
-        bool, typer.Option(help="With --labels: what is said of vehicles is said of cars too."), _NO_MEANINGS
-    ] = False
+    inherit: bool = option("With --labels: what is said of vehicles is said of cars too.", not_for=_NO_MEANINGS)
 
 
-@options
 class PairsRejectOptions(RejectOptions):
     """Options of what cannot be read, which only lists of listeners have."""
 
@@ -68,28 +45,20 @@ class PairsRejectOptions(RejectOptions):
     rejects: Annotated[Rejects, NotFor(wordnet=_NO_LISTENERS)] = None
 
 
-@options
-class PairsOptions:
+class PairsOptions(PairsRejectOptions):
     """Options of `wsabie pairs`."""
 
-    kind: Annotated[
-        Literal["from-listeners", "from-wordnet"],
-        typer.Argument(
-            metavar="KIND",
-            help="from-listeners: songs that the same people hear; from-wordnet: wheel and car, dolphin and whale.",
-        ),
-    ]
-    src: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SRC",
-            help="Lines of user TAB song TAB plays, or gzip of them; or WordNet's folder, or Open Images' hierarchy.",
-        ),
-    ]
-    out: Annotated[Path, typer.Option(help="TSV to write: id, id, common listeners; a relation's pairs.")]
-    listeners: Annotated[ListenerOptions, NotFor(wordnet=_NO_LISTENERS)] = ListenerOptions()
-    wordnet: Annotated[WordNetOptions, NotFor(listeners="which pairs of WordNet are meant")] = WordNetOptions()
-    output: PairsRejectOptions = PairsRejectOptions()
+    kind: Literal["from-listeners", "from-wordnet"] = argument(
+        "from-listeners: songs that the same people hear; from-wordnet: wheel and car, dolphin and whale.",
+        metavar="KIND",
+    )
+    src: Path = argument(
+        "Lines of user TAB song TAB plays, or gzip of them; or WordNet's folder, or Open Images' hierarchy.",
+        metavar="SRC",
+    )
+    out: Path = option("TSV to write: id, id, common listeners; a relation's pairs.")
+    listeners: Annotated[ListenerOptions, NotFor(wordnet=_NO_LISTENERS)]
+    wordnet: Annotated[WordNetOptions, NotFor(listeners="which pairs of WordNet are meant")]
 
 
 @command(
@@ -120,49 +89,27 @@ def _pair_songs(options: PairsOptions) -> None:
     src, target, listeners = options.src, options.out, options.listeners
     tracks, max_songs, cosine = listeners.tracks, listeners.max_songs or 500, listeners.min_cosine or 0.0
     least = listeners.min_listeners or 5
-    check_output_paths(("pairs", target), ("rejects", options.output.rejects), inputs=(src, tracks))
-    with options.output.collect() as rejects:
+    options.check_outputs(("pairs", target), inputs=(src, tracks))
+    with options.collect_rejects() as rejects:
         song_tracks = None if tracks is None else read_song_tracks(tracks, rejects=rejects)
-        listening = read_listening_counts(
-            src,
-            song_filter=song_tracks,
-            heavy=max_songs,
-            seed=listeners.seed or 0,
-            rejects=rejects,
-            progress=TerminalProgress(),
-        )
-    pairs = list(
-        find_co_listened_pairs(
-            listening, least=least, cosine=cosine, top=listeners.max_partners or 20, progress=TerminalProgress()
-        )
-    )
+        settings: Settings = {"heavy": max_songs, "seed": listeners.seed or 0, "rejects": rejects}
+        listening = read_listening_counts(src, song_filter=song_tracks, **settings, progress=TerminalProgress())
+    limits: Settings = {"least": least, "cosine": cosine, "top": listeners.max_partners or 20}
+    pairs = list(find_co_listened_pairs(listening, **limits, progress=TerminalProgress()))
     n_songs, n_users = listening.song_users.shape
     if not pairs:
-        raise InputError(
-            f"no two songs of {src} have {format_count(least, 'common listener')} and a cosine of {cosine:g}; give a "
-            "lower "
-            "--min-listeners or --min-cosine"
-        )
+        shared = f"{format_count(least, 'common listener')} and a cosine of {cosine:g}"
+        raise InputError(f"no two songs of {src} have {shared}; give a lower --min-listeners or --min-cosine")
     written = write_co_listened_pairs(target, pairs, song_tracks)
     paired = len({song for first, second, _ in pairs for song in (first, second)})
-    if options.output.json:
-        facts = {
-            "songs": n_songs,
-            "listeners": n_users,
-            "capped_listeners": listening.n_capped,
-            "songs_in_pairs": paired,
-        }
-        show_json({"schema": 1, "out": str(target), "pairs": written, **facts})
+    facts = {"songs": n_songs, "listeners": n_users, "capped_listeners": listening.n_capped, "songs_in_pairs": paired}
+    if options.show_json({"out": target, "pairs": written, **facts}):
         return
     if listening.n_capped:
-        print_note(
-            f"of {format_count(listening.n_capped, 'listener')} with more than {max_songs:,} songs, {max_songs:,} count"
-        )
-    out.print(
-        f"{target}: {format_count(written, 'pair')} of {paired:,} of {format_count(n_songs, 'song')}, heard by "
-        f"{format_count(n_users, 'listener')}"
-    )
-    print_note(f'next: pairs = "{target}" in a relation of a TOML file, and wsabie train with that file')
+        capped = format_count(listening.n_capped, "listener")
+        print_note(f"of {capped} with more than {max_songs:,} songs, {max_songs:,} count")
+    songs, users = format_count(n_songs, "song"), format_count(n_users, "listener")
+    _report_pairs(target, f"{format_count(written, 'pair')} of {paired:,} of {songs}, heard by {users}")
 
 
 def _write_wordnet_pairs(options: PairsOptions) -> None:
@@ -172,8 +119,8 @@ def _write_wordnet_pairs(options: PairsOptions) -> None:
 
     src, target, wordnet = options.src, options.out, options.wordnet
     relation, labels, table = wordnet.relation or "part-of", wordnet.labels, wordnet.table
-    check_output_paths(("pairs", target), inputs=(src, labels, table))
-    facts: dict[str, Any] = {}
+    options.check_outputs(("pairs", target), inputs=(src, labels, table))
+    facts: JsonObject = {}
     if labels is None:
         pairs, owner = list(iterate_relation_pairs(src, relation)), "its synsets"
     else:
@@ -184,9 +131,12 @@ def _write_wordnet_pairs(options: PairsOptions) -> None:
     if not pairs:
         raise InputError(f"{src} states no pair of {relation} among {owner}; try --inherit, other labels or --relation")
     write_id_pairs(target, pairs)
-    if options.output.json:
-        show_json({"schema": 1, "out": str(target), "relation": relation, "pairs": len(pairs), **facts})
+    if options.show_json({"out": target, "relation": relation, "pairs": len(pairs), **facts}):
         return
     paired = format_count(len({name for pair in pairs for name in pair}), "synset" if labels is None else "label")
-    out.print(f"{target}: {format_count(len(pairs), 'pair')} of {paired}, {relation}")
+    _report_pairs(target, f"{format_count(len(pairs), 'pair')} of {paired}, {relation}")
+
+
+def _report_pairs(target: Path, summary: str) -> None:
+    out.print(f"{target}: {summary}")
     print_note(f'next: pairs = "{target}" in a relation of a TOML file, and wsabie train with that file')

@@ -1,75 +1,64 @@
 """`wsabie shards`."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-import typer
-
-from wsabie.cli.command import command, options
+from wsabie.cli.command import argument, command, option
 from wsabie.cli.inputs import make_executor
 from wsabie.cli.options import RayAddress, RejectOptions, Seed
-from wsabie.cli.output import NOTHING_KEPT, InterruptExit, TerminalProgress, format_count, out, print_note, show_json
+from wsabie.cli.output import NOTHING_KEPT, InterruptExit, TerminalProgress, format_count, out, print_note
 from wsabie.core.errors import InputError
-from wsabie.storage.output_checks import check_output_paths
 
 if TYPE_CHECKING:
+    from wsabie.core.json_conversion import JsonObject
     from wsabie.io.shards.shard_folder import ShardFolder
 
 
-@options
-class ShardsOptions:
+class ShardsOptions(RejectOptions):
     """Options of `wsabie shards`."""
 
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA",
-            help="Rows of features: Parquet, svmlight/XC, Mulan ARFF or others. Of pictures, sounds and documents, "
-            "`wsabie features` makes such rows.",
-        ),
-    ]
-    out: Annotated[Path, typer.Option(help="Folder for the shards; it is a source for every other command.")]
-    rows: Annotated[
-        int, typer.Option(min=1, max=1 << 24, help="Rows of a shard, about; fewer where they are long.")
-    ] = 1 << 16
-    values: Annotated[
-        Literal["exact", "half"],
-        typer.Option(
-            help="exact: the smallest type of numbers that holds every value as it is; half: two bytes a value, with "
-            "an error of one part in 2,048 at most."
-        ),
-    ] = "exact"
+    data: Path = argument(
+        "Rows of features: Parquet, svmlight/XC, Mulan ARFF or others. Of pictures, sounds and documents, `wsabie "
+        "features` makes such rows.",
+        metavar="DATA",
+    )
+    out: Path = option("Folder for the shards; it is a source for every other command.")
+    rows: int = option("Rows of a shard, about; fewer where they are long.", 1 << 16, min=1, max=1 << 24)
+    values: Literal["exact", "half"] = option(
+        "exact: the smallest type of numbers that holds every value as it is; half: two bytes a value, with an error "
+        "of one part in 2,048 at most.",
+        "exact",
+    )
     seed: Seed = 0
     ray: RayAddress = None
-    output: RejectOptions = RejectOptions()
 
 
 @command("shards rows.parquet --out shards", "shards rows.txt --out shards --values half")
 def shards(options: ShardsOptions) -> None:
     """Write rows as shards, to train on more than fits into memory; the same command resumes a stopped run."""
-    from wsabie.io.stream_recognition import open_row_stream
+    from wsabie.io.recognition import open_row_stream
     from wsabie.workflows.shard_runs import ShardOptions
-    from wsabie.workflows.shard_writer import write_shards
+    from wsabie.workflows.shard_writer import has_finished_parts, write_shards
 
     data, folder = options.data, options.out
-    check_output_paths(("rejects", options.output.rejects), inputs=(data, folder))
+    options.check_outputs(inputs=(data, folder))
     if folder.resolve() == data.resolve() or data.resolve() in folder.resolve().parents:
         raise InputError(f"cannot write {folder}: it is, or lies in, what is read; choose another folder")
     start, executor, progress = time.perf_counter(), make_executor(1, options.ray, folder), TerminalProgress()
     settings = ShardOptions(options.rows, options.values, options.seed)
-    with _explain_interrupt(folder), options.output.collect() as rejects:
-        stream = open_row_stream(data, rejects, progress)
-        written = write_shards(stream, folder, settings, executor=executor, progress=progress, rejects=rejects)
-        skipped = len(rejects)
-    if options.output.json:
-        seconds = round(time.perf_counter() - start, 3)
-        show_json(
-            {"schema": 1, "out": str(folder), **collect_shard_facts(written), "skipped": skipped, "seconds": seconds}
-        )
+    try:
+        with options.collect_rejects() as rejects:
+            stream = open_row_stream(data, rejects, progress)
+            written = write_shards(stream, folder, settings, executor=executor, progress=progress, rejects=rejects)
+            skipped = len(rejects)
+    except KeyboardInterrupt:
+        if has_finished_parts(folder):
+            raise
+        raise InterruptExit(NOTHING_KEPT) from None
+    seconds = round(time.perf_counter() - start, 3)
+    if options.show_json({"out": folder, **collect_shard_facts(written), "skipped": skipped, "seconds": seconds}):
         return
     rows, parts = format_count(len(written), "row"), format_count(len(written.files), "shard")
     labels = format_count(written.facts["labels"], "label")
@@ -77,20 +66,7 @@ def shards(options: ShardsOptions) -> None:
     print_note(f"next: wsabie train {quote(str(folder))} --model MODEL")
 
 
-@contextmanager
-def _explain_interrupt(folder: Path) -> Iterator[None]:
-    """Tell the user if Ctrl-C comes before anything is kept."""
-    from wsabie.workflows.shard_writer import has_finished_parts
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        if has_finished_parts(folder):
-            raise
-        raise InterruptExit(NOTHING_KEPT) from None
-
-
-def collect_shard_facts(shards: "ShardFolder") -> dict[str, Any]:
+def collect_shard_facts(shards: "ShardFolder") -> "JsonObject":
     """Collect the facts of a folder of shards."""
     n_bytes = sum(entry["bytes"] for entry in (*shards.files, *shards.other_files.values()))
     return {**shards.facts, "shards": len(shards.files), "bytes": n_bytes, "fingerprint": shards.fingerprint}

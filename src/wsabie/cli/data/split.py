@@ -6,23 +6,23 @@ from functools import partial
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-import typer
-
-from wsabie.cli.command import NotFor, command, options
-from wsabie.cli.inputs import format_features_hint, open_data, read_label_pairs
+from wsabie.cli.command import NotFor, command, option
+from wsabie.cli.inputs import format_features_hint, is_table, make_label_table, open_data, read_label_pairs
 from wsabie.cli.options import Data, RejectOptions, Seed
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_json, show_table
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_table
 from wsabie.cli.target import list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import explain_write_errors, lock_folder
-from wsabie.storage.output_checks import OutputKind, check_output_paths
+from wsabie.storage.output_checks import OutputKind
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
+    from wsabie.core.json_conversion import JsonObject
     from wsabie.evaluation.splits import Split
     from wsabie.io.records import FeatureTable, ItemSubset, Source
+    from wsabie.io.space_declaration import SpaceDeclaration
     from wsabie.workflows.collection_splits import RelationSplit
 
 
@@ -34,48 +34,33 @@ _DRAFTS = ".split-"
 _BY_ROWS = NotFor(space="how rows are split, and things of a TOML file are dealt whole, by groups if there are any")
 
 
-@options
-class SplitOptions:
+class SplitOptions(RejectOptions):
     """Options of `wsabie split`."""
 
     data: Data
-    out: Annotated[Path, typer.Option(help="Folder for train, valid and test.")]
-    valid: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Fraction of validation rows (default: 0.1; with one-label: 0).")
-    ] = None
-    test: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Fraction of test rows (default: 0.1; with one-label: 1).")
-    ] = None
-    by: Annotated[
-        Literal["auto", "group", "row", "label", "time", "one-label"],
-        typer.Option(
-            help="group, row, label or time (default: group if there are groups); one-label: every row stays in "
-            "training and one of its labels is the test."
-        ),
-        _BY_ROWS,
-    ] = "auto"
-    min_labels: Annotated[
-        int | None,
-        typer.Option(min=1, help="With one-label: rows with fewer labels keep them all (default: 2)."),
-        _BY_ROWS,
-    ] = None
-    drop_near: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=1, help="Test and validation rows at least this similar (cosine) to a training row are left out."
-        ),
-        _BY_ROWS,
-    ] = None
-    relations: Annotated[
-        Path | None,
-        typer.Option(
-            help="Related labels, object TAB part a line: as many as can be get two pictures on every side (in place "
-            "of --by)."
-        ),
-        _BY_ROWS,
-    ] = None
+    out: Path = option("Folder for train, valid and test.")
+    valid: float | None = option("Fraction of validation rows (default: 0.1; with one-label: 0).", min=0, max=1)
+    test: float | None = option("Fraction of test rows (default: 0.1; with one-label: 1).", min=0, max=1)
+    by: Literal["auto", "group", "row", "label", "time", "one-label"] = option(
+        "group, row, label or time (default: group if there are groups); one-label: every row stays in training and "
+        "one of its labels is the test.",
+        "auto",
+        not_for=_BY_ROWS,
+    )
+    min_labels: int | None = option(
+        "With one-label: rows with fewer labels keep them all (default: 2).", min=1, not_for=_BY_ROWS
+    )
+    drop_near: float | None = option(
+        "Test and validation rows at least this similar (cosine) to a training row are left out.",
+        min=0,
+        max=1,
+        not_for=_BY_ROWS,
+    )
+    relations: Path | None = option(
+        "Related labels, object TAB part a line: as many as can be get two pictures on every side (in place of --by).",
+        not_for=_BY_ROWS,
+    )
     seed: Seed = 0
-    output: RejectOptions = RejectOptions()
 
     @property
     def shares(self) -> tuple[float, float]:
@@ -96,33 +81,28 @@ def split(options: SplitOptions) -> None:
 
 def _split_rows(options: SplitOptions) -> None:
     """Write train, valid and test as Parquet, and the dropped rows as JSON lines."""
-    from wsabie.features.base.table_builder import build_label_table
-    from wsabie.io.records import FeatureTable, ItemSubset
+    from wsabie.io.records import ItemSubset
     from wsabie.workflows import collection_splits
 
     data, folder, by, seed = options.data, options.out, options.by, options.seed
     files, label_pairs = _check_options(options)
-    with options.output.collect() as rejects:
+    with options.collect_rejects() as rejects:
         source = open_data(data, rejects)
         if by == "one-label":
             _split_labels(options, source, files)
             return
-        rows = source if isinstance(source, FeatureTable) else build_label_table(source)
+        rows = make_label_table(source)
         _refuse_unsplittable(source, data, options.drop_near)
         relation_split = None
-        if label_pairs is not None:
+        if label_pairs is None:
+            sides = collection_splits.split_collection(rows, by, *options.shares, seed)
+        else:
             relation_split = collection_splits.split_with_relations(rows, label_pairs, *options.shares, seed)
-        sides = (
-            collection_splits.split_collection(rows, by, *options.shares, seed)
-            if relation_split is None
-            else relation_split.sides
-        )
+            sides = relation_split.sides
         n_views = int((sides.sides(len(rows)) < 0).sum())
         if n_views:
-            print_note(
-                f"{format_count(n_views, 'further view')} of validation and test pictures left out: only training "
-                "has them"
-            )
+            views = format_count(n_views, "further view")
+            print_note(f"{views} of validation and test pictures left out: only training has them")
         _refuse_older_files(files, [name for name in SIDES if len(getattr(sides, name))])
         left_out = None
         if options.drop_near is not None:
@@ -130,25 +110,19 @@ def _split_rows(options: SplitOptions) -> None:
             if relation_split is not None:
                 relation_split = collection_splits.recheck_relations(relation_split, rows, sides)
         indexes = {files[name]: getattr(sides, name) for name in SIDES if len(getattr(sides, name))}
-        take_part = source.take if isinstance(source, FeatureTable) else partial(ItemSubset, source)
+        take_part = source.take if is_table(source) else partial(ItemSubset, source)
         _write_parts({file: take_part(index) for file, index in indexes.items()}, folder)
         _write_dropped(options.dropped_file, left_out)
     counts = {name: len(getattr(sides, name)) for name in SIDES}
-    if relation_split is not None:
-        _write_relations(relation_split, folder)
-    if options.output.json:
-        relation_facts = {} if relation_split is None else {"relations": _serialize_relations(relation_split, folder)}
-        left_out_count = len(rows) - sum(counts.values())
-        show_json({"schema": 1, "out": str(folder), **counts, "left_out": left_out_count, **relation_facts})
+    facts = {} if relation_split is None else {"relations": _write_relations(relation_split, folder)}
+    if options.show_json({"out": folder, **counts, "left_out": len(rows) - sum(counts.values()), **facts}):
         return
     unit = "rows" if rows is source else "pictures"
     out.print(f"{folder}: " + ", ".join(f"{name} {n:,} {unit}" for name, n in counts.items()))
     if relation_split is not None:
-        n = len(relation_split.relations) + len(relation_split.dropped)
-        out.print(
-            f"{folder / RELATIONS_FILE}: {len(relation_split.relations):,} of {format_count(n, 'relation')}, which are "
-            "on every side"
-        )
+        n_kept, n_dropped = len(relation_split.relations), len(relation_split.dropped)
+        relations = format_count(n_kept + n_dropped, "relation")
+        out.print(f"{folder / RELATIONS_FILE}: {n_kept:,} of {relations}, which are on every side")
 
 
 def _check_options(options: SplitOptions) -> tuple[dict[str, Path], list[tuple[str, str]] | None]:
@@ -164,8 +138,7 @@ def _check_options(options: SplitOptions) -> tuple[dict[str, Path], list[tuple[s
         if by != "auto":
             raise InputError(f"--relations says what decides the sides, and so does --by {by}; leave one of them out")
         results += [("pairs", folder / RELATIONS_FILE), ("rejects", folder / DROPPED_FILE)]
-    results += [("rejects", options.output.rejects), ("rejects", options.dropped_file)]
-    check_output_paths(*results, inputs=(options.data, relations))
+    options.check_outputs(*results, ("rejects", options.dropped_file), inputs=(options.data, relations))
     return files, None if relations is None else read_label_pairs(relations)
 
 
@@ -178,46 +151,42 @@ def _write_dropped(file: Path, left_out: Rejects | None) -> None:
     print_note(f"{format_count(len(left_out), 'row')} too near a row of an earlier side left out (listed in {file})")
 
 
-def _split_declaration(options: SplitOptions) -> None:
+def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -> None:
     """Write lists of things and pairs and a TOML file for each side."""
-    from wsabie.io.space_declaration import read_declaration
     from wsabie.workflows.spaces.declaration_split import SIDES, require_free_folder, split_declaration
 
-    data, folder = options.data, options.out
-    declaration = read_declaration(data)
-    check_output_paths(("rejects", options.output.rejects), inputs=(data, *list_declared_files(declaration), folder))
+    folder = options.out
+    options.check_outputs(inputs=(options.data, *list_declared_files(declaration), folder))
     require_free_folder(folder)
-    with options.output.collect() as rejects:
+    with options.collect_rejects() as rejects:
         written = split_declaration(declaration, folder, *options.shares, options.seed, rejects)
-    if options.output.json:
-        files = [str(file) for file in written.files]
-        show_json(
-            {"schema": 1, "out": str(folder), "entities": written.entities, "pairs": written.pairs, "files": files}
-        )
+    entities, pairs, files = written.entities, written.pairs, written.files
+    if options.show_json({"out": folder, "entities": entities, "pairs": pairs, "files": files}):
         return
-    rows = [(f"{name} (things)", counts) for name, counts in written.entities.items()]
-    rows += [(f"{name} (pairs)", counts) for name, counts in written.pairs.items()]
-    show_table(str(folder), ["", *SIDES], [[name, *(f"{counts[side]:,}" for side in SIDES)] for name, counts in rows])
+    counts = {f"{name} (things)": n for name, n in entities.items()} | {
+        f"{name} (pairs)": n for name, n in pairs.items()
+    }
+    show_table(str(folder), ["", *SIDES], [[name, *(n[side] for side in SIDES)] for name, n in counts.items()])
     print_note(f"next: wsabie train {quote(str(written.files[0]))} --model DIR")
 
 
 def _refuse_unsplittable(source: "Source", data: Path, drop_near: float | None) -> None:
-    from wsabie.io.records import FeatureTable
 
-    if isinstance(source, FeatureTable):
-        return
     if drop_near is not None:
-        raise InputError(
-            f"--drop-near compares features and {data} holds {source.modality}; {format_features_hint(source, data)}"
-        )
-    if source.modality != "pictures":
-        raise InputError(
-            f"split writes rows or pictures and {data} holds {source.modality}; {format_features_hint(source, data)}"
-        )
+        _require_rows(source, data, "--drop-near compares features")
+    if not is_table(source) and source.modality != "pictures":
+        _require_rows(source, data, "split writes rows or pictures")
 
 
-def _write_relations(relation_split: "RelationSplit", folder: Path) -> None:
-    """Write the relations with pictures on every side, as `train` reads them, and the dropped ones."""
+def _require_rows(source: "Source", data: Path, reason: str) -> "FeatureTable":
+
+    if not is_table(source):
+        raise InputError(f"{reason} and {data} holds {source.modality}; {format_features_hint(source, data)}")
+    return source
+
+
+def _write_relations(relation_split: "RelationSplit", folder: Path) -> "JsonObject":
+    """Write the relations with pictures on every side, as `train` reads them, and the dropped ones; return facts."""
     from wsabie.io.formats.pair_list import write_id_pairs
 
     write_id_pairs(folder / RELATIONS_FILE, relation_split.relations)
@@ -228,38 +197,27 @@ def _write_relations(relation_split: "RelationSplit", folder: Path) -> None:
     for pair, _, why in rejects.listed[:1]:
         count = format_count(len(rejects), "relation is", "relations are")
         print_note(f"{count} not on every side, such as {pair}: {why} (all listed in {folder / DROPPED_FILE})")
-
-
-def _serialize_relations(relation_split: "RelationSplit", folder: Path) -> dict[str, Any]:
     dropped = [{"object": pair[0], "part": pair[1], "reason": reason} for pair, reason in relation_split.dropped]
-    return {"file": str(folder / RELATIONS_FILE), "kept": len(relation_split.relations), "dropped": dropped}
+    return {"file": folder / RELATIONS_FILE, "kept": len(relation_split.relations), "dropped": dropped}
 
 
 def _split_labels(options: SplitOptions, source: "Source", files: dict[str, Path]) -> None:
     """Hold one label of each row out."""
-
-    from wsabie.io.records import FeatureTable, count_labels
+    from wsabie.io.records import count_labels
     from wsabie.workflows.collection_splits import split_labels
 
-    data, folder, test = options.data, options.out, options.test
-    if not isinstance(source, FeatureTable):
-        raise InputError(
-            f"--by one-label deals out the labels of rows and {data} holds {source.modality}; "
-            f"{format_features_hint(source, data)}"
-        )
-    sides = split_labels(
-        source, options.valid or 0.0, 1.0 if test is None else test, options.seed, options.min_labels or 2
-    )
+    folder, rows = options.out, _require_rows(source, options.data, "--by one-label deals out the labels of rows")
+    shares = options.valid or 0.0, 1.0 if options.test is None else options.test
+    sides = split_labels(rows, *shares, options.seed, options.min_labels or 2)
     _refuse_older_files(files, list(sides))
     _write_parts({files[name]: part for name, part in sides.items()}, folder)
     _write_dropped(options.dropped_file, None)
-    lost = int(((count_labels(source) > 0) & (count_labels(sides["train"]) == 0)).sum())
+    lost = int(((count_labels(rows) > 0) & (count_labels(sides["train"]) == 0)).sum())
     if lost:
         print_note(f"{format_count(lost, 'label')} without a training row: every row that has them lost them")
     counts = {name: len(part) for name, part in sides.items()}
     pairs = {name: int((part.Y.data > 0).sum()) for name, part in sides.items()}
-    if options.output.json:
-        show_json({"schema": 1, "out": str(folder), **counts, "pairs": pairs, "labels_without_training": lost})
+    if options.show_json({"out": folder, **counts, "pairs": pairs, "labels_without_training": lost}):
         return
     out.print(f"{folder}: " + ", ".join(f"{name} {n:,} labels of {counts[name]:,} rows" for name, n in pairs.items()))
 
@@ -272,7 +230,7 @@ def _refuse_older_files(files: dict[str, Path], written: list[str]) -> None:
 
 def _drop_near_rows(rows: "FeatureTable", sides: "Split", threshold: float) -> "tuple[Split, Rejects]":
     """Drop rows that are too near to a row of an earlier side; return the new split and the list of them."""
-    from wsabie.evaluation.near_duplicates import drop_near
+    from wsabie.evaluation.splits import drop_near
 
     remaining, dropped = drop_near(rows.X, sides, threshold)
     left_out, training_rows = Rejects(most=len(rows)), set(sides.train.tolist())
@@ -286,7 +244,6 @@ def _write_parts(parts: "Mapping[Path, FeatureTable | ItemSubset]", folder: Path
     """Write the parts in the form of the source; all are complete before the first replaces an older file."""
     from wsabie.io.formats.parquet_images import write_parquet_images
     from wsabie.io.formats.parquet_rows import write_parquet_rows
-    from wsabie.io.records import FeatureTable
 
     with explain_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -296,7 +253,7 @@ def _write_parts(parts: "Mapping[Path, FeatureTable | ItemSubset]", folder: Path
                 shutil.rmtree(leftover, ignore_errors=True)
         for file, part in parts.items():
             draft = Path(drafts) / file.name
-            if isinstance(part, FeatureTable):
+            if is_table(part):
                 write_parquet_rows(part, draft)
             else:
                 write_parquet_images(part, draft, progress=TerminalProgress())

@@ -2,16 +2,13 @@
 
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from wsabie.cli.command import NotFor, command, list_stated, options, refuse_options_for
+from wsabie.cli.command import NotFor, Options, argument, command, list_stated, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_word_vectors
 from wsabie.cli.options import OptionalSeed, RejectOptions
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_json, show_table
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_table
 from wsabie.core.errors import InputError
-from wsabie.storage.output_checks import check_output_paths
 
 if TYPE_CHECKING:
     from wsabie.vocabulary.word_vectors import WordVectors
@@ -20,64 +17,42 @@ _LEARNING = "how vectors are learnt; it belongs to train"
 _ONLY_TRAIN, _NOT_TRAIN = NotFor(info=_LEARNING, near=_LEARNING), NotFor(train="how vectors are read")
 
 
-@options
-class LearningOptions:
+class LearningOptions(Options, panel="Learning (train)"):
     """Options of learning word vectors."""
 
-    panel: ClassVar = "Learning (train)"
-
-    dim: Annotated[int | None, typer.Option(min=1, max=4096, help="Dimensions (default: 100).")] = None
-    window: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Words to either side that count (default: 5).")
-    ] = None
-    min_count: Annotated[
-        int | None, typer.Option(min=1, help="Leave out words that are found less often (default: 5).")
-    ] = None
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the text (default: 5).")] = None
-    phrases: Annotated[
-        int | None, typer.Option(min=0, max=4, help="How often neighbours such as New York are joined (default: 1).")
-    ] = None
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Threads; only one is reproducible (default: 1).")
-    ] = None
+    dim: int | None = option("Dimensions (default: 100).", min=1, max=4096)
+    window: int | None = option("Words to either side that count (default: 5).", min=1, max=1000)
+    min_count: int | None = option("Leave out words that are found less often (default: 5).", min=1)
+    epochs: int | None = option("Passes over the text (default: 5).", min=1)
+    phrases: int | None = option("How often neighbours such as New York are joined (default: 1).", min=0, max=4)
+    threads: int | None = option("Threads; only one is reproducible (default: 1).", min=1, max=1024)
     seed: OptionalSeed = None
 
 
-@options
-class VectorsOptions:
+class VectorsOptions(RejectOptions):
     """Options of `wsabie vectors`."""
 
-    kind: Annotated[
-        Literal["train", "info", "near"],
-        typer.Argument(
-            metavar="KIND",
-            help="train: learn vectors from text (skip-gram); info: what a file holds; near: words nearest to a name.",
-        ),
-    ]
-    src: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SRC",
-            help="Text or documents to learn from; else word vectors of word2vec, GloVe or fastText, text or binary.",
-        ),
-    ]
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="near: a word or several.")] = None
-    out: Annotated[Path | None, typer.Option(help="train: file to write, in word2vec's text form."), _ONLY_TRAIN] = None
-    k: Annotated[
-        int | None,
-        typer.Option("-k", min=1, help="near: how many (default: 10)."),
-        NotFor(train="how vectors are read", info="how many words are shown; it belongs to near"),
-    ] = None
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="info, near: only the first words of the file."), _NOT_TRAIN
-    ] = None
-    cache: Annotated[
-        Path | None,
-        typer.Option(help="info, near: where the mapped table is kept (default: beside SRC, SRC.npy)."),
-        _NOT_TRAIN,
-    ] = None
-    learning: Annotated[LearningOptions, _ONLY_TRAIN] = LearningOptions()
-    output: RejectOptions = RejectOptions()
+    kind: Literal["train", "info", "near"] = argument(
+        "train: learn vectors from text (skip-gram); info: what a file holds; near: words nearest to a name.",
+        metavar="KIND",
+    )
+    src: Path = argument(
+        "Text or documents to learn from; else word vectors of word2vec, GloVe or fastText, text or binary.",
+        metavar="SRC",
+    )
+    name: str | None = argument("near: a word or several.", metavar="NAME")
+    out: Path | None = option("train: file to write, in word2vec's text form.", not_for=_ONLY_TRAIN)
+    k: int | None = option(
+        "near: how many (default: 10).",
+        flag="-k",
+        min=1,
+        not_for=NotFor(train="how vectors are read", info="how many words are shown; it belongs to near"),
+    )
+    limit: int | None = option("info, near: only the first words of the file.", min=1, not_for=_NOT_TRAIN)
+    cache: Path | None = option(
+        "info, near: where the mapped table is kept (default: beside SRC, SRC.npy).", not_for=_NOT_TRAIN
+    )
+    learning: Annotated[LearningOptions, _ONLY_TRAIN]
 
 
 @command("vectors train articles.txt --out words.vec", "vectors near words.vec 'new york' -k 5")
@@ -103,41 +78,36 @@ def _learn_vectors(options: VectorsOptions, target: Path) -> None:
     from wsabie.io.vocabulary.word_vectors import write_word_vectors
     from wsabie.workflows.word_vector_training import learn_word_vectors
 
-    check_output_paths(("vectors", target), ("rejects", options.output.rejects), inputs=(options.src,))
-    with options.output.collect() as rejects:
-        vectors = learn_word_vectors(
-            options.src, **list_stated(options.learning), rejects=rejects, progress=TerminalProgress()
-        )
+    options.check_outputs(("vectors", target), inputs=(options.src,))
+    with options.collect_rejects() as rejects:
+        settings = {**list_stated(options.learning), "rejects": rejects, "progress": TerminalProgress()}
+        vectors = learn_word_vectors(options.src, **settings)
     write_word_vectors(target, vectors.words, vectors.table)
     n_words, dim = vectors.table.shape
     phrases = sum("_" in word for word in vectors.words)
-    if options.output.json:
-        counts = {"words": n_words, "phrases": phrases, "dimensions": dim, "words_read": vectors.n_read}
-        show_json({"schema": 1, "out": str(target), **counts})
+    facts = {"words": n_words, "phrases": phrases, "dimensions": dim, "words_read": vectors.n_read}
+    if options.show_json({"out": target, **facts}):
         return
-    out.print(
-        f"{target}: {format_count(n_words, 'word')}, of which {format_count(phrases, 'phrase')}, of "
-        f"{vectors.n_read:,} read"
-    )
+    counts = f"{format_count(n_words, 'word')}, of which {format_count(phrases, 'phrase')}"
+    out.print(f"{target}: {counts}, of {vectors.n_read:,} read")
     print_note(f"next: wsabie vectors near {quote(str(target))} WORD")
 
 
 def _read_vectors(options: VectorsOptions) -> "WordVectors":
-    check_output_paths(("rejects", options.output.rejects), inputs=(options.src,))
-    with options.output.collect() as rejects:
+    options.check_outputs(inputs=(options.src,))
+    with options.collect_rejects() as rejects:
         return load_word_vectors(options.src, cache=options.cache, limit=options.limit, rejects=rejects)
 
 
 def _show_vectors(options: VectorsOptions) -> None:
     """Print the contents of a file of word vectors."""
     src, vectors = options.src, _read_vectors(options)
-    first = vectors.words[:5]
-    if options.output.json:
-        facts = {"words": len(vectors), "dimensions": vectors.dim, "first": first, "skipped": vectors.skipped}
-        show_json({"schema": 1, "vectors": str(src), **facts})
+    facts = {"words": len(vectors), "dimensions": vectors.dim, "first": vectors.words[:5]}
+    if options.show_json({"vectors": src, **facts, "skipped": vectors.skipped}):
         return
-    lines = [["words", f"{len(vectors):,}"], ["dimensions", f"{vectors.dim:,}"], ["first words", " ".join(first)]]
-    show_table(str(src), ["", ""], [*lines, ["MiB of the table", f"{vectors.table.nbytes / 2**20:,.1f}"]])
+    rows = {"words": len(vectors), "dimensions": vectors.dim, "first words": " ".join(vectors.words[:5])}
+    size = f"{vectors.table.nbytes / 2**20:,.1f}"
+    show_table(str(src), ["", ""], [*rows.items(), ("MiB of the table", size)])
 
 
 def _show_near_words(options: VectorsOptions, name: str) -> None:
@@ -146,8 +116,7 @@ def _show_near_words(options: VectorsOptions, name: str) -> None:
 
     vectors = _read_vectors(options)
     near = find_nearest_words(vectors, name, options.k or 10)
-    if options.output.json:
-        used = [vectors.words[row] for row in vectors.find_rows(name)]
-        show_json({"schema": 1, "name": name, "words": used, "near": [[word, round(c, 6)] for word, c in near]})
+    used = [vectors.words[row] for row in vectors.find_rows(name)]
+    if options.show_json({"name": name, "words": used, "near": [[word, round(c, 6)] for word, c in near]}):
         return
     show_table(f"nearest to {name}", ["word", "cosine"], [[word, f"{cosine:.3f}"] for word, cosine in near])

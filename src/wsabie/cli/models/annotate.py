@@ -1,38 +1,28 @@
 """`wsabie annotate`."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from wsabie.cli.command import NotFor, command, options, refuse_options_for
+from wsabie.cli import inputs
+from wsabie.cli.command import NotFor, Options, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.hierarchies import SHOWN_MARKS, match_model_siblings
-from wsabie.cli.inputs import (
-    align_rows,
-    load_annotator,
-    load_thresholds,
-    open_data,
-    open_inputs,
-    read_label_names,
-    refuse_misfit,
-    report_unknown_features,
-)
 from wsabie.cli.options import Candidates, HierarchyOptions, LabelLimit, Model, ModelClusterOptions, RejectOptions
-from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, show_json
+from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, print_row
 from wsabie.cli.target import ONLY_SPACES, run_by_model
 from wsabie.core.errors import InputError
 from wsabie.io.regions import OUTSIDE
-from wsabie.storage.output_checks import check_output_paths
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
+    from wsabie.core.arrays import Matrix
+    from wsabie.core.json_conversion import JsonObject
+    from wsabie.io.formats.region_items import FixedRegionSource
     from wsabie.io.records import FeatureTable, ItemList, ModalityName, Source
-    from wsabie.io.region_nesting import FixedRegionSource
-    from wsabie.models.annotators import SpaceAnnotator, ThresholdFunction
-    from wsabie.storage.rejects import Rejects
+    from wsabie.models.annotators import Annotator, ThresholdFunction
+    from wsabie.models.base.label_model import LabelModel
+    from wsabie.models.entity_space.space_annotator import SpaceAnnotator
     from wsabie.vocabulary.label_similarity import SiblingSimilarity
 
 
@@ -41,66 +31,45 @@ _SINGLE = "what single answers are like, and --out writes those of many rows"
 _NO_LABELS, _SINGLE_LABELS = NotFor(space=_LABELS), NotFor(space=_LABELS, file=_SINGLE)
 
 
-@options
-class ExplanationOptions:
+class ExplanationOptions(Options, panel="Heat maps"):
     """Options of heat maps."""
 
-    panel: ClassVar = "Heat maps"
-
-    explain: Annotated[
-        Path | None, typer.Option(help="Folder for heat maps: where in the picture the best label is seen.")
-    ] = None
-    label: Annotated[str | None, typer.Option(help="Explain this label instead of the best one.")] = None
+    explain: Path | None = option("Folder for heat maps: where in the picture the best label is seen.")
+    label: str | None = option("Explain this label instead of the best one.")
 
 
-@options
-class AnnotateOptions:
+class AnnotateOptions(RejectOptions, ModelClusterOptions):
     """Options of `wsabie annotate`."""
 
     model: Model
-    inputs: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="INPUTS", help="Pictures, folders, data in any source format; of a space also names."),
-    ] = None
+    inputs: list[Path] | None = argument(
+        "Pictures, folders, data in any source format; of a space also names.", metavar="INPUTS"
+    )
     k: LabelLimit = 10
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A file for the labels (.jsonl, .tsv, .parquet), for any number of rows."),
-        _NO_LABELS,
-    ] = None
-    text: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help="A text in place of INPUTS, where documents are asked for."),
-        NotFor(file=_SINGLE),
-    ] = None
-    region: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="X,Y,W,H",
-            help="Labels for a region of the pictures, in pixels or as 10%,20%,30%,40%; or a polygon X1,Y1,X2,Y2 ...",
-        ),
-        _SINGLE_LABELS,
-    ] = None
+    out: Path | None = option(
+        "A file for the labels (.jsonl, .tsv, .parquet), for any number of rows.", not_for=_NO_LABELS
+    )
+    text: list[str] | None = option(
+        "A text in place of INPUTS, where documents are asked for.", metavar="TEXT", not_for=NotFor(file=_SINGLE)
+    )
+    region: list[str] | None = option(
+        "Labels for a region of the pictures, in pixels or as 10%,20%,30%,40%; or a polygon X1,Y1,X2,Y2 ...",
+        metavar="X,Y,W,H",
+        not_for=_SINGLE_LABELS,
+    )
     candidates: Annotated[Candidates, _NO_LABELS] = None
-    min_precision: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Only labels that are right so often on held-out items, such as 0.9, by a model of a collection.",
-        ),
-        _NO_LABELS,
-    ] = None
-    relation: Annotated[
-        str | None,
-        typer.Option(help="Of a space: which relation answers, or two kinds as query:target (default: its first)."),
-        ONLY_SPACES,
-    ] = None
-    exact: Annotated[bool, typer.Option(help="Without the index that `wsabie index` made.")] = False
-    explanation: Annotated[ExplanationOptions, _SINGLE_LABELS] = ExplanationOptions()
-    labels: Annotated[HierarchyOptions, _SINGLE_LABELS] = HierarchyOptions()
-    machine: ModelClusterOptions = ModelClusterOptions()
-    output: RejectOptions = RejectOptions()
+    min_precision: float | None = option(
+        "Only labels that are right so often on held-out items, such as 0.9, by a model of a collection.",
+        min=0,
+        max=1,
+        not_for=_NO_LABELS,
+    )
+    relation: str | None = option(
+        "Of a space: which relation answers, or two kinds as query:target (default: its first).", not_for=ONLY_SPACES
+    )
+    exact: bool = option("Without the index that `wsabie index` made.")
+    explanation: Annotated[ExplanationOptions, _SINGLE_LABELS]
+    labels: Annotated[HierarchyOptions, _SINGLE_LABELS]
 
 
 @command("annotate birds new-photos/ -k 5", "annotate birds rows.parquet --out labels.tsv")
@@ -118,20 +87,20 @@ def _annotate(options: AnnotateOptions) -> None:
         annotate_to_file(options, options.out)
         return
     _check_options(options)
-    annotator = load_annotator(options.model, options.machine.threads)
+    annotator = inputs.load_annotator(options.model, options.threads)
     if options.explanation.label is not None:
         annotator.model.vocabulary_.ids([options.explanation.label])  # refuses an unknown label before any work
     siblings = match_model_siblings(options.labels.read(), options.labels.hierarchy, annotator)
-    with options.output.collect() as rejects:
+    with options.collect_rejects() as rejects:
         results, n_unknown = _rank_inputs(options, annotator, siblings, rejects)
     if not results:
-        _refuse_outside_regions(rejects)
-        raise InputError(
-            "nothing could be annotated; give pictures, sounds, documents or rows in a format that `wsabie train` reads"
-        )
-    if options.output.json:
-        counts = {"skipped": len(rejects), "unknown_features": n_unknown}
-        show_json({"schema": 1, "model": str(options.model), "results": results, **counts})
+        for where, reason, detail in rejects.listed:
+            if reason == OUTSIDE:
+                raise InputError(f"{escape_line(where)} lies outside: {detail}; give a region in it")
+        formats = "pictures, sounds, documents or rows in a format that `wsabie train` reads"
+        raise InputError(f"nothing could be annotated; give {formats}")
+    counts = {"skipped": len(rejects), "unknown_features": n_unknown}
+    if options.show_json({"model": options.model, "results": results, **counts}):
         return
     _show_rankings(results)
     if siblings is not None:
@@ -139,27 +108,27 @@ def _annotate(options: AnnotateOptions) -> None:
 
 
 def _rank_inputs(
-    options: AnnotateOptions, annotator: Any, siblings: "SiblingSimilarity | None", rejects: Rejects
-) -> tuple[list[dict[str, Any]], int]:
+    options: AnnotateOptions, annotator: "Annotator", siblings: "SiblingSimilarity | None", rejects: Rejects
+) -> "tuple[list[JsonObject], int]":
     """Rank labels for every input, with marks of true labels and siblings; count values of unknown features."""
-    from wsabie.io.records import ConcatenatedSource, FeatureTable
+    from wsabie.io.records import ConcatenatedSource
 
     search_options = _make_search_options(options, annotator)
-    thresholds = load_thresholds(options.model, annotator, options.min_precision)
-    inputs, regions, explanation = options.inputs or [], options.region or (), options.explanation
-    executor, progress = options.machine.make_executor(*inputs), TerminalProgress()
-    results: list[dict[str, Any]] = []
+    thresholds = inputs.load_thresholds(options.model, annotator, options.min_precision)
+    paths, regions, explanation = options.inputs or [], options.region or (), options.explanation
+    executor, progress = options.make_executor(*paths), TerminalProgress()
+    results: list[JsonObject] = []
     n_drawn = n_unknown = 0
-    has_labels, is_single = siblings is not None, len(inputs) == 1
-    sources = open_inputs(inputs, rejects, annotator, has_labels=has_labels, is_single=is_single)
+    has_labels, is_single = siblings is not None, len(paths) == 1
+    sources = inputs.open_inputs(paths, rejects, annotator, has_labels=has_labels, is_single=is_single)
     sources = [(prefix, _select_regions(source, regions)) for prefix, source in sources] if regions else sources
     for prefix, bare in [*sources, *_make_text_sources(options.text or ())]:
-        source = (
-            bare if isinstance(bare, FeatureTable) or not prefix else ConcatenatedSource([bare], [prefix])
-        )  # rejects name the input too
-        aligned = align_rows(annotator, options.model, source, executor, progress, rejects)
+        source = bare
+        if prefix and not inputs.is_table(bare):
+            source = ConcatenatedSource([bare], [prefix])  # rejects name the input too
+        aligned = inputs.align_rows(annotator, options.model, source, executor, progress, rejects)
         rows, n_unknown = aligned.rows, n_unknown + aligned.unknown_features
-        report_unknown_features(aligned, "the data")
+        inputs.report_unknown_features(aligned, "the data")
         if len(rows):
             rankings = _rank_labels(annotator.model, rows.X, options.k, thresholds, search_options)
             row_results = [
@@ -175,11 +144,11 @@ def _rank_inputs(
     return results, n_unknown
 
 
-def _make_search_options(options: AnnotateOptions, annotator: Any) -> dict[str, Any]:
+def _make_search_options(options: AnnotateOptions, annotator: "Annotator") -> Settings:
     """Make the options of the search for labels; refuse unknown candidates before any work."""
-    search_options: dict[str, Any] = {}
+    search_options: Settings = {}
     if options.candidates is not None:
-        search_options["candidates"] = read_label_names(options.candidates)
+        search_options["candidates"] = inputs.read_label_names(options.candidates)
         annotator.model.vocabulary_.ids(search_options["candidates"])
     if options.exact and "index" in annotator.model.facts():  # other kinds of model have no other search
         search_options["exact"] = True
@@ -188,7 +157,7 @@ def _make_search_options(options: AnnotateOptions, annotator: Any) -> dict[str, 
 
 def _check_options(options: AnnotateOptions) -> None:
     """Check before any work that options fit each other, and that files can be written."""
-    explain, label, inputs = options.explanation.explain, options.explanation.label, options.inputs or []
+    explain, label, paths = options.explanation.explain, options.explanation.label, options.inputs or []
     if label is not None and explain is None:
         raise InputError("--label chooses what --explain draws; add --explain FOLDER, or leave --label out")
     if options.region and options.text:
@@ -196,54 +165,43 @@ def _check_options(options: AnnotateOptions) -> None:
     if explain is not None and explain.is_file():
         raise InputError(f"cannot draw into {explain}: it is a file; give the name of a folder for the heat maps")
     first = None if explain is None else explain / "0000.png"
-    check_output_paths(("rejects", options.output.rejects), ("picture", first), inputs=(*inputs, options.model))
-    if explain is not None and explain.resolve() in {path.resolve().parent for path in inputs if path.is_file()}:
+    options.check_outputs(("picture", first), inputs=(*paths, options.model))
+    if explain is not None and explain.resolve() in {path.resolve().parent for path in paths if path.is_file()}:
         raise InputError(f"heat maps in {explain} would lie among your pictures; name another folder")
 
 
-def _show_rankings(results: Sequence[dict[str, Any]]) -> None:
+def _show_rankings(results: "Sequence[JsonObject]") -> None:
     for result in results:
         signs = [SHOWN_MARKS[mark] for mark in result.get("marks", ["other"] * len(result["labels"]))]
         signed_labels = zip(signs, result["labels"], strict=True)
-        labels = (
-            "  ".join(f"{sign}{escape_line(name)} {score:.2f}" for sign, (name, score) in signed_labels)
-            or "(no tag fits)"
-        )
-        sys.stdout.write(f"{escape_line(result['id'])}\t{labels}\n")  # as it is: `out` would turn the tab into blanks
+        labels = "  ".join(f"{sign}{name} {score:.2f}" for sign, (name, score) in signed_labels)
+        print_row(result["id"], labels or "(no tag fits)")
 
 
 def _rank_labels(
-    model: Any, X: Any, k: int, thresholds: "ThresholdFunction | None", options: dict[str, Any]
+    model: "LabelModel", X: "Matrix", k: int, thresholds: "ThresholdFunction | None", options: Settings
 ) -> list[list[tuple[str, float]]]:
     """Rank labels of rows with scores, best first; with thresholds, rows may get none."""
 
     from wsabie.models.annotators import rank_above
 
     if thresholds is None:
-        return model.annotate(X, k, **options)  # type: ignore[no-any-return]
+        return model.annotate(X, k, **options)
     names, (labels, scores, _) = list(model.vocabulary_), rank_above(model, X, k, thresholds, **options)
     rows = zip(labels.tolist(), scores.tolist(), strict=True)
     return [[(names[label_id], score) for label_id, score in zip(*row, strict=True) if label_id >= 0] for row in rows]
 
 
 def _select_regions(source: "Source", regions: Sequence[str]) -> "FixedRegionSource":
-    from wsabie.io.records import FeatureTable
-    from wsabie.io.region_nesting import FixedRegionSource
+    from wsabie.io.formats.region_items import FixedRegionSource
 
-    if isinstance(source, FeatureTable) or source.modality != "pictures":
-        content = "rows of features" if isinstance(source, FeatureTable) else source.modality
+    if inputs.is_table(source) or source.modality != "pictures":
+        content = inputs.name_content(source)
         raise InputError(f"--region asks about places in pictures, and this input is {content}; leave --region out")
     return FixedRegionSource.from_texts(source, regions)
 
 
-def _refuse_outside_regions(rejects: Rejects) -> None:
-    """Raise InputError if the requested regions lie outside of all pictures."""
-    for where, reason, detail in rejects.listed:
-        if reason == OUTSIDE:
-            raise InputError(f"{escape_line(where)} lies outside: {detail}; give a region in it")
-
-
-def _add_marks(results: list[dict[str, Any]], rows: "FeatureTable", siblings: "SiblingSimilarity") -> None:
+def _add_marks(results: "list[JsonObject]", rows: "FeatureTable", siblings: "SiblingSimilarity") -> None:
     """Mark each annotation as true, sibling or other, as in Weston et al. 2010, table 9."""
 
     from wsabie.vocabulary.label_similarity import classify_labels
@@ -265,13 +223,12 @@ def _make_text_sources(texts: Sequence[str]) -> "list[tuple[str, Source]]":
     return [("", ItemList(Path("--text"), items, "documents"))] if items else []
 
 
-def _draw_explanations(annotator: Any, source: "Source", folder: Path, label: str | None, number: int) -> int:
+def _draw_explanations(annotator: "Annotator", source: "Source", folder: Path, label: str | None, number: int) -> int:
     """Draw a heat map for each picture, as PNG numbered from `number`; return the next number."""
     from wsabie.features.images.image_decoder import UnreadableItemError
-    from wsabie.io.records import FeatureTable
     from wsabie.models.explanations import explain_picture
 
-    if isinstance(source, FeatureTable) or annotator.terms is None:
+    if inputs.is_table(source) or annotator.terms is None:
         raise InputError("--explain draws on pictures; this input is rows of features")
     if source.modality != "pictures":
         raise InputError(f"--explain draws on pictures; {source.path} holds {source.modality}")
@@ -280,15 +237,12 @@ def _draw_explanations(annotator: Any, source: "Source", folder: Path, label: st
             explanation = explain_picture(annotator, picture.content, label)
         except UnreadableItemError:
             continue  # the list of rejects has it already
-        file = folder / f"{number:04d}-{Path(picture.id).stem[:60]}-{_file_name(explanation.label)}.png"
+        label_name = "".join(c if c.isalnum() else "-" for c in explanation.label)[:40]
+        file = folder / f"{number:04d}-{Path(picture.id).stem[:60]}-{label_name}.png"
         explanation.save(file)
         print_note(f"{file}: {explanation.label} {explanation.score:.2f}")
         number += 1
     return number
-
-
-def _file_name(label: str) -> str:
-    return "".join(c if c.isalnum() else "-" for c in label)[:40]
 
 
 def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") -> None:
@@ -296,46 +250,37 @@ def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") ->
 
     from wsabie.core.validation import require
 
-    model, k, inputs, texts = options.model, options.k, options.inputs or (), options.text or ()
+    model, k, paths, texts = options.model, options.k, options.inputs or (), options.text or ()
     query, target = _resolve_relation(annotator, options.relation)
-    query_kind, extractor, progress = (
-        annotator.space.find_entities(query),
-        annotator.terms.get(query),
-        TerminalProgress(),
-    )
-    check_output_paths(("rejects", options.output.rejects), inputs=(*inputs, model))
-    results: list[dict[str, Any]] = []
+    query_kind, extractor = annotator.space.find_entities(query), annotator.terms.get(query)
+    modality = None if extractor is None else extractor.modality
+    options.check_outputs(inputs=(*paths, model))
+    results: list[JsonObject] = []
 
-    def add(ids: Sequence[str], items: Any) -> None:
+    def add(ids: Sequence[str], items: "Matrix") -> None:
         rankings = annotator.space.annotate(query, target, items, k)
         results.extend(
             {"id": item_id, target: [[name, round(score, 6)] for name, score in ranking]}
             for item_id, ranking in zip(ids, rankings, strict=True)
         )
 
-    with options.output.collect() as rejects:
-        for path in inputs:
+    with options.collect_rejects() as rejects:
+        for path in paths:
             if query_kind.n_features and path.exists():
-                source = open_data(
-                    path, rejects, "none", query_kind.n_features, None if extractor is None else extractor.modality
-                )
-                aligned = annotator.rows(
-                    query, source, executor=options.machine.make_executor(), progress=progress, rejects=rejects
-                )
-                report_unknown_features(aligned, path)
+                source = inputs.open_data(path, rejects, "none", query_kind.n_features, modality)
+                aligned = annotator.rows(query, source, **options.resources(rejects=rejects))
+                inputs.report_unknown_features(aligned, path)
                 add(aligned.rows.ids, aligned.rows.X)
             else:
                 add([str(path)], query_kind.ids([str(path)]))
         for text in texts:
             add([text], annotator.text(query, text))
-    require(bool(inputs or texts), f"nothing was given; name things of the kind {query!r}, or data of them")
+    require(bool(paths or texts), f"nothing was given; name things of the kind {query!r}, or data of them")
     require(bool(results), f"nothing of what was given could be used; give things of the kind {query!r}")
-    if options.output.json:
-        show_json({"schema": 1, "model": str(model), "query": query, "target": target, "results": results})
+    if options.show_json({"model": model, "query": query, "target": target, "results": results}):
         return
     for result in results:
-        ranking = "  ".join(f"{escape_line(name)} {score:.2f}" for name, score in result[target])
-        sys.stdout.write(f"{escape_line(result['id'])}\t{ranking}\n")  # as it is: `out` would turn the tab into blanks
+        print_row(result["id"], "  ".join(f"{name} {score:.2f}" for name, score in result[target]))
 
 
 def _resolve_relation(annotator: "SpaceAnnotator", relation: str | None) -> tuple[str, str]:
@@ -347,9 +292,8 @@ def _resolve_relation(annotator: "SpaceAnnotator", relation: str | None) -> tupl
         return relations[relation]
     query, colon, target = relation.partition(":")
     if not colon:
-        raise InputError(
-            f"there is no relation {relation!r}; choose of {', '.join(relations)}, or two kinds as query:target"
-        )
+        names = ", ".join(relations)
+        raise InputError(f"there is no relation {relation!r}; choose of {names}, or two kinds as query:target")
     annotator.space.find_entities(query)
     annotator.space.find_entities(target)
     return query, target
@@ -361,36 +305,24 @@ def annotate_to_file(options: AnnotateOptions, file: Path) -> None:
     from wsabie.workflows import batch_annotation
 
     batch_annotation.detect_output_format(file)  # refuses an unknown ending before any work
-    model, inputs = options.model, options.inputs or []
-    check_output_paths(("annotations", file), ("rejects", options.output.rejects), inputs=(*inputs, model))
-    annotator = load_annotator(model, options.machine.threads)
-    modality = annotator.terms and annotator.terms.modality
-    for path in inputs:
-        detect_source_kind(
-            path, plain_text=True, modality=modality
-        )  # refuses an unknown format before work on the others
-    candidate_names = None if options.candidates is None else read_label_names(options.candidates)
+    model, paths = options.model, options.inputs or []
+    options.check_outputs(("annotations", file), inputs=(*paths, model))
+    annotator = inputs.load_annotator(model, options.threads)
+    modality = inputs.find_modality(annotator)
+    for path in paths:  # refuses an unknown format before work on the others
+        detect_source_kind(path, plain_text=True, modality=modality)
+    candidate_names = None if options.candidates is None else inputs.read_label_names(options.candidates)
     annotator.model.vocabulary_.ids(candidate_names or ())  # refuses an unknown label as well
-    thresholds = load_thresholds(model, annotator, options.min_precision)
-    with options.output.collect() as rejects:
-        result = batch_annotation.annotate_to_file(
-            file,
-            annotator,
-            _iterate_blocks(annotator, model, inputs, modality, rejects),
-            options.k,
-            candidates=candidate_names,
-            exact=options.exact,
-            least=thresholds,
-            executor=options.machine.make_executor(model, *inputs),
-            folder=model,
-            progress=TerminalProgress(),
-            rejects=rejects,
-        )
+    thresholds = inputs.load_thresholds(model, annotator, options.min_precision)
+    with options.collect_rejects() as rejects:
+        blocks = _iterate_blocks(annotator, model, paths, modality, rejects)
+        settings = options.pick("exact") | {"candidates": candidate_names, "least": thresholds, "folder": model}
+        resources = options.resources(model, *paths, rejects=rejects)
+        result = batch_annotation.annotate_to_file(file, annotator, blocks, options.k, **settings, **resources)
         skipped = len(rejects)
-    if options.output.json:
-        counts = {"rows": result.rows, "skipped": skipped, "unknown_features": result.unknown_features}
-        untagged = {} if thresholds is None else {"no_tag_fits": result.untagged}
-        show_json({"schema": 1, "model": str(model), "out": str(file), **counts, **untagged})
+    untagged = {} if thresholds is None else {"no_tag_fits": result.untagged}
+    counts = {"rows": result.rows, "skipped": skipped, "unknown_features": result.unknown_features}
+    if options.show_json({"model": model, "out": file, **counts, **untagged}):
         return
     untagged_note = "" if thresholds is None else f", {result.untagged:,} of which no tag fits"
     out.print(f"{file}: the best labels of {format_count(result.rows, 'row')}{untagged_note}")
@@ -399,32 +331,32 @@ def annotate_to_file(options: AnnotateOptions, file: Path) -> None:
 
 
 def _iterate_blocks(
-    annotator: Any, model: Path, inputs: Sequence[Path], modality: "ModalityName | None", rejects: "Rejects"
+    annotator: "Annotator", model: Path, paths: Sequence[Path], modality: "ModalityName | None", rejects: "Rejects"
 ) -> "Iterator[FeatureTable | ItemList]":
     """Iterate over blocks of all inputs; ids of several inputs begin with their path."""
-    from wsabie.io.records import FeatureTable
-    from wsabie.io.stream_recognition import open_unlabelled_rows
+    from wsabie.io.recognition import open_unlabelled_rows
     from wsabie.workflows.batch_annotation import iterate_item_blocks
 
     item_inputs = []
-    for path in inputs:
+    for path in paths:
         blocks = open_unlabelled_rows(path, rejects, annotator.model.n_features_in_, modality)
         if blocks is None:
             item_inputs.append(path)
             continue
         for rows in blocks:
-            refuse_misfit(annotator, model, rows)
-            yield _prefix_ids("" if len(inputs) == 1 else f"{path}/", rows)
-    for prefix, source in open_inputs(item_inputs, rejects, annotator, has_labels=False, is_single=len(inputs) == 1):
-        refuse_misfit(annotator, model, source)
-        for block in [source] if isinstance(source, FeatureTable) else iterate_item_blocks(source):
+            inputs.refuse_misfit(annotator, model, rows)
+            yield _prefix_ids("" if len(paths) == 1 else f"{path}/", rows)
+    for prefix, source in inputs.open_inputs(
+        item_inputs, rejects, annotator, has_labels=False, is_single=len(paths) == 1
+    ):
+        inputs.refuse_misfit(annotator, model, source)
+        for block in [source] if inputs.is_table(source) else iterate_item_blocks(source):
             yield _prefix_ids(prefix, block)
 
 
 def _prefix_ids(prefix: str, block: "FeatureTable | ItemList") -> "FeatureTable | ItemList":
     """Put a prefix before the ids of a block."""
-    from wsabie.io.records import FeatureTable
 
-    if isinstance(block, FeatureTable):
+    if inputs.is_table(block):
         return replace(block, ids=[prefix + row_id for row_id in block.ids])
     return replace(block, items=[item._replace(id=prefix + item.id) for item in block])

@@ -4,31 +4,28 @@ import sys
 from pathlib import Path
 from shlex import quote
 from shutil import which
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
-
-from wsabie.cli.command import command, options
+from wsabie.cli.command import command, option
 from wsabie.cli.options import OutputOptions, SeededThreadOptions
-from wsabie.cli.output import NARROW, TerminalProgress, out, show_json, show_table
+from wsabie.cli.output import NARROW, TerminalProgress, out, show_table
 
 
-@options
-class DemoOptions:
+class DemoOptions(OutputOptions, SeededThreadOptions):
     """Options of `wsabie demo`."""
 
-    out: Annotated[Path, typer.Option(help="Folder for the model and the report.")] = Path("wsabie-demo")
-    part: Annotated[
-        Literal["emoji", "drawings", "all", "documents"],
-        typer.Option(help="Pictures: emoji, drawings, or all that are installed; or documents, which takes seconds."),
-    ] = "all"
-    machine: SeededThreadOptions = SeededThreadOptions()
-    output: OutputOptions = OutputOptions()
+    out: Path = option("Folder for the model and the report.", Path("wsabie-demo"))
+    part: Literal["emoji", "drawings", "all", "documents"] = option(
+        "Pictures: emoji, drawings, or all that are installed; or documents, which takes seconds.", "all"
+    )
 
 
 @command("demo", "demo --part documents --out text-demo")
 def demo(options: DemoOptions) -> None:
     """Train on the bundled sample collection, compare with baselines, write a report."""
+    from wsabie.storage.model_folder import refuse_foreign_files
+
+    refuse_foreign_files(options.out / "model")
     if options.part == "documents":
         _show_document_demo(options)
     else:
@@ -37,33 +34,19 @@ def demo(options: DemoOptions) -> None:
 
 def _show_image_demo(options: DemoOptions) -> None:
     """Run the demonstration, and print the paths of its results."""
-    from wsabie.storage.model_folder import refuse_foreign_files
-    from wsabie.storage.output_checks import check_output_paths
     from wsabie.workflows.demos import run_image_demo
 
-    folder, machine = options.out, options.machine
-    refuse_foreign_files(folder / "model")
-    check_output_paths(("html", folder / "report.html"), folder=folder / "model")
-    result = run_image_demo(
-        folder,
-        part=options.part,
-        threads=machine.threads,
-        seed=machine.seed,
-        executor=machine.make_executor(),
-        progress=TerminalProgress(),
-    )
-    if options.output.json:
-        show_json({**result.comparison.as_dict(), "model": str(result.model), "report": str(result.report)})
+    model, report = options.out / "model", options.out / "report.html"
+    options.check_outputs(("html", report), folder=model)
+    comparison = run_image_demo(options.out, **options.pick("part", "threads", "seed"), **options.resources())
+    if options.show_json({**comparison.as_dict(), "model": model, "report": report}):
         return
-    table, facts = result.comparison.table(NARROW), result.comparison.task.facts
-    n_test = result.comparison.entries[0].evaluation.n_rows  # pictures with only unknown labels are not evaluated
-    show_table(
-        f"{n_test:,} held-out pictures, {facts.labels:,} labels, {facts.train_rows:,} training pictures",
-        table.headers,
-        table.rows,
-    )
-    out.print(f"model:  {result.model}\nreport: {result.report.resolve()}")
-    out.print(f"try:    {_format_program()} neighbours {result.model} star")
+    table, facts = comparison.table(NARROW), comparison.task.facts
+    n_test = comparison.entries[0].evaluation.n_rows  # pictures with only unknown labels are not evaluated
+    title = f"{n_test:,} held-out pictures, {facts.labels:,} labels, {facts.train_rows:,} training pictures"
+    show_table(title, table.headers, table.rows)
+    out.print(f"model:  {model}\nreport: {report.resolve()}")
+    out.print(f"try:    {_format_program()} neighbours {model} star")
 
 
 EXAMPLE_DECLARATION = """\
@@ -81,46 +64,27 @@ names = "labels"
 
 def _show_document_demo(options: DemoOptions) -> None:
     """Run the demonstration of documents, and show the commands for other texts."""
-    from wsabie.storage.model_folder import refuse_foreign_files
-    from wsabie.storage.output_checks import check_output_paths
     from wsabie.workflows.demos import QUESTION, WORD, run_document_demo
 
-    folder, machine = options.out, options.machine
-    refuse_foreign_files(folder / "model")
-    check_output_paths(folder=folder / "model")
-    result = run_document_demo(
-        folder / "model", threads=machine.threads, seed=machine.seed, progress=TerminalProgress()
-    )
+    folder = options.out / "model"
+    options.check_outputs(folder=folder)
+    result = run_document_demo(folder, **options.pick("threads", "seed"), progress=TerminalProgress())
     difference, facts = result.difference, result.facts
-    if options.output.json:
-        evaluations = {name: evaluation.as_dict() for name, evaluation in result.evaluations.items()}
-        answers = {"question": QUESTION, "answers": result.answers, "word": WORD, "near": result.words}
-        show_json(
-            {
-                "schema": 1,
-                "model": str(result.model),
-                **facts,
-                "evaluations": evaluations,
-                "difference": difference._asdict(),
-                **answers,
-            }
-        )
+    evaluations = {name: evaluation.as_dict() for name, evaluation in result.evaluations.items()}
+    answers = {"question": QUESTION, "answers": result.answers, "word": WORD, "near": result.words}
+    figures = {"evaluations": evaluations, "difference": difference}
+    if options.show_json({"model": folder, **facts, **figures, **answers}):
         return
-    metrics = ("recall@10", "MAP", "p@1")
+    metrics, n_texts = ("recall@10", "MAP", "p@1"), f"{result.evaluations['space'].n_rows:,} held-out texts"
+    counts = f"{facts['documents']:,} texts, {facts['words']:,} words"
     show_table(
-        f"{result.evaluations['space'].n_rows:,} held-out texts look for those of their page or file among others; "
-        f"{facts['documents']:,} texts, {facts['words']:,} words",
+        f"{n_texts} look for those of their page or file among others; {counts}",
         ["", *metrics],
-        [
-            [name, *(f"{evaluation.means[metric]:.3f}" for metric in metrics)]
-            for name, evaluation in result.evaluations.items()
-        ],
+        [[name, *(f"{e.means[metric]:.3f}" for metric in metrics)] for name, e in result.evaluations.items()],
     )
-    out.print(
-        f"recall@10, space minus cosine: {difference.mean:+.3f} (95 % interval {difference.low:+.3f} to "
-        f"{difference.high:+.3f})"
-    )
-    model = quote(str(result.model))
+    interval = f"95 % interval {difference.low:+.3f} to {difference.high:+.3f}"
+    out.print(f"recall@10, space minus cosine: {difference.mean:+.3f} ({interval})")
+    model = quote(str(folder))
     out.print(f'\n$ {_format_program()} annotate {model} --text "{QUESTION}" -k 3')
     for name, score in result.answers:
         out.print(f"  {name} {score:.2f}")

@@ -1,36 +1,16 @@
 """`wsabie evaluate`."""
 
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from wsabie.cli.command import command, list_stated, options
+from wsabie.cli import inputs
+from wsabie.cli import options as shared
+from wsabie.cli.command import Options, Settings, command, list_stated, option
 from wsabie.cli.hierarchies import match_model_siblings, print_siblings, summarize_siblings
-from wsabie.cli.inputs import (
-    align_rows,
-    format_names,
-    get_read_options,
-    is_training_data,
-    load_annotator,
-    open_data,
-    read_label_names,
-    read_label_pairs,
-    report_unknown_labels,
-)
-from wsabie.cli.options import (
-    AllowOverlap,
-    Candidates,
-    Data,
-    HierarchyOptions,
-    Model,
-    ModelClusterOptions,
-    RejectOptions,
-)
-from wsabie.cli.output import TerminalProgress, format_count, print_note, show_json, show_table
+from wsabie.cli.output import TerminalProgress, format_count, format_figure, print_note, show_table
 from wsabie.cli.target import NO_LABELS, is_declaration, run_by_model
 from wsabie.core.errors import InputError
-from wsabie.storage.output_checks import check_output_paths
 
 if TYPE_CHECKING:
     from wsabie.core.arrays import Int64, Matrix
@@ -39,37 +19,29 @@ if TYPE_CHECKING:
     from wsabie.evaluation.score_evaluation import Evaluation
     from wsabie.io.alignment import AlignedTable
     from wsabie.io.records import FeatureTable, Source
-    from wsabie.models.annotators import SpaceAnnotator
+    from wsabie.models.annotators import Annotator
+    from wsabie.models.base.label_model import LabelModel
+    from wsabie.models.entity_space.space_annotator import SpaceAnnotator
     from wsabie.models.object_parts.pair_ranker import PairRanker
     from wsabie.storage.rejects import Rejects
     from wsabie.vocabulary.label_names import Vocabulary
     from wsabie.workflows.object_parts import PartEvaluation, PartEvaluationRequest, TaskFigures
 
 
-_METRIC_NAMES = {"rank": "mean rank"}
 _NO_QUADRUPLETS = "no relation has two different pictures in the data, one of the object and one of the part"
 
 
-@options
-class PartsOptions:
+class PartsOptions(Options, panel="Models of objects and parts"):
     """Options of the evaluation of objects and parts."""
 
-    panel: ClassVar = "Models of objects and parts"
-
-    relations: Annotated[
-        Path | None, typer.Option(help="Related labels to ask for, object TAB part a line (default: the model's own).")
-    ] = None
-    candidate_pairs: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Pairs of labels that are ranked, a list as well (default: all)."),
-    ] = None
-    quadruplets: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=1_000_000, help="Pairs of pictures to draw; 0: none (default: 10,000, fewer of many labels)."
-        ),
-    ] = None
-    seed: Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of what is drawn (default: 0).")] = None
+    relations: Path | None = option("Related labels to ask for, object TAB part a line (default: the model's own).")
+    candidate_pairs: Path | None = option(
+        "Pairs of labels that are ranked, a list as well (default: all).", metavar="FILE"
+    )
+    quadruplets: int | None = option(
+        "Pairs of pictures to draw; 0: none (default: 10,000, fewer of many labels).", min=0, max=1_000_000
+    )
+    seed: int | None = option("Seed of what is drawn (default: 0).", min=0, max=2**63 - 1)
 
     def list_flags(self) -> list[str]:
         """List the flags that the command line states."""
@@ -77,7 +49,7 @@ class PartsOptions:
 
 
 def make_part_request(
-    parts: PartsOptions, model: Any, folder: Path, restriction: str | None
+    parts: PartsOptions, model: "LabelModel", folder: Path, restriction: str | None
 ) -> "PartEvaluationRequest | None":
     """Build the request for pairs of pictures; None for other models, or if no quadruplets are wanted.
 
@@ -91,9 +63,8 @@ def make_part_request(
         return None
     if restriction is not None:
         for flag in parts.list_flags():
-            raise InputError(
-                f"--{flag} is about pairs of all labels, and {restriction} leaves some out; give one of the two"
-            )
+            reason = f"about pairs of all labels, and {restriction} leaves some out"
+            raise InputError(f"--{flag} is {reason}; give one of the two")
         print_note(f"pairs of labels are not ranked with {restriction}")
         return None
     if parts.quadruplets == 0:
@@ -117,15 +88,13 @@ def refuse_parts_options(parts: PartsOptions, folder: Path) -> None:
 def _read_pairs(file: Path, model: "PairRanker", folder: Path) -> "Int64":
     from wsabie.vocabulary.label_quadruplets import convert_pairs_to_ids
 
-    pairs = convert_pairs_to_ids(read_label_pairs(file), model.vocabulary_)
+    pairs = convert_pairs_to_ids(inputs.read_label_pairs(file), model.vocabulary_)
     if pairs.left_out:
-        first, second = pairs.left_out[0]
         summary = f"{format_count(len(pairs.left_out), 'pair')} of {file} with a label that {folder} does not know"
+        example = f"such as {' and '.join(pairs.left_out[0])}"
         if not len(pairs.ids):
-            raise InputError(
-                f"all {summary}, such as {first} and {second}; name labels as `wsabie info` and the data do"
-            )
-        print_note(f"{summary} left out, such as {first} and {second}")
+            raise InputError(f"all {summary}, {example}; name labels as `wsabie info` and the data do")
+        print_note(f"{summary} left out, {example}")
     return pairs.ids
 
 
@@ -142,22 +111,16 @@ def show_parts(evaluation: "PartEvaluation") -> None:
         summary = format_count(len(evaluation.without), "relation")
         print_note(f"{summary} left out for want of two pictures in the data, such as {first} and {second}")
     title = f"{format_count(request.n, 'quadruplet')} of {format_count(evaluation.used, 'relation')}"
-    lines = [line for task in evaluation.tasks for line in _make_lines(task)]
+    lines = []
+    for task in evaluation.tasks:
+        group = task.name if task.of == "all" else f"{task.name}, {task.of}"
+        for metric in task.metrics:
+            name = f"{group} {'mean rank' if metric == 'rank' else metric}"
+            figures = (_format_interval(task, metric, kind) for kind in ("metrics", "image_metrics"))
+            lines.append([name, *chain.from_iterable(figures)])
     show_table(title, ["metric", "value", "95 % interval", "pictures alone", "95 % interval"], lines)
     ranked = " and ".join(f"{task.name} among {task.candidates:,}" for task in evaluation.tasks[:2])
     print_note(f"{ranked}; intervals draw whole relations")
-
-
-def _make_lines(task: "TaskFigures") -> list[list[str]]:
-    group = task.name if task.of == "all" else f"{task.name}, {task.of}"
-    return [
-        [
-            f"{group} {_METRIC_NAMES.get(metric, metric)}",
-            *_format_interval(task, metric, "metrics"),
-            *_format_interval(task, metric, "image_metrics"),
-        ]
-        for metric in task.metrics
-    ]
 
 
 def _format_interval(task: "TaskFigures", metric: str, group: str) -> list[str]:
@@ -171,23 +134,18 @@ SHOWN_METRICS = ("p@1", "p@5", "p@10", "recall@5", "recall@10", "recall@50", "MA
          "psib@1", "psib@5", "psib@10", "hp@5", "hp@10", "herr@5")  # fmt: skip
 
 
-@options
-class EvaluateOptions:
+class EvaluateOptions(shared.RejectOptions, shared.ModelClusterOptions):
     """Options of `wsabie evaluate`."""
 
-    model: Model
-    data: Data
-    candidates: Annotated[Candidates, NO_LABELS] = None
-    exclude: Annotated[
-        Path | None,
-        typer.Option(help="Labels that a row has in this data are no candidates: the training data of --by one-label."),
-        NO_LABELS,
-    ] = None
-    allow_overlap: AllowOverlap = False
-    labels: HierarchyOptions = HierarchyOptions()
-    parts: PartsOptions = PartsOptions()
-    machine: ModelClusterOptions = ModelClusterOptions()
-    output: RejectOptions = RejectOptions()
+    model: shared.Model
+    data: shared.Data
+    candidates: Annotated[shared.Candidates, NO_LABELS] = None
+    exclude: Path | None = option(
+        "Labels that a row has in this data are no candidates: the training data of --by one-label.", not_for=NO_LABELS
+    )
+    allow_overlap: shared.AllowOverlap = False
+    labels: shared.HierarchyOptions
+    parts: PartsOptions
 
 
 @command("evaluate birds test-photos/", "evaluate birds test-photos/ --hierarchy /usr/share/wordnet --json")
@@ -204,15 +162,14 @@ def _evaluate_labels(options: EvaluateOptions) -> None:
     from wsabie.evaluation.bootstrap import bootstrap_all
     from wsabie.evaluation.metrics import select_informative_lengths
     from wsabie.io.records import get_groups
-    from wsabie.workflows.compare.entrant_fitting import LabelSubsetModel, evaluate_model
+    from wsabie.workflows.model_evaluation import LabelSubsetModel, evaluate_model
     from wsabie.workflows.object_parts import evaluate_parts
 
     model, data, parts = options.model, options.data, options.parts
     candidates, exclude = options.candidates, options.exclude
-    inputs = (data, model, exclude, candidates, parts.relations, parts.candidate_pairs)
-    check_output_paths(("rejects", options.output.rejects), inputs=inputs)
-    annotator, progress = load_annotator(model, options.machine.threads), TerminalProgress()
-    executor = options.machine.make_executor(data, model)
+    options.check_outputs(inputs=(data, model, exclude, candidates, parts.relations, parts.candidate_pairs))
+    annotator, progress = inputs.load_annotator(model, options.threads), TerminalProgress()
+    executor = options.make_executor(data, model)
     vocabulary = annotator.model.vocabulary_
     label_ids = _select_label_ids(vocabulary, candidates)
     restriction = "--candidates" if candidates is not None else "--exclude" if exclude is not None else None
@@ -221,34 +178,28 @@ def _evaluate_labels(options: EvaluateOptions) -> None:
     siblings = match_model_siblings(tree, options.labels.hierarchy, annotator, label_ids)
     names = vocabulary.names(label_ids) if tree is not None else []
     hops, heights = (None, None) if tree is None else (tree.hops(names), tree.heights(names))
-    with options.output.collect() as rejects:
+    with options.collect_rejects() as rejects:
         aligned = _read_rows(options, annotator, executor, rejects)
-        rows, evaluated = aligned.rows, annotator.model
+        rows = aligned.rows
+        evaluated: Any = annotator.model
         if len(label_ids) < len(vocabulary):
             rows, evaluated = rows.with_labels(label_ids), LabelSubsetModel(evaluated, label_ids)
         if candidates is not None and not (rows.Y.data > 0).any():
-            raise InputError(
-                f"no row has a label that {candidates} names; give candidates that are right for some rows"
-            )
-        evaluation = evaluate_model(
-            evaluated,
-            rows,
-            select_informative_lengths(KS, len(rows.label_names)),
-            "scoring",
-            progress,
-            exclude=None if exclude is None else _read_excluded_labels(exclude, rows, data, rejects),
-            workers=(executor, model) if executor.standing else None,
-            similar=siblings,
-            hops=hops,
-            heights=heights,
-        )
-        per_row = _select_metrics(evaluation)
-        intervals = bootstrap_all(per_row, groups=get_groups(rows, evaluation.rows))
+            fact = f"no row has a label that {candidates} names"
+            raise InputError(f"{fact}; give candidates that are right for some rows")
+        excluded = None if exclude is None else _read_excluded_labels(exclude, rows, data, rejects)
+        workers = (executor, model) if executor.standing else None
+        settings: Settings = {"exclude": excluded, "workers": workers, "similar": siblings}
+        ks = select_informative_lengths(KS, len(rows.label_names))
+        evaluation = evaluate_model(evaluated, rows, ks, "scoring", progress, hops=hops, heights=heights, **settings)
+        intervals = bootstrap_all(_select_metrics(evaluation), groups=get_groups(rows, evaluation.rows))
         part_evaluation = None if part_request is None else evaluate_parts(evaluated, rows, part_request, progress)
-    if options.output.json:
-        sibling_facts = {} if siblings is None else {"siblings": summarize_siblings(siblings)}
-        quadruplets = {} if part_evaluation is None else {"quadruplets": part_evaluation.as_dict()}
-        show_json({**_serialize_evaluation(evaluation, intervals, aligned), **sibling_facts, **quadruplets})
+    sibling_facts = {} if siblings is None else {"siblings": summarize_siblings(siblings)}
+    quadruplets = {} if part_evaluation is None else {"quadruplets": part_evaluation.as_dict()}
+    names, bounds = aligned.unknown_labels, {name: [i.low, i.high] for name, i in intervals.items()}
+    unknown = {"labels": len(names), "pairs": aligned.unknown_pairs, "names": names}
+    facts = {"intervals": bounds, "unknown": unknown}
+    if options.show_json({**evaluation.as_dict(), **facts, **sibling_facts, **quadruplets}):
         return
     _show_evaluation(evaluation, intervals)
     if siblings is not None:
@@ -257,23 +208,25 @@ def _evaluate_labels(options: EvaluateOptions) -> None:
         show_parts(part_evaluation)
 
 
-def _read_rows(options: EvaluateOptions, annotator: Any, executor: "Executor", rejects: "Rejects") -> "AlignedTable":
+def _read_rows(
+    options: EvaluateOptions, annotator: "Annotator", executor: "Executor", rejects: "Rejects"
+) -> "AlignedTable":
     """Read the rows with known labels; refuse training data."""
-    model, data, read_options = options.model, options.data, get_read_options(annotator.facts)
-    source = open_data(data, rejects, n_features=annotator.model.n_features_in_, **read_options)
+    model, data, read_options = options.model, options.data, inputs.get_read_options(annotator.facts)
+    source = inputs.open_data(data, rejects, n_features=annotator.model.n_features_in_, **read_options)
     if not options.allow_overlap:
         _refuse_training_data(annotator, source, data)
-    aligned = align_rows(annotator, model, source, executor, TerminalProgress(), rejects)
+    aligned = inputs.align_rows(annotator, model, source, executor, TerminalProgress(), rejects)
     if not options.allow_overlap:
         _refuse_training_data(annotator, aligned.rows, data)
         if options.exclude is None:  # otherwise the same rows have other labels on each side
             _refuse_training_rows(annotator, aligned.rows, data)
     _refuse_unlabelled(aligned, model, data)
-    report_unknown_labels(aligned, data)
+    inputs.report_unknown_labels(aligned, data)
     return aligned
 
 
-def _select_metrics(evaluation: "Evaluation") -> dict[str, Any]:
+def _select_metrics(evaluation: "Evaluation") -> Settings:
     """Select the values per row of the metrics that are shown."""
     return {name: evaluation.per_row[name] for name in SHOWN_METRICS if name in evaluation.per_row}
 
@@ -282,34 +235,30 @@ def _evaluate_space(options: EvaluateOptions, annotator: "SpaceAnnotator") -> No
     """Evaluate every relation, with bootstrap intervals."""
     from wsabie.core.validation import require
     from wsabie.evaluation.bootstrap import bootstrap_all
+    from wsabie.features.base.sampling import WorkContext
     from wsabie.io.space_declaration import ENDING, read_declaration
     from wsabie.workflows.spaces.space_training import evaluate_space
 
-    model, data, json = options.model, options.data, options.output.json
+    model, data = options.model, options.data
     refuse_parts_options(options.parts, model)
-    require(
-        is_declaration(data),
-        f"{model} is a space of several kinds of things; give a file such as that of its training, with the test data, "
-        f"that ends with {ENDING}",
-    )
-    check_output_paths(("rejects", options.output.rejects), inputs=(data, model))
+    file = f"a file such as that of its training, with the test data, that ends with {ENDING}"
+    require(is_declaration(data), f"{model} is a space of several kinds of things; give {file}")
+    options.check_outputs(inputs=(data, model))
     tree = options.labels.read()
-    with options.output.collect() as rejects:
-        evaluations = evaluate_space(
-            annotator, read_declaration(data), SPACE_KS, hierarchy=tree, allow_overlap=options.allow_overlap,
-            executor=options.machine.make_executor(), progress=TerminalProgress(), rejects=rejects,
-        )  # fmt: skip
+    with options.collect_rejects() as rejects:
+        run = WorkContext(options.make_executor(), TerminalProgress(), rejects)
+        overlap = options.pick("allow_overlap")
+        evaluations = evaluate_space(annotator, read_declaration(data), SPACE_KS, run, hierarchy=tree, **overlap)
     relations = {}
     for name, evaluation in evaluations.items():
         intervals = bootstrap_all(_select_metrics(evaluation))
         bounds = {metric: [i.low, i.high] for metric, i in intervals.items()}
         relations[name] = {**evaluation.as_dict(), "intervals": bounds}
-        if not json:
+        if not options.json:
             lines = [[metric, f"{i.mean:.4f}", f"{i.low:.4f} to {i.high:.4f}"] for metric, i in intervals.items()]
             title = f"{name}: {format_count(evaluation.n_rows, 'query', 'queries')}, {evaluation.n_labels:,} candidates"
             show_table(title, ["metric", "value", "95 % interval"], lines)
-    if json:
-        show_json({"schema": 1, "model": str(model), "relations": relations})
+    options.show_json({"model": model, "relations": relations})
 
 
 def _select_label_ids(vocabulary: "Vocabulary", candidates: Path | None) -> "Int64":
@@ -317,33 +266,19 @@ def _select_label_ids(vocabulary: "Vocabulary", candidates: Path | None) -> "Int
 
     if candidates is None:
         return vocabulary.active_ids()
-    label_ids = np.unique(vocabulary.ids(read_label_names(candidates)))
+    label_ids = np.unique(vocabulary.ids(inputs.read_label_names(candidates)))
     if len(label_ids) < 2:
         raise InputError(f"{candidates} names one label, which is always right; give two or more")
     return label_ids
 
 
-def _serialize_evaluation(
-    evaluation: "Evaluation", intervals: "dict[str, Interval]", aligned: "AlignedTable"
-) -> dict[str, Any]:
-    names = aligned.unknown_labels
-    return {
-        **evaluation.as_dict(),
-        "intervals": {name: [i.low, i.high] for name, i in intervals.items()},
-        "unknown": {"labels": len(names), "pairs": aligned.unknown_pairs, "names": names},
-    }
-
-
 def _read_excluded_labels(exclude: Path, rows: "FeatureTable", data: Path, rejects: "Rejects") -> "Matrix":
     """Read labels of the rows in other data, which are no candidates."""
-    from wsabie.features.base.table_builder import build_label_table
     from wsabie.io.alignment import look_up_labels
-    from wsabie.io.records import FeatureTable
 
-    excluded = open_data(exclude, rejects)
-    labels = look_up_labels(
-        excluded if isinstance(excluded, FeatureTable) else build_label_table(excluded), rows.ids, rows.label_names
-    )
+    source = inputs.open_data(exclude, rejects)
+    table = inputs.make_label_table(source)
+    labels = look_up_labels(table, rows.ids, rows.label_names)
     if not labels.nnz:
         raise InputError(f"no row of {data} has a label in {exclude}; give the training data of the same split")
     n_excluded = int((labels.multiply(rows.Y > 0)).nnz)
@@ -352,20 +287,20 @@ def _read_excluded_labels(exclude: Path, rows: "FeatureTable", data: Path, rejec
     return labels
 
 
-def _refuse_training_data(annotator: Any, source: "Source", data: Path) -> None:
-    if is_training_data(source, annotator.facts):
+def _refuse_training_data(annotator: "Annotator", source: "Source", data: Path) -> None:
+    if inputs.is_training_data(source, annotator.facts):
         raise InputError(f"{data} is what the model was trained on; give other data, or add --allow-overlap")
 
 
-def _refuse_training_rows(annotator: Any, rows: "FeatureTable", data: Path) -> None:
+def _refuse_training_rows(annotator: "Annotator", rows: "FeatureTable", data: Path) -> None:
     """Refuse data with mostly training rows, and report fewer: some rows may be equal by chance."""
     from wsabie.io.fingerprints import count_known_rows
 
     if annotator.marks is None:
         return
     n_known, n_checked = count_known_rows(rows, annotator.marks)
-    checked = format_count(n_checked, "row")
-    finding = f"{n_known:,} of {checked} of {data} that were looked at have id and features of training rows"
+    checked = f"{format_count(n_checked, 'row')} of {data} that were looked at"
+    finding = f"{n_known:,} of {checked} have id and features of training rows"
     if 2 * n_known > n_checked:
         raise InputError(f"{finding}; give other data, or add --allow-overlap")
     if n_known:
@@ -378,30 +313,22 @@ def _refuse_unlabelled(aligned: "AlignedTable", model: Path, data: Path) -> None
     unknown, known_names = aligned.unknown_labels, aligned.rows.label_names
     if not aligned.unknown_pairs:
         raise InputError(f"no row of {data} has a label, so nothing can be measured; give data with labels")
+    labels = f"{format_count(len(unknown), 'label')} of {data}, such as {inputs.format_names(unknown)}"
+    remedy = "give data with such labels, or train on labels like these"
     raise InputError(
-        f"{model} knows none of the {format_count(len(unknown), 'label')} of {data}, such as "
-        f"{format_names(unknown)}; it knows "
-        f"{format_names(known_names)} and the like: give data with such labels, or train on labels like these"
+        f"{model} knows none of the {labels}; it knows {inputs.format_names(known_names)} and the like: {remedy}"
     )
 
 
 def _show_evaluation(evaluation: "Evaluation", intervals: "dict[str, Interval]") -> None:
     lines = [
-        [name, f"{i.mean:.4f}", f"{i.low:.4f} to {i.high:.4f}", _format_ceiling(evaluation.ceilings, name)]
+        [name, f"{i.mean:.4f}", f"{i.low:.4f} to {i.high:.4f}", format_figure(evaluation.ceilings.get(name), ".4f")]
         for name, i in intervals.items()
     ]
     k = 10 if 10 in evaluation.coverage else max(evaluation.coverage)
     lines.append([f"coverage@{k}", f"{evaluation.coverage[k]:.4f}", "", ""])
-    show_table(
-        f"{format_count(evaluation.n_rows, 'row')}, {format_count(evaluation.n_labels, 'label')}",
-        ["metric", "value", "95 % interval", "highest possible"],
-        lines,
-    )
+    title = f"{format_count(evaluation.n_rows, 'row')}, {format_count(evaluation.n_labels, 'label')}"
+    show_table(title, ["metric", "value", "95 % interval", "highest possible"], lines)
     if tied := evaluation.tied_at_cut.get(k):
-        print_note(
-            f"{format_count(tied, 'row')} with tied labels at the cut after {k}; ties count as in a random order"
-        )
-
-
-def _format_ceiling(ceilings: dict[str, float], name: str) -> str:
-    return f"{ceilings[name]:.4f}" if name in ceilings else ""
+        rows = format_count(tied, "row")
+        print_note(f"{rows} with tied labels at the cut after {k}; ties count as in a random order")

@@ -1,40 +1,38 @@
 """`wsabie info`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-import typer
-
-from wsabie.cli.command import NotFor, command, options, refuse_options_for
+from wsabie.cli.command import NotFor, argument, command, option, refuse_options_for
 from wsabie.cli.data.shards import collect_shard_facts
 from wsabie.cli.epoch_tables import format_epoch_count, show_epochs
-from wsabie.cli.inputs import load_annotator, refuse_collection_folder
+from wsabie.cli.inputs import find_modality, load_annotator, refuse_collection_folder
 from wsabie.cli.options import OutputOptions
-from wsabie.cli.output import TerminalProgress, show_json, show_table
+from wsabie.cli.output import TerminalProgress, show_table
 from wsabie.cli.target import run_by_model
 
 if TYPE_CHECKING:
-    from wsabie.models.annotators import SpaceAnnotator
+    from collections.abc import Sequence
+
+    from wsabie.core.json_conversion import JsonObject
+    from wsabie.models.base.label_model import LabelModel
+    from wsabie.models.entity_space.space import Space
+    from wsabie.models.entity_space.space_annotator import SpaceAnnotator
+    from wsabie.training.epoch_stats import EpochStats
 
 _VERIFIED = "what is done with shards, and a model is verified when it is opened"
 
 
-@options
-class InfoOptions:
+class InfoOptions(OutputOptions):
     """Options of `wsabie info`."""
 
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, or a folder of shards.")]
-    epochs: Annotated[
-        bool,
-        typer.Option(help="Also the figures of every epoch."),
-        NotFor(shards="the training of a model, and shards are data"),
-    ] = False
-    verify: Annotated[
-        bool,
-        typer.Option(help="Of shards: read all and compare their checksums."),
-        NotFor(labels=_VERIFIED, space=_VERIFIED),
-    ] = False
-    output: OutputOptions = OutputOptions()
+    model: Path = argument("Model folder, or a folder of shards.", metavar="MODEL")
+    epochs: bool = option(
+        "Also the figures of every epoch.", not_for=NotFor(shards="the training of a model, and shards are data")
+    )
+    verify: bool = option(
+        "Of shards: read all and compare their checksums.", not_for=NotFor(labels=_VERIFIED, space=_VERIFIED)
+    )
 
 
 @command("info birds", "info birds --epochs --json")
@@ -58,22 +56,17 @@ def _show_model(options: InfoOptions) -> None:
     model, annotator = options.model, load_annotator(options.model)
     estimator = annotator.model
     history = getattr(estimator, "history_", [])
-    modality = annotator.terms and annotator.terms.modality
-    facts: dict[str, Any] = {
+    modality = find_modality(annotator)
+    facts: JsonObject = {
         **estimator.facts(),
         **{name: modality == name for name in ("pictures", "sounds", "documents")},
         "bytes": measure_folder_bytes(model),
         **annotator.extraction_facts(),
         **annotator.facts,
     }
-    if options.output.json:
-        details: dict[str, Any] = {
-            "parameters": estimator.to_parts().config["parameters"],
-            "settings": getattr(estimator, "settings_", {}),
-        }
-        if getattr(estimator, "stream_", ()):
-            details["stream"] = [report.as_dict() for report in estimator.stream_]
-        _show_json(options, {"kind": estimator.kind, **facts, **details}, history)
+    reports = [report.as_dict() for report in getattr(estimator, "stream_", ())]
+    details = _list_details(estimator) | ({"stream": reports} if reports else {})
+    if _show_json(options, {"kind": estimator.kind, **facts, **details}, history):
         return
     facts.pop("members", None)  # a list, for --json
     facts |= {name: _shorten(facts[name]) for name in ("updates", "last_batch") if name in facts}
@@ -92,10 +85,8 @@ def _show_space(options: InfoOptions, annotator: "SpaceAnnotator") -> None:
     space = annotator.space
     extractors = {f"describe_{name}": extractor.name for name, extractor in annotator.terms.items()}
     n_bytes = measure_folder_bytes(options.model)
-    facts: dict[str, Any] = {**space.facts(), "bytes": n_bytes, **extractors, **annotator.facts}
-    if options.output.json:
-        details = {"parameters": space.to_parts().config["parameters"], "settings": space.settings_}
-        _show_json(options, facts | details, space.history_)
+    facts: JsonObject = {**space.facts(), "bytes": n_bytes, **extractors, **annotator.facts}
+    if _show_json(options, facts | _list_details(space), space.history_):
         return
     _show_facts(options.model, {name: facts[name] for name in facts if name not in ("fingerprints", "pair_marks")})
     if options.epochs:
@@ -110,30 +101,33 @@ def _show_shards(options: InfoOptions) -> None:
     if options.verify:
         shards.verify(TerminalProgress())
     facts = collect_shard_facts(shards) | ({"verified": True} if options.verify else {})
-    if options.output.json:
-        show_json({"schema": 1, "shards": str(options.model), **facts, "files": shards.files})
+    if options.show_json({"shards": options.model, **facts, "files": shards.files}):
         return
     _show_facts(options.model, facts)
 
 
-def _show_json(options: InfoOptions, facts: dict[str, Any], history: Any) -> None:
+def _list_details(model: "LabelModel | Space") -> "JsonObject":
+    return {"parameters": model.to_parts().config["parameters"], "settings": getattr(model, "settings_", {})}
+
+
+def _show_json(options: InfoOptions, facts: "JsonObject", history: "Sequence[EpochStats]") -> bool:
     epochs = {"history": [stats.as_dict() for stats in history]} if options.epochs else {}
-    show_json({"schema": 1, "model": str(options.model), **facts, **epochs})
+    return options.show_json({"model": options.model, **facts, **epochs})
 
 
-def _show_facts(folder: Path, facts: dict[str, Any]) -> None:
+def _show_facts(folder: Path, facts: "JsonObject") -> None:
     lines = [[name.replace("_", " "), _format_value(value)] for name, value in facts.items()]
     show_table(str(folder), ["", ""], lines)
 
 
-def _shorten(value: Any) -> Any:
+def _shorten(value: "JsonObject | list[object]") -> object:
     """Shorten a list to its length, and a batch report to its main figures."""
     if isinstance(value, list):
         return len(value)
     return {name: value[name] for name in ("rows", "map", "ece", "drift", "advice") if value.get(name)}
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name.replace('_', ' ')} {_format_value(inner)}" for name, inner in value.items())
     if isinstance(value, list):

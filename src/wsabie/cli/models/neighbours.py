@@ -2,34 +2,27 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from wsabie.cli.command import command, options
+from wsabie.cli.command import argument, command, option
 from wsabie.cli.hierarchies import match_model_siblings
 from wsabie.cli.inputs import load_annotator
 from wsabie.cli.options import HierarchyOptions, LabelLimit, Model, OutputOptions
-from wsabie.cli.output import show_json, show_table
+from wsabie.cli.output import show_table
 from wsabie.cli.target import NO_LABELS, ONLY_SPACES, run_by_model
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
-    from wsabie.models.annotators import SpaceAnnotator
-    from wsabie.vocabulary.label_similarity import LabelMatch
+    from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 
 
-@options
-class NeighbourOptions:
+class NeighbourOptions(OutputOptions):
     """Options of `wsabie neighbours`."""
 
     model: Model
-    label: Annotated[str, typer.Argument(metavar="LABEL", help="A label of the model, or a thing of a space.")]
+    label: str = argument("A label of the model, or a thing of a space.", metavar="LABEL")
     k: LabelLimit = 10
-    entity_kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="Of a space: the kind of the thing."), ONLY_SPACES
-    ] = None
-    words: Annotated[bool, typer.Option(help="Of documents in a space: words nearest to a word."), ONLY_SPACES] = False
-    labels: Annotated[HierarchyOptions, NO_LABELS] = HierarchyOptions()
-    output: OutputOptions = OutputOptions()
+    entity_kind: str | None = option("Of a space: the kind of the thing.", metavar="KIND", not_for=ONLY_SPACES)
+    words: bool = option("Of documents in a space: words nearest to a word.", not_for=ONLY_SPACES)
+    labels: Annotated[HierarchyOptions, NO_LABELS]
 
 
 @command("neighbours birds penguin", "neighbours my-texts mutex --words -k 5")
@@ -47,18 +40,15 @@ def _show_label_neighbours(options: NeighbourOptions) -> None:
     # not the neighbours of rows, which nearest-neighbour models override
     neighbours = LabelModel.neighbours(annotator.model, label, options.k)
     siblings = match_model_siblings(options.labels.read(), options.labels.hierarchy, annotator)
-    marks: list[LabelMatch] = []
+    lines, columns, mark_fields = [[name, f"{cosine:.3f}"] for name, cosine in neighbours], ["label", "cosine"], {}
     if siblings is not None:
         ids = annotator.model.vocabulary_.ids
         marks = classify_labels(ids([name for name, _ in neighbours]), ids([label]), siblings)
-    if options.output.json:
-        mark_fields = {} if siblings is None else {"marks": marks}
-        show_json({"schema": 1, "label": label, "neighbours": _round_cosines(neighbours), **mark_fields})
-        return
-    lines = [[name, f"{cosine:.3f}"] for name, cosine in neighbours]
-    if siblings is not None:
         lines = [[*line, "" if mark == "other" else mark] for line, mark in zip(lines, marks, strict=True)]
-    show_table(f"nearest to {label}", ["label", "cosine", *([""] if marks else [])], lines)
+        columns, mark_fields = [*columns, ""], {"marks": marks}
+    if options.show_json({"label": label, "neighbours": _round_cosines(neighbours), **mark_fields}):
+        return
+    show_table(f"nearest to {label}", columns, lines)
 
 
 def _show_space_neighbours(options: NeighbourOptions, annotator: "SpaceAnnotator") -> None:
@@ -70,8 +60,7 @@ def _show_space_neighbours(options: NeighbourOptions, annotator: "SpaceAnnotator
     else:
         kind = kind or _find_kind(annotator, item)
         neighbours = annotator.space.similar(kind, item, options.k)
-    if options.output.json:
-        show_json({"schema": 1, "kind": kind, "label": item, "neighbours": _round_cosines(neighbours)})
+    if options.show_json({"kind": kind, "label": item, "neighbours": _round_cosines(neighbours)}):
         return
     show_table(f"nearest to {item}", [kind, "cosine"], [[name, f"{cosine:.3f}"] for name, cosine in neighbours])
 

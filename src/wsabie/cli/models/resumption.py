@@ -5,18 +5,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from os import SEEK_END
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from wsabie.cli.inputs import load_annotator, make_label_table
 from wsabie.cli.output import NOTHING_KEPT, InterruptExit, print_note, resume_line
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.storage.atomic_files import WriteError, explain_write_errors, lock_folder
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
+    from wsabie.core.json_conversion import JsonObject
     from wsabie.io.records import FeatureTable, Source
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
     from wsabie.io.space_declaration import KindDeclaration
-    from wsabie.models.annotators import Annotator, SpaceAnnotator
+    from wsabie.models.annotators import Annotator
+    from wsabie.models.base.label_model import LabelModel
+    from wsabie.models.entity_space.space import Space
+    from wsabie.models.entity_space.space_annotator import SpaceAnnotator
     from wsabie.training.epoch_stats import EpochStats
     from wsabie.workflows.model_training import TrainingRecipe
     from wsabie.workflows.spaces.space_training import SpaceRecipe
@@ -33,7 +38,6 @@ def load_trained_model(recipe: "TrainingRecipe", source: "Source | ShardedFeatur
     InputError
         Another model is at this place.
     """
-    from wsabie.cli.inputs import load_annotator
     from wsabie.io.fingerprints import compute_fingerprint_or_none
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
 
@@ -61,9 +65,7 @@ def refuse_other_space(recipe: "SpaceRecipe", finished: "SpaceAnnotator", reject
     """
     import numpy as np
 
-    from wsabie.features.base.table_builder import build_label_table
     from wsabie.io.fingerprints import compute_fingerprint_or_none
-    from wsabie.io.records import FeatureTable
     from wsabie.io.space_declaration import compute_declaration_digest
     from wsabie.workflows.spaces.declared_data import collect_declared_data, select_relations
 
@@ -77,10 +79,7 @@ def refuse_other_space(recipe: "SpaceRecipe", finished: "SpaceAnnotator", reject
     def read_known_rows(kind: "KindDeclaration", source: "Source") -> "FeatureTable":
         """Return the rows of items whose features could be extracted."""
         fingerprints[kind.name] = compute_fingerprint_or_none(source)
-        rows, item_names = (
-            source if isinstance(source, FeatureTable) else build_label_table(source),
-            set(finished.space.entity_names(kind.name)),
-        )
+        rows, item_names = make_label_table(source), set(finished.space.entity_names(kind.name))
         return rows.take(np.flatnonzero([name in item_names for name in rows.ids]))
 
     data = collect_declared_data(recipe.declared, relations, read_known_rows, rejects)
@@ -99,7 +98,7 @@ def report_trained_model(model: Path) -> None:
     print_note(f"{model} is finished and stays as it is; leave --resume out to train it again")
 
 
-def refuse_other_parameters(model: Path, finished: Any, requested: Any) -> None:
+def refuse_other_parameters(model: Path, finished: "LabelModel | Space", requested: "LabelModel | Space") -> None:
     """Refuse a finished model that has other parameters than the command line asks for."""
     old, new = _serialize_parameters(finished), _serialize_parameters(requested)
     different = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
@@ -109,11 +108,8 @@ def refuse_other_parameters(model: Path, finished: Any, requested: Any) -> None:
 
 def refuse_other_model(model: Path, difference: str) -> NoReturn:
     """Raise the refusal of a model that another command made."""
-    raise InputError(
-        f"{model} is a finished model with other {difference}, and no training of it is unfinished; leave --resume "
-        "out to "
-        "replace it, or name another folder"
-    )
+    fact = f"{model} is a finished model with other {difference}, and no training of it is unfinished"
+    raise InputError(f"{fact}; leave --resume out to replace it, or name another folder")
 
 
 def _refuse_unreadable(model: Path) -> NoReturn:
@@ -121,14 +117,14 @@ def _refuse_unreadable(model: Path) -> NoReturn:
     raise InputError(f"{model} is a finished model, perhaps of other data; leave --resume out to train it again")
 
 
-def _serialize_parameters(model: Any) -> dict[str, Any]:
+def _serialize_parameters(model: "LabelModel | Space") -> "JsonObject":
     """Return the comparable parameters of a model as JSON values."""
 
     from wsabie.core.json_conversion import to_json_value
 
     values = {name: value for name, value in model.get_params(deep=False).items() if not hasattr(value, "get_params")}
     comparable = {name: value for name, value in values.items() if name not in _IGNORED_PARAMETERS}
-    document: dict[str, Any] = json.loads(json.dumps(to_json_value(comparable), default=str))
+    document: JsonObject = json.loads(json.dumps(to_json_value(comparable), default=str))
     return document
 
 
@@ -221,7 +217,7 @@ def _is_cut_off(log: Path) -> bool:
         return lines.read() not in (b"", b"\n")
 
 
-def _read_logged_epochs(log: Path) -> set[tuple[Any, Any]]:
+def _read_logged_epochs(log: Path) -> set[tuple[object, object]]:
     """Read the epoch and the loss of every complete line."""
     epochs = set()
     with explain_write_errors(log):

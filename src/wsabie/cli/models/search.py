@@ -1,76 +1,62 @@
 """`wsabie search`."""
 
 import hashlib
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING
 
-import typer
-
-from wsabie.cli.command import command, options
-from wsabie.cli.inputs import choose_label_source, get_read_options, load_annotator, open_data, refuse_misfit
+from wsabie.cli import inputs
+from wsabie.cli.command import Options, argument, command, option
 from wsabie.cli.knowledge_files import load_knowledge, load_word_vectors, match_concepts
 from wsabie.cli.options import Knowledge, Model, RejectOptions, RelationPairs, Table, ThreadOptions
-from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, show_json
+from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
 from wsabie.cli.target import load_space
 from wsabie.core.errors import InputError
-from wsabie.storage.output_checks import check_output_paths
+from wsabie.storage.atomic_files import write_bytes, write_text
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
-    from wsabie.io.records import FeatureTable, Source
+    from wsabie.core.json_conversion import JsonObject
+    from wsabie.io.records import FeatureTable, ItemSource, Source
+    from wsabie.models.annotators import Annotator
+    from wsabie.models.base.label_model import LabelModel
     from wsabie.models.embedding_set import EmbeddingSet
     from wsabie.search.query_labels import LabelAliases, QueryMatcher
     from wsabie.search.related_labels import RelatedLabelSource
+    from wsabie.storage.output_checks import OutputKind
     from wsabie.vocabulary.label_names import Vocabulary
     from wsabie.workflows.augmented_search import AugmentedResult, ItemMatch
 
+Labels = dict[str, set[str]]
+"""Labels of items in the collection, by id."""
 
-@options
-class KnowledgeOptions:
+
+class KnowledgeOptions(Options, panel="Knowledge of labels"):
     """Options of what finds labels, and related ones."""
-
-    panel: ClassVar = "Knowledge of labels"
 
     knowledge: Knowledge = None
     pairs: RelationPairs = None
     table: Table = None
-    vectors: Annotated[
-        Path | None,
-        typer.Option(help="Word vectors, by which a word that is known of nothing finds its nearest label."),
-    ] = None
-    related_model: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Model of objects and parts, or space with a relation of labels, that finds related ones.",
-        ),
-    ] = None
-    relation: Annotated[
-        str | None, typer.Option(help="Which relation of a space in --related-model (default: its first).")
-    ] = None
+    vectors: Path | None = option("Word vectors, by which a word that is known of nothing finds its nearest label.")
+    related_model: list[Path] | None = option(
+        "Model of objects and parts, or space with a relation of labels, that finds related ones.", metavar="MODEL"
+    )
+    relation: str | None = option("Which relation of a space in --related-model (default: its first).")
 
 
-@options
-class SearchOptions:
+class SearchOptions(RejectOptions, ThreadOptions):
     """Options of `wsabie search`."""
 
     model: Model
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="A label, or a word that means one.")]
-    within: Annotated[
-        list[Path],
-        typer.Option("--in", metavar="DATA", help="Data to search: any that the model takes; several are joined."),
-    ]
-    k: Annotated[int, typer.Option("-k", min=1, help="How many of each group.")] = 10
-    max_related: Annotated[int, typer.Option(min=0, help="How many related labels at most.")] = 8
-    distinct: Annotated[bool, typer.Option(help="Of things of one group of the collection, only the best.")] = False
-    out: Annotated[Path | None, typer.Option(help="Page (.html) or sheet (.png) of the pictures.")] = None
-    embeddings: Annotated[
-        Path | None, typer.Option(help="Folder that keeps the encoded collection for the next search.")
-    ] = None
-    labels: KnowledgeOptions = KnowledgeOptions()
-    machine: ThreadOptions = ThreadOptions()
-    output: RejectOptions = RejectOptions()
+    query: str = argument("A label, or a word that means one.", metavar="QUERY")
+    within: list[Path] = option(
+        "Data to search: any that the model takes; several are joined.", flag="--in", metavar="DATA"
+    )
+    k: int = option("How many of each group.", 10, flag="-k", min=1)
+    max_related: int = option("How many related labels at most.", 8, min=0)
+    distinct: bool = option("Of things of one group of the collection, only the best.")
+    out: Path | None = option("Page (.html) or sheet (.png) of the pictures.")
+    embeddings: Path | None = option("Folder that keeps the encoded collection for the next search.")
+    labels: KnowledgeOptions
 
 
 @command(
@@ -80,7 +66,6 @@ class SearchOptions:
 def search(options: SearchOptions) -> None:
     """Find pictures by a text: those of its label, then those of related labels, grouped and explained."""
 
-    from wsabie.io.records import FeatureTable
     from wsabie.models.embedding_set import require_embeddings
     from wsabie.search.query_labels import LabelAliases
     from wsabie.workflows.augmented_search import AugmentedSearch, drop_labels_without_vector
@@ -90,12 +75,12 @@ def search(options: SearchOptions) -> None:
         raise InputError(
             f"{options.model} is a space of several kinds; search takes a model of labels, a space is a --related-model"
         )
-    annotator = load_annotator(options.model, options.machine.threads)
+    annotator = inputs.load_annotator(options.model, options.threads)
     require_embeddings(annotator.model)
     vocabulary = annotator.model.vocabulary_
     label_id = vocabulary.find(options.query)
     query = options.query if label_id < 0 else vocabulary.names([label_id])[0]  # the current name of a renamed label
-    with options.output.collect() as rejects:
+    with options.collect_rejects() as rejects:
         source, table = _open_collection(options, annotator, rejects)
         aliases = LabelAliases(table.Y, table.label_names)
         queries, related = _make_matchers(options, annotator.model, aliases, rejects)
@@ -104,9 +89,13 @@ def search(options: SearchOptions) -> None:
         groups = _list_groups(table, items) if options.distinct else None
         augmented_search = AugmentedSearch(annotator.model, items, queries=queries, related=related, groups=groups)
         result = augmented_search.find(query, options.k, options.max_related)
-        labels, files = _collect_labels(table, result, vocabulary), _collect_files(source, result)
-        if options.out is not None and not isinstance(source, FeatureTable):
-            _write_pictures(options, options.out, result, source, labels, files)
+        labels, files = _collect_labels(table, result, vocabulary), dict[str, str]()
+        if not inputs.is_table(source):
+            ids = {match.id for group in result.groups for match in group.matches}
+            items_found = (item for item in source if item.id in ids and isinstance(item.content, Path))
+            files = {item.id: str(item.content) for item in items_found}
+            if options.out is not None:
+                _write_pictures(options, options.out, result, source, labels, files)
         skipped = len(rejects)
     _show_results(options, result, labels, files, skipped)
 
@@ -121,44 +110,33 @@ def _check_options(options: SearchOptions) -> None:
         raise InputError("--relation is one of a space; name that space with --related-model, or leave --relation out")
     suffix = None if options.out is None else options.out.suffix.lower()
     if suffix not in (None, ".html", ".png"):
-        raise InputError(
-            f"--out {options.out} is neither a page (.html) nor a sheet (.png); choose one of these endings"
-        )
+        kinds = "neither a page (.html) nor a sheet (.png)"
+        raise InputError(f"--out {options.out} is {kinds}; choose one of these endings")
     if options.embeddings is not None:
         refuse_foreign_files(options.embeddings)
     labels = options.labels
     models = (options.model, *(labels.related_model or ()))
-    inputs = (*models, *options.within, *(labels.knowledge or ()), labels.table, labels.vectors)
-    kind: Any = "html" if suffix == ".html" else "picture"
-    check_output_paths(
-        (kind, options.out), ("rejects", options.output.rejects), inputs=inputs, folder=options.embeddings
-    )
+    paths = (*models, *options.within, *(labels.knowledge or ()), labels.table, labels.vectors)
+    kind: OutputKind = "html" if suffix == ".html" else "picture"
+    options.check_outputs((kind, options.out), inputs=paths, folder=options.embeddings)
 
 
-def _open_collection(options: SearchOptions, annotator: Any, rejects: Rejects) -> "tuple[Source, FeatureTable]":
+def _open_collection(options: SearchOptions, annotator: "Annotator", rejects: Rejects) -> "tuple[Source, FeatureTable]":
     """Open the collection to search, and a table of its ids, labels and groups."""
-    from wsabie.features.base.table_builder import build_label_table
-    from wsabie.io.records import FeatureTable, concatenate_sources
+    from wsabie.io.records import concatenate_sources
 
-    modality = annotator.terms and annotator.terms.modality
-    n_features = annotator.model.n_features_in_
-    read_options = get_read_options(annotator.facts)
-    source = concatenate_sources(
-        [
-            open_data(
-                path, rejects, choose_label_source(path, n_features, modality), n_features, modality, **read_options
-            )
-            for path in options.within
-        ]
-    )
-    if options.out is not None and (isinstance(source, FeatureTable) or source.modality != "pictures"):
-        content = "rows of features" if isinstance(source, FeatureTable) else source.modality
+    n_features, modality = annotator.model.n_features_in_, inputs.find_modality(annotator)
+    label_sources = [inputs.choose_label_source(path, n_features, modality) for path in options.within]
+    places = zip(options.within, label_sources, strict=True)
+    source = concatenate_sources([inputs.open_model_data(annotator, path, rejects, labels) for path, labels in places])
+    if options.out is not None and (inputs.is_table(source) or source.modality != "pictures"):
+        content = inputs.name_content(source)
         raise InputError(f"--out draws pictures and {options.within[0]} holds {content}; leave --out out")
-    return source, source if isinstance(source, FeatureTable) else build_label_table(source)
+    return source, inputs.make_label_table(source)
 
 
 def _make_matchers(
-    options: SearchOptions, model: Any, aliases: "LabelAliases", rejects: Rejects
+    options: SearchOptions, model: "LabelModel", aliases: "LabelAliases", rejects: Rejects
 ) -> "tuple[QueryMatcher, list[RelatedLabelSource]]":
     """Make the query matcher and the sources of related labels, trained models first."""
     from wsabie.models.label_relations import SpaceRelations, find_model_relations
@@ -167,30 +145,28 @@ def _make_matchers(
     from wsabie.search.related_labels import HierarchyRelatedLabels
 
     labels, concepts, vectors = model.vocabulary_.names(model.vocabulary_.active_ids()), None, None
+    sources, relation, knowledge = options.labels, options.labels.relation, options.labels.knowledge or ()
     related: list[RelatedLabelSource] = [
-        find_model_relations(load(path), options.labels.relation, str(path))
-        for path in options.labels.related_model or ()
+        find_model_relations(load(path), relation, str(path)) for path in sources.related_model or ()
     ]
-    if options.labels.relation is not None and not any(isinstance(source, SpaceRelations) for source in related):
-        raise InputError(
-            f"--relation {options.labels.relation} is one of a space, and --related-model has none; leave it out"
-        )
+    if relation is not None and not any(isinstance(source, SpaceRelations) for source in related):
+        raise InputError(f"--relation {relation} is one of a space, and --related-model has none; leave it out")
     if hasattr(model, "related"):
         related.insert(0, find_model_relations(model, None, str(options.model)))
-    if options.labels.knowledge or options.labels.pairs:
-        concepts = match_concepts(
-            load_knowledge(options.labels.knowledge or (), options.labels.pairs or ()), labels, options.labels.table
-        )
-        name = " and ".join(path.stem for path in options.labels.knowledge or ()) or "pairs"
+    if knowledge or sources.pairs:
+        concepts = match_concepts(load_knowledge(knowledge, sources.pairs or ()), labels, sources.table)
+        name = " and ".join(path.stem for path in knowledge) or "pairs"
         related.append(HierarchyRelatedLabels(concepts, source_name=name, aliases=aliases))
         if not any(concepts.concepts):
             print_note(f"nothing is known of the {format_count(len(labels), 'label')} of {options.model}")
-    if options.labels.vectors is not None:
-        vectors = load_word_vectors(options.labels.vectors, rejects=rejects)
+    if sources.vectors is not None:
+        vectors = load_word_vectors(sources.vectors, rejects=rejects)
     return QueryMatcher(labels, concepts, aliases, vectors), related
 
 
-def _embed_collection(options: SearchOptions, annotator: Any, source: "Source", rejects: Rejects) -> "EmbeddingSet":
+def _embed_collection(
+    options: SearchOptions, annotator: "Annotator", source: "Source", rejects: Rejects
+) -> "EmbeddingSet":
     """Embed the collection, or load stored embeddings of the same model and data."""
     from wsabie.io.fingerprints import compute_fingerprint_or_none
     from wsabie.models.embedding_set import EmbeddingSet
@@ -198,9 +174,8 @@ def _embed_collection(options: SearchOptions, annotator: Any, source: "Source", 
 
     folder, content = options.embeddings, None if options.embeddings is None else compute_fingerprint_or_none(source)
     if folder is not None and content is None:
-        print_note(
-            f"{folder} is left as it is: something in the collection cannot be read, so it would not be known again"
-        )
+        reason = "something in the collection cannot be read, so it would not be known again"
+        print_note(f"{folder} is left as it is: {reason}")
         folder = None
     origin = ""
     if folder is not None:
@@ -210,11 +185,8 @@ def _embed_collection(options: SearchOptions, annotator: Any, source: "Source", 
             if stored.origin == origin:
                 return stored
             print_note(f"{folder} holds points of another model or collection; they are made anew")
-    refuse_misfit(annotator, options.model, source)
-    executor, progress = options.machine.make_executor(), TerminalProgress()
-    embeddings = EmbeddingSet.of(
-        annotator, source, origin=origin, executor=executor, progress=progress, rejects=rejects
-    )
+    inputs.refuse_misfit(annotator, options.model, source)
+    embeddings = EmbeddingSet.of(annotator, source, origin=origin, **options.resources(rejects=rejects))
     if not len(embeddings):
         raise InputError(f"nothing in {options.within[0]} can be read; look at the list that --rejects FILE writes")
     if folder is not None:
@@ -230,7 +202,7 @@ def _list_groups(table: "FeatureTable", items: "EmbeddingSet") -> list[str]:
     return [groups[name] or name for name in items.ids]
 
 
-def _collect_labels(table: "FeatureTable", result: "AugmentedResult", vocabulary: "Vocabulary") -> dict[str, set[str]]:
+def _collect_labels(table: "FeatureTable", result: "AugmentedResult", vocabulary: "Vocabulary") -> Labels:
     """Collect the labels of the results, by their current names in the model; empty without any labels."""
     Y, names = table.Y.tocsr(), list(vocabulary)
     current_names = [names[at] if (at := vocabulary.find(name)) >= 0 else name for name in table.label_names]
@@ -243,53 +215,38 @@ def _collect_labels(table: "FeatureTable", result: "AugmentedResult", vocabulary
     }
 
 
-def _collect_files(source: "Source", result: "AugmentedResult") -> dict[str, str]:
-    """Collect the paths of results that are single files, by id."""
-
-    from wsabie.io.records import FeatureTable
-
-    if isinstance(source, FeatureTable):
-        return {}
-    result_ids = {match.id for group in result.groups for match in group.matches}
-    return {item.id: str(item.content) for item in source if item.id in result_ids and isinstance(item.content, Path)}
-
-
 def _write_pictures(
     options: SearchOptions,
     target: Path,
     result: "AugmentedResult",
-    source: Any,
-    labels: dict[str, set[str]],
+    source: "ItemSource",
+    labels: Labels,
     files: dict[str, str],
 ) -> None:
-    from wsabie.storage.atomic_files import write_bytes, write_text
-    from wsabie.workflows.result_sheet import load_result_images, render_result_page, render_result_sheet
+    from wsabie.workflows.result_sheet import list_sheet_lines, load_thumbnails, render_result_page, render_sheet
 
-    pictures = load_result_images(result, source)
+    pictures = load_thumbnails((match.id for group in result.groups for match in group.matches), source)
     if target.suffix.lower() == ".html":
         collection_name = " and ".join(path.name for path in options.within)
         write_text(target, render_result_page(result, pictures, collection_name, files=files, labels=labels))
     else:
-        write_bytes(target, render_result_sheet(result, pictures))
+        write_bytes(target, render_sheet(list_sheet_lines(result), pictures))
 
 
 def _show_results(
-    options: SearchOptions, result: "AugmentedResult", labels: dict[str, set[str]], files: dict[str, str], skipped: int
+    options: SearchOptions, result: "AugmentedResult", labels: Labels, files: dict[str, str], skipped: int
 ) -> None:
     from wsabie.search.query_labels import format_label_list
 
     query = result.query_labels
-    if options.output.json:
-        groups = [
-            {"labels": group.labels, "why": group.why, "score": _round_score(group.score),
-             "matches": [_serialize_match(match, labels, files) for match in group.matches]}
-            for group in result.groups
-        ]  # fmt: skip
-        written = {} if options.out is None else {"out": str(options.out)}
-        query_facts = {**query._asdict(), "query": options.query}
-        show_json(
-            {"schema": 1, "model": str(options.model), **query_facts, "groups": groups, **written, "skipped": skipped}
-        )
+    groups: list[JsonObject] = []
+    for group in result.groups:
+        score = None if group.score is None else round(group.score, 6)
+        matches = [_serialize_match(match, labels, files) for match in group.matches]
+        groups.append({"labels": group.labels, "why": group.why, "score": score, "matches": matches})
+    facts = {**query._asdict(), "query": options.query, "groups": groups}
+    written = {} if options.out is None else {"out": options.out}
+    if options.show_json({"model": options.model, **facts, **written, "skipped": skipped}):
         return
     for number, group in enumerate(result.groups):
         if number:
@@ -299,20 +256,14 @@ def _show_results(
             out.print(escape_line(query.sentence))
         for match in group.matches:
             sign = "*" if match.label in labels.get(match.id, ()) else ""
-            sys.stdout.write(
-                f"{escape_line(files.get(match.id, match.id))}\t{sign}{escape_line(match.label)} {match.score:.2f}\n"
-            )
+            print_row(files.get(match.id, match.id), f"{sign}{match.label} {match.score:.2f}")
     if labels:
         print_note("* a label that it carries in the collection")
     if options.out is not None:
         print_note(f"pictures: {options.out}")
 
 
-def _serialize_match(match: "ItemMatch", labels: dict[str, set[str]], files: dict[str, str]) -> dict[str, Any]:
+def _serialize_match(match: "ItemMatch", labels: Labels, files: dict[str, str]) -> "JsonObject":
     label_facts = {"labelled": match.label in labels[match.id]} if match.id in labels else {}
     file_facts = {"file": files[match.id]} if match.id in files else {}
     return {"id": match.id, **file_facts, "label": match.label, "score": round(match.score, 6), **label_facts}
-
-
-def _round_score(score: float | None) -> float | None:
-    return None if score is None else round(score, 6)

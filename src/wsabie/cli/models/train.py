@@ -1,53 +1,35 @@
 """`wsabie train`."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from wsabie.cli.command import NotFor, command, list_stated, options
+from wsabie.cli import inputs
+from wsabie.cli import options as shared
+from wsabie.cli.command import NotFor, Options, Settings, command, list_stated, option
 from wsabie.cli.epoch_tables import format_epoch_count
 from wsabie.cli.estimator_options import EnsembleOptions, EstimatorOptions, ShapeOptions
-from wsabie.cli.inputs import (
-    find_width,
-    has_regions,
-    is_training_data,
-    load_annotator,
-    open_data,
-    read_label_pairs,
-    refuse_without_effect,
-    report_unknown_labels,
-)
 from wsabie.cli.knowledge_files import make_vector_parameters, refuse_other_kinds
-from wsabie.cli.models.resumption import load_trained_model, open_epoch_log, refuse_discard, report_resumable_work
-from wsabie.cli.models.train_space import train_space_model
-from wsabie.cli.options import (
-    ClusterRunOptions,
-    Data,
-    ExtractionOptions,
-    ItemOptions,
-    Kind,
-    LabelKnowledge,
-    MinRows,
-    RejectOptions,
-    WordVectors,
-)
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_json
-from wsabie.cli.target import IN_TABLES, run_by_data
+from wsabie.cli.models import resumption
+from wsabie.cli.output import TerminalProgress, format_count, format_figure, out, print_note, show_table
+from wsabie.cli.target import IN_TABLES, list_declared_files, load_space, run_by_data
 from wsabie.core.errors import InputError
-from wsabie.storage.output_checks import check_output_paths, refuse_unknown_files
+from wsabie.models.estimator_specs import build_estimator, find_spec
+from wsabie.storage.output_checks import refuse_unknown_files
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
+    from wsabie.core.json_conversion import JsonObject
     from wsabie.distributed.averaging_rounds import RoundReport
     from wsabie.io.records import Source
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
+    from wsabie.io.space_declaration import SpaceDeclaration
     from wsabie.models.base.label_model import LabelModel
     from wsabie.training.epoch_stats import EpochStats
-    from wsabie.workflows.model_training import TrainingRecipe
+    from wsabie.workflows.model_training import SavedModel, TrainingRecipe
+    from wsabie.workflows.spaces.space_training import SpaceRecipe
 
 _COUNTED_RELATION = NotFor(labels="which relations of a TOML file count")
 
@@ -57,114 +39,82 @@ def parse_metric(text: str) -> str:
     return "MAP" if text.upper() == "MAP" else text.lower()
 
 
-@options
-class LabelOptions:
+class LabelOptions(Options, panel="Knowledge of labels"):
     """Options of knowledge about labels."""
 
-    panel: ClassVar = "Knowledge of labels"
+    relations: str | None = option(
+        "For parts: related labels, object TAB part a line (see `wsabie labels pairs`); or RELATION=FILE, such as "
+        "is-a=kinds.tsv.",
+        metavar="FILE",
+    )
+    vectors: shared.WordVectors = None
+    knowledge: shared.LabelKnowledge = None
+    labels: Path | None = option(
+        "Further labels that devise and conse can rank, though no row has them: a file, one a line."
+    )
 
-    relations: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="For parts: related labels, object TAB part a line (see `wsabie labels pairs`); "
-            "or RELATION=FILE, such as is-a=kinds.tsv.",
-        ),
-    ] = None
-    vectors: WordVectors = None
-    knowledge: LabelKnowledge = None
-    labels: Annotated[
-        Path | None,
-        typer.Option(help="Further labels that devise and conse can rank, though no row has them: a file, one a line."),
-    ] = None
-
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """Return the stated files about the meanings of labels."""
         return {name: value for name, value in list_stated(self).items() if name != "relations"}
 
 
-@options
-class RelationOptions:
+class RelationOptions(Options, panel="Spaces (FILE.toml)"):
     """Options about the relations of a space."""
 
-    panel: ClassVar = "Spaces (FILE.toml)"
-
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RELATION", help="Of a TOML file: learn this relation, and others that are named so."),
-        _COUNTED_RELATION,
-    ] = None
-    stop_on: Annotated[
-        str | None,
-        typer.Option(metavar="RELATION", help="Of a TOML file: the relation that chooses the epoch (default: all)."),
-        _COUNTED_RELATION,
-    ] = None
+    only: list[str] | None = option(
+        "Of a TOML file: learn this relation, and others that are named so.",
+        metavar="RELATION",
+        not_for=_COUNTED_RELATION,
+    )
+    stop_on: str | None = option(
+        "Of a TOML file: the relation that chooses the epoch (default: all).",
+        metavar="RELATION",
+        not_for=_COUNTED_RELATION,
+    )
 
 
-@options
-class ResumeOptions:
+class ResumeOptions(Options, panel="Resuming and logs"):
     """Options about unfinished training."""
 
-    panel: ClassVar = "Resuming and logs"
-
-    resume: Annotated[bool, typer.Option(help="Go on from where a stopped run was.")] = False
-    restart: Annotated[bool, typer.Option(help="Remove what a stopped run has kept, and begin at the beginning.")] = (
-        False
-    )
-    log: Annotated[Path | None, typer.Option(help="Append the figures of every epoch to this file (JSON lines).")] = (
-        None
-    )
+    resume: bool = option("Go on from where a stopped run was.")
+    restart: bool = option("Remove what a stopped run has kept, and begin at the beginning.")
+    log: Path | None = option("Append the figures of every epoch to this file (JSON lines).")
 
 
-@options
-class TrainClusterOptions(ClusterRunOptions):
+class TrainClusterOptions(shared.ClusterRunOptions):
     """Options of training on several machines."""
 
-    nodes: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="With --ray and shards: nodes that train at most (default: all)."),
-    ] = None
+    nodes: int | None = option("With --ray and shards: nodes that train at most (default: all).", min=1, metavar="N")
 
 
-@options
-class TrainOptions:
+class TrainOptions(shared.RejectOptions, TrainClusterOptions):
     """Options of `wsabie train`."""
 
-    data: Data
-    model: Annotated[Path, typer.Option(help="Folder for the model.")]
-    kind: Annotated[Kind, NotFor(space="what a space does not have")] = "wsabie"
-    valid: Annotated[
-        Path | None, typer.Option(help="Validation data; otherwise --hold-out rows are set aside."), IN_TABLES
-    ] = None
-    hold_out: Annotated[
-        float | None,
-        typer.Option(min=0, max=0.9, help="Fraction of rows (whole groups) that choose the epoch (default: 0.1)."),
-    ] = None
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            parser=parse_metric,
-            metavar="FIGURE",
-            help="Figure of these rows that chooses the epoch: MAP, p@k; of parts also pairs (default: MAP).",
-        ),
-        IN_TABLES,
-    ] = None
-    min_rows: Annotated[MinRows, NotFor(space="what a space does not have")] = 1
-    init_model: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL", help="Begin with the space of this model of the same features."),
-        IN_TABLES,
-    ] = None
-    shape: ShapeOptions = ShapeOptions()
-    estimator: Annotated[EstimatorOptions, IN_TABLES] = EstimatorOptions()
-    ensemble: Annotated[EnsembleOptions, IN_TABLES] = EnsembleOptions()
-    items: Annotated[ItemOptions, IN_TABLES] = ItemOptions()
-    features: Annotated[ExtractionOptions, IN_TABLES] = ExtractionOptions()
-    labels: Annotated[LabelOptions, IN_TABLES] = LabelOptions()
-    space: RelationOptions = RelationOptions()
-    work: ResumeOptions = ResumeOptions()
-    machine: TrainClusterOptions = TrainClusterOptions()
-    output: RejectOptions = RejectOptions()
+    data: shared.Data
+    model: Path = option("Folder for the model.")
+    kind: Annotated[shared.Kind, NotFor(space="what a space does not have")] = "wsabie"
+    valid: Path | None = option("Validation data; otherwise --hold-out rows are set aside.", not_for=IN_TABLES)
+    hold_out: float | None = option(
+        "Fraction of rows (whole groups) that choose the epoch (default: 0.1).", min=0, max=0.9
+    )
+    metric: str | None = option(
+        "Figure of these rows that chooses the epoch: MAP, p@k; of parts also pairs (default: MAP).",
+        parser=parse_metric,
+        metavar="FIGURE",
+        not_for=IN_TABLES,
+    )
+    min_rows: Annotated[shared.MinRows, NotFor(space="what a space does not have")] = 1
+    init_model: Path | None = option(
+        "Begin with the space of this model of the same features.", metavar="MODEL", not_for=IN_TABLES
+    )
+    shape: ShapeOptions
+    estimator: Annotated[EstimatorOptions, IN_TABLES]
+    ensemble: Annotated[EnsembleOptions, IN_TABLES]
+    items: Annotated[shared.ItemOptions, IN_TABLES]
+    features: Annotated[shared.ExtractionOptions, IN_TABLES]
+    labels: Annotated[LabelOptions, IN_TABLES]
+    space: RelationOptions
+    work: ResumeOptions
 
 
 @command(
@@ -173,46 +123,41 @@ class TrainOptions:
 )
 def train(options: TrainOptions) -> None:
     """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
-    if options.machine.nodes is not None and options.machine.ray is None:
+    if options.nodes is not None and options.ray is None:
         raise InputError("--nodes says how many nodes of a cluster train; give its address too: --ray ADDRESS")
-    run_by_data(options, _train_model, train_space_model)
+    run_by_data(options, _train_model, _train_space)
 
 
 def _train_model(options: TrainOptions) -> None:
     """Open the data, train, save the model, and report the result."""
+    from wsabie.features.base.sampling import WorkContext
     from wsabie.workflows.model_training import train_model
 
     recipe = _make_recipe(options)
     finished = _check_before_work(options, recipe)
     _report_order_statistic(recipe.estimator)
-    progress, cluster = TerminalProgress(), ClusterReport()
-    with report_resumable_work(recipe.work, recipe.resume), options.output.collect() as rejects:
+    rounds: list[RoundReport] = []
+    with resumption.report_resumable_work(recipe.work, recipe.resume), options.collect_rejects() as rejects:
         source, valid = _open_sources(options, recipe, rejects)
         if finished:
-            annotator = load_trained_model(recipe, source)
+            annotator = resumption.load_trained_model(recipe, source)
             recipe = replace(recipe, estimator=annotator.model)
-            _report_training(options, recipe, annotator.facts, getattr(annotator.model, "history_", []), cluster)
+            _report_training(options, recipe, annotator.facts, getattr(annotator.model, "history_", []), rounds)
             return
-        result = train_model(
-            source,
-            valid,
-            recipe,
-            executor=replace(options.machine, threads=recipe.threads).make_executor(options.data, options.valid),
-            progress=progress,
-            rejects=rejects,
-            on_epoch=open_epoch_log(options.work.log, recipe.resume),
-            trainer=_make_cluster_trainer(options, source, cluster),
-        )
+        executor = inputs.make_executor(recipe.threads, options.ray, options.data, options.valid)
+        work = WorkContext(executor, TerminalProgress(), rejects)
+        on_epoch = resumption.open_epoch_log(options.work.log, recipe.resume)
+        trainer = _make_cluster_trainer(options, source, rounds)
+        result = train_model(source, valid, recipe, work, on_epoch=on_epoch, trainer=trainer)
     if result.validation is not None:
-        report_unknown_labels(result.validation, options.valid)
-    if valid is not None and is_training_data(valid, result.facts):
-        print_note(
-            f"{options.valid} is the training data itself, so that the epoch was chosen by what is known by heart"
-        )
+        inputs.report_unknown_labels(result.validation, options.valid)
+    if valid is not None and inputs.is_training_data(valid, result.facts):
+        reason = "so that the epoch was chosen by what is known by heart"
+        print_note(f"{options.valid} is the training data itself, {reason}")
     if recipe.hold_out and valid is None and not result.facts["validation_rows"]:
         print_note("no row that was set aside has a label that other rows have, so that the last epoch was kept")
-    _report_training(options, recipe, result.facts, result.history, cluster)
-    if not options.output.json:
+    _report_training(options, recipe, result.facts, result.history, rounds)
+    if not options.json:
         asks_parts = recipe.system == "parts" and getattr(source, "modality", None) == "pictures"
         command, data = ("parts", "PICTURE") if asks_parts else ("annotate", "NEW_DATA")
         print_note(f"next: wsabie {command} {quote(str(recipe.model))} {data}")
@@ -220,19 +165,21 @@ def _train_model(options: TrainOptions) -> None:
 
 def _make_recipe(options: TrainOptions) -> "TrainingRecipe":
     """Make the recipe of the training; refuse options that do not fit each other."""
-    from wsabie.models.estimator_specs import find_spec
     from wsabie.workflows.model_training import TrainingRecipe
 
-    kind, run, is_trained = options.kind, options.machine.settings(), find_spec(options.kind).trained
+    kind, run, is_trained = options.kind, options.run_settings(), find_spec(options.kind).trained
     refuse_other_kinds(kind, options.labels.settings())
     _refuse_useless_validation(options, is_trained)
-    init_model = None if options.init_model is None else load_annotator(options.init_model, options.machine.threads)
-    shape = {} if init_model is None else _list_space_parameters(init_model.model)
+    init_model, shape = None, options.shape.settings()
+    if options.init_model is not None:
+        init_model = inputs.load_annotator(options.init_model, options.threads)
+        fixed = {name: getattr(init_model.model, name, None) for name in ("dim", "similarity")}
+        shape = {name: value for name, value in fixed.items() if hasattr(init_model.model, name)} | shape
     stated = {"hold_out": options.hold_out if is_trained else 0.0, "metric": options.metric}
     return TrainingRecipe(
         str(options.data),
         options.model,
-        _make_estimator(options, _collect_parameters(options, shape | options.shape.settings(), run), run),
+        _make_estimator(options, _collect_parameters(options, shape, run), run),
         options.features.settings(),
         min_rows=options.min_rows,
         resume=options.work.resume,
@@ -241,11 +188,6 @@ def _make_recipe(options: TrainOptions) -> "TrainingRecipe":
         start=init_model,
         **{name: value for name, value in stated.items() if value is not None},  # type: ignore[arg-type]
     )
-
-
-def _list_space_parameters(model: Any) -> dict[str, Any]:
-    """List the parameters that the space of another model decides."""
-    return {name: getattr(model, name) for name in ("dim", "similarity") if hasattr(model, name)}
 
 
 def _refuse_useless_validation(options: TrainOptions, is_trained: bool) -> None:
@@ -262,7 +204,7 @@ def _refuse_useless_validation(options: TrainOptions, is_trained: bool) -> None:
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
 
 
-def _collect_parameters(options: TrainOptions, shape: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
+def _collect_parameters(options: TrainOptions, shape: Settings, run: Settings) -> Settings:
     """Collect the parameters of the estimator; flags override --set and --config."""
     stated = options.estimator.settings(options.kind)
     stated = {name: value for name, value in stated.items() if name not in run}
@@ -272,39 +214,31 @@ def _collect_parameters(options: TrainOptions, shape: dict[str, Any], run: dict[
 
 def _check_before_work(options: TrainOptions, recipe: "TrainingRecipe") -> bool:
     """Check everything that could fail at the end; return True if the model is finished."""
-    from wsabie.storage.model_folder import refuse_foreign_files
     from wsabie.workflows.model_training import WORK_FILES, check_validation_metric
 
-    model, work, inputs = recipe.model, recipe.work, (options.data, options.valid)
     recipe.estimator.check_parameters()
     check_validation_metric(recipe)
+    for path in (options.data, options.valid):
+        if path is not None and recipe.work.resolve() in path.resolve().parents:
+            place = f"{path} lies in {recipe.work}, which is emptied at the end"
+            raise InputError(f"{place}; move it or name another model")
+    return _prepare_training(options, recipe.work, WORK_FILES, (options.data, options.valid))
+
+
+def _prepare_training(options: TrainOptions, work: Path, work_files: str, inputs: Sequence[Path | None]) -> bool:
+    """Check that files and folders can be written; return True if the model is finished and `resume` has no work."""
+    from wsabie.storage.model_folder import refuse_foreign_files
+
+    model = options.model
     refuse_foreign_files(model)
-    refuse_unknown_files(work, WORK_FILES)
-    for path in inputs:
-        if path is not None and work.resolve() in path.resolve().parents:
-            raise InputError(f"{path} lies in {work}, which is emptied at the end; move it or name another model")
-    rejects_file, log = options.output.rejects, options.work.log
-    check_output_paths(("rejects", rejects_file), ("log", log), inputs=(*inputs, model, work), folder=model)
-    return refuse_discard(model, work, resume=recipe.resume, restart=options.work.restart)
+    refuse_unknown_files(work, work_files)
+    options.check_outputs(("log", options.work.log), inputs=(*inputs, model, work), folder=model)
+    return resumption.refuse_discard(model, work, resume=options.work.resume, restart=options.work.restart)
 
 
-@dataclass
-class ClusterReport:
-    """Training on a cluster: nodes that joined, nodes that were lost, and rounds of averaging."""
-
-    joined: int = 0
-    lost: int = 0
-    rounds: int = 0
-
-    def add_round(self, report: "RoundReport") -> None:
-        """Add a round."""
-        self.joined, self.lost, self.rounds = report.n_joined, report.n_lost, self.rounds + 1
-
-
-def _make_estimator(options: TrainOptions, parameters: dict[str, Any], run: dict[str, Any]) -> "LabelModel":
+def _make_estimator(options: TrainOptions, parameters: Settings, run: Settings) -> "LabelModel":
     """Build the estimator, or an ensemble; `run` has the seed and the threads."""
     from wsabie.models.ensemble import Ensemble
-    from wsabie.models.estimator_specs import build_estimator, find_spec
 
     kind, n_models, by = options.kind, options.ensemble.ensemble, options.ensemble.ensemble_by
     base: Any = build_estimator(kind, parameters, **run)
@@ -321,27 +255,22 @@ def _make_estimator(options: TrainOptions, parameters: dict[str, Any], run: dict
     return Ensemble(base, n=n_models, by=by or "seed", **shared_parameters)  # type: ignore[arg-type]
 
 
-def _parse_relations(kind: str, option: str | None, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_relations(kind: str, option: str | None, parameters: Settings) -> Settings:
     """Parse the related labels for a model of objects and parts: FILE, or RELATION=FILE."""
-    if kind != "parts":
-        if option is not None:
-            raise InputError(f"--relations tells of related labels, and {kind} has none; choose --kind parts")
-        return {}
-    if option is None and not parameters.get("relations"):
+    if kind == "parts" and option is None and not parameters.get("relations"):
         raise InputError("--kind parts learns from related labels; give --relations FILE, object TAB part a line")
     if option is None:
         return {}
+    if kind != "parts":
+        raise InputError(f"--relations tells of related labels, and {kind} has none; choose --kind parts")
     relation, equals, file = option.partition("=")
     if not equals or Path(option).is_file():  # the name of a file may contain "=" too
-        return {"relations": read_label_pairs(Path(option))}
+        return {"relations": inputs.read_label_pairs(Path(option))}
     if not relation or not file:
         raise InputError(f"--relations {option!r} is neither FILE nor RELATION=FILE, such as is-a=kinds.tsv")
-    label_pairs = read_label_pairs(Path(file))
+    label_pairs = inputs.read_label_pairs(Path(file))
     if relation == "part-of":  # part TAB object, as in --pairs
-        return {
-            "relations": [(object_label, part_label) for part_label, object_label in label_pairs],
-            "relation": "has-part",
-        }
+        label_pairs, relation = [(object_label, part_label) for part_label, object_label in label_pairs], "has-part"
     return {"relations": label_pairs, "relation": relation}
 
 
@@ -352,10 +281,8 @@ def _report_order_statistic(estimator: "LabelModel") -> None:
     parameters = estimator.get_params()
     losses = [name for name, value in parameters.items() if name.endswith("loss") and value == "k-os"]
     for requested in dict.fromkeys(str(parameters[f"{name[:-4]}order_statistic"] or "") for name in losses):
-        order_statistic = (
-            requested or f"{list(ORDER_STATISTIC)} (the k-th highest of n; --set order_statistic=[2,3] takes another)"
-        )
-        print_note(f"loss k-os ranks one of several positives: order_statistic = {order_statistic}")
+        usual = f"{list(ORDER_STATISTIC)} (the k-th highest of n; --set order_statistic=[2,3] takes another)"
+        print_note(f"loss k-os ranks one of several positives: order_statistic = {requested or usual}")
 
 
 def _open_sources(
@@ -367,14 +294,15 @@ def _open_sources(
 
     if is_shard_folder(options.data) and getattr(recipe.estimator, "reads_shards", False):
         return _open_shard_sources(options, recipe, rejects)
-    source = _add_full_images(
-        options.items.image_label, options.data, open_data(options.data, rejects, items=options.items.items)
-    )
-    refuse_without_effect(source, options.data, recipe.description)
-    if options.valid is None:
-        return source, None
-    valid = open_data(options.valid, rejects, n_features=find_width(source), default_items=options.items.items)
-    return source, _add_full_images(options.items.image_label, options.valid, valid)
+    items, image_label, valid = options.items.items, options.items.image_label, None
+    source = inputs.open_data(options.data, rejects, items=items, image_label=image_label)
+    _require_regions(image_label, options.data, source)
+    inputs.refuse_without_effect(source, options.data, recipe.description)
+    if options.valid is not None:
+        width = inputs.find_width(source)
+        valid = inputs.open_data(options.valid, rejects, n_features=width, default_items=items, image_label=image_label)
+        _require_regions(image_label, options.valid, valid)
+    return source, valid
 
 
 def _open_shard_sources(
@@ -383,44 +311,35 @@ def _open_shard_sources(
     from wsabie.io.shards.sharded_table import open_shards
 
     rows = open_shards(options.data)
-    refuse_without_effect(rows, options.data, recipe.description)
+    inputs.refuse_without_effect(rows, options.data, recipe.description)
     if options.items.items or options.items.image_label:
         raise InputError("--items and --image-label are about marked pictures, and shards hold rows; leave them out")
-    return rows, None if options.valid is None else open_data(options.valid, rejects, n_features=rows.n_features)
+    return rows, None if options.valid is None else inputs.open_data(options.valid, rejects, n_features=rows.n_features)
 
 
-def _add_full_images(image_label: str | None, path: Path, source: "Source") -> "Source":
-    """Add the full pictures of marked regions as items with the label `image_label`."""
-    from wsabie.io.region_nesting import add_full_images
-
-    if image_label is None:
-        return source
-    if not has_regions(source):
-        raise InputError(
-            f"--image-label labels the pictures that regions are in, and {path} has no regions; leave it out"
-        )
-    return add_full_images(source, image_label)
+def _require_regions(image_label: str | None, path: Path, source: "Source") -> None:
+    """Refuse a label of the full pictures that marked regions are in if there are no regions."""
+    if image_label is not None and not inputs.has_regions(source):
+        fact = f"--image-label labels the pictures that regions are in, and {path} has no regions"
+        raise InputError(f"{fact}; leave it out")
 
 
 def _report_training(
     options: TrainOptions,
     recipe: "TrainingRecipe",
-    facts: dict[str, Any],
+    facts: "JsonObject",
     history: "list[EpochStats]",
-    cluster: ClusterReport,
+    rounds: "list[RoundReport]",
 ) -> None:
     from wsabie.storage.model_folder import measure_folder_bytes
 
-    model_facts = recipe.estimator.facts()
+    model_facts, n_bytes = recipe.estimator.facts(), measure_folder_bytes(recipe.model)
     validation_map = model_facts.get("validation_map")
-    n_bytes = measure_folder_bytes(recipe.model)
-    if options.output.json:
-        summary = {"schema": 1, "model": str(recipe.model), "bytes": n_bytes, "epochs": len(history)}
-        summary |= {"models": model_facts["models"]} if "models" in model_facts else {}
-        summary |= {"nodes": {"joined": cluster.joined, "lost": cluster.lost}} if cluster.rounds else {}
-        show_json(
-            {**summary, "validation_map": validation_map, **facts, "history": [stats.as_dict() for stats in history]}
-        )
+    summary = {"model": recipe.model, "bytes": n_bytes, "epochs": len(history)}
+    summary |= {"models": model_facts["models"]} if "models" in model_facts else {}
+    summary |= {"nodes": {"joined": rounds[-1].n_joined, "lost": rounds[-1].n_lost}} if rounds else {}
+    epochs = [stats.as_dict() for stats in history]
+    if options.show_json({**summary, "validation_map": validation_map, **facts, "history": epochs}):
         return
     epochs_text = format_epoch_count(history, model_facts)
     if "blend" in model_facts:
@@ -433,50 +352,99 @@ def _report_training(
     labels, rows = format_count(facts["labels"], "label"), format_count(facts["rows"], "row")
     n_unlabelled = facts["rows_without_labels"]
     rows += f" ({n_unlabelled:,} without a label)" if n_unlabelled else ""
-    out.print(
-        f"{recipe.model}: {labels}{dropped_text} from {rows}, "
-        f"{epochs_text + ', ' if history else ''}{n_bytes / 1e6:.1f} MB"
-    )
-    if cluster.rounds:
-        lost = f", {cluster.lost} of them lost" if cluster.lost else ""
-        print_note(
-            f"{format_count(cluster.joined, 'node')} took part{lost}; their tables came together "
-            f"{format_count(cluster.rounds, 'time')}"
-        )
+    training = f"{epochs_text + ', ' if history else ''}{n_bytes / 1e6:.1f} MB"
+    out.print(f"{recipe.model}: {labels}{dropped_text} from {rows}, {training}")
+    if rounds:
+        lost = f", {rounds[-1].n_lost} of them lost" if rounds[-1].n_lost else ""
+        nodes, times = format_count(rounds[-1].n_joined, "node"), format_count(len(rounds), "time")
+        print_note(f"{nodes} took part{lost}; their tables came together {times}")
     _report_unused_relations(recipe.estimator)
 
 
 def _make_cluster_trainer(
-    options: TrainOptions, source: "Source | ShardedFeatureTable", cluster: ClusterReport
+    options: TrainOptions, source: "Source | ShardedFeatureTable", rounds: "list[RoundReport]"
 ) -> Callable[..., Any] | None:
     """Make the trainer for a Ray cluster and rows in shards; None if this process trains."""
     from wsabie.distributed.averaging_trainer import make_averaging_trainer
     from wsabie.io.shards.shard_folder import is_shard_folder
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
 
-    if options.machine.ray is None:
+    if options.ray is None:
         return None
     if not isinstance(source, ShardedFeatureTable):
-        shards_note = (
-            "models of this kind, and ensembles, are trained on this machine; the cluster describes items alone"
-        )
-        rows_note = "rows in shards are trained on the cluster, and these on this machine; see wsabie shards --help"
-        print_note(shards_note if is_shard_folder(options.data) else rows_note)
+        note = "rows in shards are trained on the cluster, and these on this machine; see wsabie shards --help"
+        if is_shard_folder(options.data):
+            note = "models of this kind, and ensembles, are trained on this machine; the cluster describes items alone"
+        print_note(note)
         return None
-    return make_averaging_trainer(options.machine.ray, options.machine.nodes, cluster.add_round)
+    return make_averaging_trainer(options.ray, options.nodes, rounds.append)
 
 
-def _report_unused_relations(model: Any) -> None:
+def _report_unused_relations(model: "LabelModel") -> None:
     """Report relations without examples, and a label that may be misspelt."""
     from wsabie.vocabulary.label_names import format_unknown_label
 
     unused_pairs = model.unused() if hasattr(model, "unused") else []
     if unused_pairs:
         first, second = unused_pairs[0]
-        print_note(
-            f"{format_count(len(unused_pairs), 'relation')} left out for want of two pictures, such as {first} and "
-            f"{second}"
-        )
+        relations = format_count(len(unused_pairs), "relation")
+        print_note(f"{relations} left out for want of two pictures, such as {first} and {second}")
         vocabulary = model.vocabulary_
         if missing := next((name for pair in unused_pairs for name in pair if name not in vocabulary), None):
             print_note(format_unknown_label(missing, list(vocabulary)))
+
+
+def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> None:
+    """Train a space by a declaration, save it, and report the result."""
+    from wsabie.features.base.sampling import WorkContext
+    from wsabie.models.entity_space.space import Space
+    from wsabie.workflows.spaces.space_training import WORK_FILES, SpaceRecipe, apply_parameters, train_space
+
+    work = options.work
+    space = apply_parameters(Space(), declaration, options.shape.settings() | options.run_settings())
+    relations = tuple(options.space.only or ()), options.space.stop_on or "mean"
+    hold_out = 0.1 if options.hold_out is None else options.hold_out
+    recipe = SpaceRecipe(declaration, options.model, space, hold_out, *relations, work.resume)
+    space.check_parameters()
+    paths = (options.data, *list_declared_files(declaration))
+    finished = _prepare_training(options, recipe.work, WORK_FILES, paths)
+    with resumption.report_resumable_work(recipe.work, work.resume), options.collect_rejects() as rejects:
+        if finished:
+            _report_finished_space(options, recipe, rejects)
+            return
+        run = WorkContext(inputs.make_executor(space.threads), TerminalProgress(), rejects)
+        result = train_space(recipe, run, resumption.open_epoch_log(work.log, work.resume))
+    _report_space(options, recipe, result)
+
+
+def _report_finished_space(options: TrainOptions, recipe: "SpaceRecipe", rejects: Rejects) -> None:
+    """Keep the finished space of this declaration, and report it."""
+    from wsabie.workflows.model_training import SavedModel
+
+    annotator = load_space(recipe.model)
+    if annotator is None:
+        resumption.refuse_other_model(recipe.model, "kind")
+    resumption.refuse_other_space(recipe, annotator, rejects)
+    resumption.report_trained_model(recipe.model)
+    result = SavedModel(annotator.facts, annotator.space.history_)
+    _report_space(options, replace(recipe, space=annotator.space), result)
+
+
+def _report_space(options: TrainOptions, recipe: "SpaceRecipe", result: "SavedModel") -> None:
+    from wsabie.storage.model_folder import measure_folder_bytes
+
+    facts, n_bytes = recipe.space.facts(), measure_folder_bytes(recipe.model)
+    history = [stats.as_dict() for stats in result.history]
+    if options.show_json({"model": recipe.model, "bytes": n_bytes, **facts, **result.facts, "history": history}):
+        return
+    held_out, figures = result.facts["held_out_pairs"], facts["validation"]
+    rows = [
+        [name, pairs, held_out.get(name, 0), format_figure(figures.get(name), ".3f")]
+        for name, pairs in result.facts["pairs"].items()
+    ]
+    title = f"{recipe.model}: {format_count(facts['epochs'], 'epoch')}, {n_bytes / 1e6:.1f} MB"
+    show_table(title, ["relation", "pairs", "held out", "MAP of these"], rows)
+    out.print("things: " + ", ".join(f"{name} {n:,}" for name, n in facts["kinds"].items()))
+    first = recipe.space.relations_[0][1]
+    query = "NEW_DATA" if recipe.space.find_entities(first).n_features else f"the name of a thing of the kind {first!r}"
+    print_note(f"next: wsabie annotate {quote(str(recipe.model))} with {query}, or wsabie neighbours with a name")

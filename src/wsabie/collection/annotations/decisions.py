@@ -1,23 +1,29 @@
-"""Decisions that labels fit items or do not: accept, reject and clear."""
+"""Decisions that labels fit items or do not: accept, reject, clear, and list them as annotations.
+
+Pages of annotations begin with the newest, the one that was first decided last: rows are walked by their ids, and a row
+that changed later keeps its place. Sorting by `at` would need an index; without one the first page alone would scan all
+rows.
+"""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from shlex import quote
 from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection, select
 
-from wsabie.collection.db.database import begin_read
-from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time
-from wsabie.collection.db.tables import annotations, items, models, roots, suggestions
+from wsabie.collection.db.cursors import make_next_cursor, read_position
+from wsabie.collection.db.database import begin_read, select_in
+from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, check_time, format_current_time
+from wsabie.collection.db.tables import Query, annotations, items, labels, models, roots, suggestions
 from wsabie.collection.folder.collection import COLLECTION_ROOT, Collection
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError
 
 State = Literal["accepted", "rejected"]
 Origin = Literal["person", "import", "model"]
-
-_CHUNK = 400
 
 
 class Decision(NamedTuple):
@@ -66,8 +72,9 @@ def write_decisions(
         The person, or the name of the imported file; by default the author of the journal entry.
     """
     latest = {(d.item, d.label, d.region): d for d in decisions}
-    existing = _read_annotations(change.connection, sorted({item for item, _, _ in latest}))
-    scores = _read_scores(change.connection, sorted({item for item, _, _ in latest})) if origin != "import" else {}
+    item_ids = sorted({item for item, _, _ in latest})
+    existing = _read_annotations(change.connection, item_ids)
+    scores = _read_scores(change.connection, item_ids) if origin != "import" else {}
     added: list[Row] = []
     changed: dict[int, Row] = {}
     removed: list[int] = []
@@ -78,10 +85,9 @@ def write_decisions(
         if row is not None and origin == "import" and row["origin"] == "person":
             n_kept += 1
         elif row is None and state is not None:
-            model = scores.get(key[:2], _NO_MODEL) if not key[2] else _NO_MODEL
-            added.append(
-                dict(zip(("item_id", "label_id", "region"), key, strict=True)) | {"state": state} | model | values
-            )
+            item, label, region = key
+            model = _NO_MODEL if region else scores.get((item, label), _NO_MODEL)
+            added.append({"item_id": item, "label_id": label, "region": region, "state": state} | model | values)
         elif row is not None and state is None:
             removed.append(row["id"])
         elif row is not None and (row["state"], row["origin"]) != (state, values["origin"]):
@@ -119,27 +125,18 @@ def make_no_model_error(connection: Connection, folder: str | Path = "DIR") -> I
 _NO_MODEL: Row = {"model_id": None, "score": None, "probability": None}
 
 
-def _read_annotations(connection: Connection, items: Sequence[int]) -> dict[tuple[int, int, str], Row]:
-    rows: dict[tuple[int, int, str], Row] = {}
+def _read_annotations(connection: Connection, item_ids: Sequence[int]) -> dict[tuple[int, int, str], Row]:
     a = annotations.c
-    columns = (a.id, a.item_id, a.label_id, a.region, a.state, a.origin)
-    for lo in range(0, len(items), _CHUNK):
-        for row in connection.execute(select(*columns).where(a.item_id.in_(items[lo : lo + _CHUNK]))):
-            rows[row.item_id, row.label_id, row.region] = dict(row._mapping)
-    return rows
+    query = select(a.id, a.item_id, a.label_id, a.region, a.state, a.origin)
+    rows = select_in(connection, query, a.item_id, item_ids)
+    return {(row.item_id, row.label_id, row.region): dict(row._mapping) for row in rows}
 
 
-def _read_scores(connection: Connection, items: Sequence[int]) -> dict[tuple[int, int], Row]:
-    model = find_model_in_use(connection)
-    if model is None:
-        return {}
-    s, scores = suggestions.c, {}
-    columns = (s.item_id, s.label_id, s.score, s.probability)
-    for lo in range(0, len(items), _CHUNK):
-        query = select(*columns).where(s.model_id == model, s.item_id.in_(items[lo : lo + _CHUNK]))
-        for item, label, score, probability in connection.execute(query):
-            scores[item, label] = {"model_id": model, "score": score, "probability": probability}
-    return scores
+def _read_scores(connection: Connection, item_ids: Sequence[int]) -> dict[tuple[int, int], Row]:
+    s = suggestions.c
+    query = select(s.item_id, s.label_id, s.model_id, s.score, s.probability)
+    rows = select_in(connection, query.where(s.model_id == find_model_in_use(connection)), s.item_id, item_ids)
+    return {(item, label): dict(zip(_NO_MODEL, columns, strict=True)) for item, label, *columns in rows}
 
 
 class TaggingResult(NamedTuple):
@@ -174,33 +171,23 @@ def tag_items(
     InputError
         An item or label is unknown, or one label is listed for two of these.
     """
-    names_by_state: dict[State | None, list[str]] = {
-        "accepted": [label_store.normalise_name(name) for name in accept],
-        "rejected": [label_store.normalise_name(name) for name in reject],
-        None: [label_store.normalise_name(name) for name in clear],
-    }
-    all_names = [name for names in names_by_state.values() for name in names]
-    summary = ", ".join(f"{_SIGN[state]}{name}" for state, names in names_by_state.items() for name in names)
-    with begin_entry(
-        collection.engine, by, "tag", f"{len(numbers):,} {'item' if len(numbers) == 1 else 'items'}: {summary}"
-    ) as change:
+    names_by_state: dict[State | None, Iterable[str]] = {"accepted": accept, "rejected": reject, None: clear}
+    pairs = [(state, label_store.normalise_name(name)) for state, names in names_by_state.items() for name in names]
+    accepted = [name for state, name in pairs if state == "accepted"]
+    summary = ", ".join(f"{_SIGN[state]}{name}" for state, name in pairs)
+    subject = f"{len(numbers):,} {'item' if len(numbers) == 1 else 'items'}"
+    with begin_entry(collection.engine, by, "tag", f"{subject}: {summary}") as change:
         _refuse_unknown(change.connection, numbers)
-        existing = label_store.find_labels(change.connection, names_by_state["accepted"])
-        label_ids = label_store.ensure_labels(change, names_by_state["accepted"]) | {
-            name: label_store.find_label(change.connection, name)
-            for name in [*names_by_state["rejected"], *names_by_state[None]]
-        }
-        duplicates = [name for name in all_names if [label_ids[n] for n in all_names].count(label_ids[name]) > 1]
-        if len({state for state, names in names_by_state.items() for name in names if name in duplicates}) > 1:
-            raise InputError(f"{duplicates[0]!r} cannot be accepted, rejected and cleared at once; choose one")
-        decisions = [
-            Decision(item, label_ids[name], state)
-            for item in numbers
-            for state, names in names_by_state.items()
-            for name in names
-        ]
+        existing = label_store.find_labels(change.connection, accepted)
+        label_ids = label_store.ensure_labels(change, accepted)
+        label_ids |= {name: label_store.find_label(change.connection, name) for _, name in pairs[len(accepted) :]}
+        states_by_label: dict[int, State | None] = {}
+        for state, name in pairs:
+            if states_by_label.setdefault(label_ids[name], state) != state:
+                raise InputError(f"{name!r} cannot be accepted, rejected and cleared at once; choose one")
+        decisions = [Decision(item, label_ids[name], state) for item in numbers for state, name in pairs]
         counts = write_decisions(change, decisions)
-    return TaggingResult(counts, [name for name in dict.fromkeys(names_by_state["accepted"]) if name not in existing])
+    return TaggingResult(counts, [name for name in dict.fromkeys(accepted) if name not in existing])
 
 
 def find_items(collection: Collection, names: Sequence[str], base_folder: Path) -> list[int]:
@@ -254,8 +241,144 @@ def _refuse_unknown(connection: Connection, numbers: Sequence[int]) -> None:
     unknown = set(numbers)
     if not unknown:
         raise InputError("give the items to tag, by path or number")
-    for lo in range(0, len(numbers), _CHUNK):
-        query = select(items.c.id).where(items.c.id.in_(numbers[lo : lo + _CHUNK]))
-        unknown -= set(connection.execute(query).scalars())
+    unknown.difference_update(row[0] for row in select_in(connection, select(items.c.id), items.c.id, numbers))
     if unknown:
         raise InputError(f"there is no item number {min(unknown)}; `wsabie collection status` tells what there is")
+
+
+SORTED = 20_000
+"""Largest number of annotations of a label that are sorted; above it all annotations are walked until enough match."""
+
+_SORT = "-decided"
+
+
+@dataclass(frozen=True)
+class AnnotationFilter:
+    """Filter of annotations; every condition that is set must hold.
+
+    Attributes
+    ----------
+    item : int or None
+        Item id.
+    label : str or None
+        Name or synonym.
+    state : {"accepted", "rejected"} or None
+    origin : {"person", "import", "model"} or None
+    by : str or None
+        The person, or the name of the imported file.
+    model : int or None
+        Id of the model that suggested the label.
+    since, until : str or None
+        Bounds of the last change, days or times in UTC such as "2026-05" or "2026-05-01T12:00"; `until` is inclusive.
+    """
+
+    item: int | None = None
+    label: str | None = None
+    state: State | None = None
+    origin: Origin | None = None
+    by: str | None = None
+    model: int | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+@dataclass(frozen=True)
+class AnnotationRecord:
+    """Row of `annotations` with the path of its item and the name of its label."""
+
+    id: int
+    item: int
+    path: str
+    label_id: int
+    label: str
+    region: str
+    state: State
+    origin: Origin
+    by: str
+    at: str
+    model: int | None
+    score: float | None
+    probability: float | None
+
+
+@dataclass(frozen=True)
+class AnnotationPage:
+    """Page of annotations.
+
+    Attributes
+    ----------
+    annotations : tuple of AnnotationRecord
+    next_cursor : str or None
+        Cursor of the next page; None on the last page.
+    """
+
+    annotations: tuple[AnnotationRecord, ...]
+    next_cursor: str | None
+
+
+def read_annotation_page(
+    collection: Collection, criteria: AnnotationFilter | None = None, *, cursor: str | None = None, limit: int = 100
+) -> AnnotationPage:
+    """Return the page of annotations after a cursor.
+
+    Parameters
+    ----------
+    collection : Collection
+    criteria : AnnotationFilter or None
+        None selects all annotations.
+    cursor : str or None
+        `next_cursor` of the previous page.
+    limit : int
+        Page size, 1 to 1,000.
+
+    Raises
+    ------
+    InputError
+        The filter, the limit or the cursor is invalid.
+    UnknownLabelError
+        There is no such label.
+    """
+    position = read_position(cursor, _SORT, limit, "annotations")
+    with begin_read(collection.engine) as connection:
+        query = _select_ids(connection, criteria or AnnotationFilter())
+        if position is not None:
+            query = query.where(annotations.c.id < position.id)
+        rows = [(number, None) for number in connection.execute(query.limit(limit + 1)).scalars()]
+        records = _read_records(connection, [number for number, _ in rows[:limit]])
+    return AnnotationPage(records, make_next_cursor(rows, _SORT, limit))
+
+
+def _select_ids(connection: Connection, criteria: AnnotationFilter) -> Query:
+    """Return the query for the annotation ids in page order."""
+    a = annotations.c
+    query, is_small = select(a.id), criteria.item is not None
+    if criteria.item is not None:
+        query = query.where(a.item_id == _check_id(criteria.item))
+    if criteria.label is not None:
+        label = label_store.find_label(connection, criteria.label)
+        sample = select(a.id).where(a.label_id == label).limit(SORTED + 1)
+        is_small = is_small or len(connection.execute(sample).all()) <= SORTED
+        query = query.where((a.label_id if is_small else a.label_id + 0) == label)  # + 0 keeps the index of labels out
+    equalities = ((a.state, criteria.state), (a.origin, criteria.origin), (a.by, criteria.by))
+    query = query.where(*(column == value for column, value in equalities if value is not None))
+    if criteria.model is not None:
+        query = query.where(a.model_id == _check_id(criteria.model))
+    if criteria.since is not None:
+        query = query.where(a.at >= check_time(criteria.since, ", in UTC"))
+    if criteria.until is not None:  # "~" sorts after every time with this prefix
+        query = query.where(a.at < check_time(criteria.until, ", in UTC") + "~")
+    return query.order_by((a.id + 0 if is_small else a.id).desc())  # sort a small result, walk a large one
+
+
+def _read_records(connection: Connection, numbers: list[int]) -> tuple[AnnotationRecord, ...]:
+    a, i, names = annotations.c, items.c, labels.c
+    columns = (a.id, a.item_id, i.path, a.label_id, names.name, a.region, a.state, a.origin, a.by, a.at)
+    tables = annotations.join(items, i.id == a.item_id).join(labels, names.id == a.label_id)
+    query = select(*columns, a.model_id, a.score, a.probability).select_from(tables).where(a.id.in_(numbers))
+    return tuple(starmap(AnnotationRecord, connection.execute(query.order_by(a.id.desc()))))
+
+
+def _check_id(number: int) -> int:
+    if not 0 < number < 2**63:
+        raise InputError(f"{number} is no number of an item or a model; they count from 1 on")
+    return number

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection, case, func, select
 
+from wsabie.collection.db.database import select_in
 from wsabie.collection.db.journal import read_last_entry
 from wsabie.collection.db.tables import annotations, changes, items, labels
 from wsabie.collection.scan.file_inspection import rescan_error
@@ -60,9 +61,9 @@ class TrainingExamples(NamedTuple):
     last_entry_id: int
     n_absent: int = 0
 
-    def take(self, rows: Any) -> "TrainingExamples":
+    def take(self, rows: Int64 | Bool | list[int]) -> "TrainingExamples":
         """Return the examples in these rows."""
-        rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else rows
+        rows = np.arange(len(self.hashes))[rows]
         columns = {name: getattr(self, name)[rows] for name in ("Y", "weights", "held_out", "unjudged")}
         return self._replace(hashes=[self.hashes[i] for i in rows], **columns)
 
@@ -73,20 +74,17 @@ def read_examples(connection: Connection, person_weight: float = PERSON_WEIGHT) 
     tables = annotations.join(items, i.id == a.item_id).join(labels, labels.c.id == a.label_id)
     usable = (i.state == "present") & i.hash.is_not(None) & labels.c.merged_into.is_(None)
     origin_rank = case((a.origin == "person", 2), (a.origin == "import", 1), else_=0)
-    query = (
-        select(i.hash, a.label_id, a.state == "accepted", origin_rank).select_from(tables).where(usable, a.region == "")
-    )
+    query = select(i.hash, a.label_id, a.state == "accepted", origin_rank).select_from(tables)
+    query = query.where(usable, a.region == "").order_by(origin_rank, a.at, a.id)
     decisions: dict[tuple[str, int], tuple[bool, int]] = {}
-    for name, label, accepted, priority in connection.execute(query.order_by(origin_rank, a.at, a.id)):
+    for name, label, accepted, priority in connection.execute(query):
         decisions[name, label] = bool(accepted), priority
     regions = connection.execute(select(func.count()).where(a.region != "")).scalar() or 0
     absent = (a.state == "accepted") & (a.region == "") & (i.state != "present")
     n_absent = connection.execute(select(func.count(i.id.distinct())).select_from(tables).where(absent)).scalar() or 0
-    last = read_last_entry(connection)
     names_by_id = {n: name for n, name in connection.execute(select(labels.c.id, labels.c.name))}  # noqa: C416
-    return _build_examples(decisions, names_by_id, person_weight)._replace(
-        regions=regions, last_entry_id=last, n_absent=n_absent
-    )
+    examples = _build_examples(decisions, names_by_id, person_weight)
+    return examples._replace(regions=regions, last_entry_id=read_last_entry(connection), n_absent=n_absent)
 
 
 def _build_examples(
@@ -94,11 +92,9 @@ def _build_examples(
 ) -> TrainingExamples:
     from scipy.sparse import csr_matrix
 
-    hashes = sorted({name for name, _ in decisions})
-    numbers = np.array(sorted({label for _, label in decisions}), np.int64)
-    row_of = {name: row for row, name in enumerate(hashes)}
-    rows = np.array([row_of[name] for name, _ in decisions], np.int64)
-    columns = np.searchsorted(numbers, np.array([label for _, label in decisions], np.int64))
+    contents, rows = np.unique(np.array([name for name, _ in decisions], np.str_), return_inverse=True)
+    numbers, columns = np.unique(np.array([label for _, label in decisions], np.int64), return_inverse=True)
+    hashes: list[str] = contents.tolist()
     accepted = np.array([is_accepted for is_accepted, _ in decisions.values()], bool)
     priority = np.array([priority for _, priority in decisions.values()], np.int64)
     Y = csr_matrix((np.where(accepted, 1, -1).astype(np.int8), (rows, columns)), (len(hashes), len(numbers)))
@@ -180,8 +176,5 @@ def find_changed_items(connection: Connection, entry: int, at_most: int) -> set[
 
 def read_hashes(connection: Connection, numbers: set[int]) -> set[str]:
     """Return the content hashes of items."""
-    ids, hashes = sorted(numbers), set[str]()
-    for lo in range(0, len(ids), 500):
-        query = select(items.c.hash).where(items.c.id.in_(ids[lo : lo + 500]), items.c.hash.is_not(None))
-        hashes.update(connection.execute(query).scalars())
-    return hashes
+    query = select(items.c.hash).where(items.c.hash.is_not(None))
+    return {row[0] for row in select_in(connection, query, items.c.id, sorted(numbers))}

@@ -1,9 +1,10 @@
 """Thread-safe caches of the last few values read from files or from a catalogue."""
 
 import threading
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
+from cachetools import LRUCache, cached
 from sqlalchemy import Connection
 
 from wsabie.collection.db.journal import read_last_numbers
@@ -24,24 +25,14 @@ class FileCache(Generic[T]):
     """
 
     def __init__(self, max_size: int) -> None:
-        self._max_size, self._values, self._lock = max_size, dict[Any, T](), threading.Lock()
+        cache: LRUCache[Hashable, T] = LRUCache(max_size)
 
-    def get(self, key: Any, make: Callable[[], T]) -> T:
-        """Return the value of a key; compute it with `make` if it is missing."""
-        value = self._values.get(key)
-        if value is not None:
-            return value
-        with self._lock:
-            value = self._values.get(key)
-            if value is None:
-                value = make()
-                while len(self._values) >= self._max_size:
-                    del self._values[next(iter(self._values))]
-                self._values[key] = value
-        return value
+        @cached(cache, key=lambda key, make: key, condition=threading.Condition())
+        def get(key: Hashable, make: Callable[[], T]) -> T:
+            """Return the value of a key; compute it with `make` if it is missing."""
+            return make()
 
-
-CatalogueStamp = tuple[int, int | None]
+        self.get = get
 
 
 class CatalogueCache(Generic[T]):
@@ -56,8 +47,7 @@ class CatalogueCache(Generic[T]):
     """
 
     def __init__(self, load: Callable[[Connection], T], max_size: int = 4) -> None:
-        self._load, self._max_size = load, max_size
-        self._entries: dict[str, tuple[CatalogueStamp, T]] = {}
+        self._load, self._entries = load, LRUCache[str, tuple[tuple[int, int | None], T]](max_size)
         self._lock = threading.Lock()  # many threads ask at once after a change
 
     def __call__(self, connection: Connection) -> T:
@@ -65,10 +55,6 @@ class CatalogueCache(Generic[T]):
         key, stamp = str(connection.engine.url), read_last_numbers(connection)
         with self._lock:
             entry = self._entries.get(key)
-            if entry is not None and entry[0] == stamp and stamp[1] is not None:
-                return entry[1]
-            value = self._load(connection)
-            if len(self._entries) >= self._max_size:
-                self._entries.clear()
-            self._entries[key] = (stamp, value)
-            return value
+            if entry is None or entry[0] != stamp or stamp[1] is None:
+                entry = self._entries[key] = (stamp, self._load(connection))
+            return entry[1]

@@ -1,78 +1,85 @@
-"""Cursors: the end of a page of items as opaque text, which callers send back for the next page."""
+"""Pages of rows, continued by a cursor: the end of a page as opaque text, which callers send back for the next page."""
 
 import base64
-import binascii
-import json
-import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple, TypeAlias
+
+import msgspec
 
 from wsabie.core.errors import InputError
+from wsabie.storage.schema_validation import Count
+
+LARGEST = 1_000
+"""Maximum number of rows on a page."""
 
 _MAX_LENGTH = 20_000  # characters: a path has up to 4,096, which may be escaped
+SortValue: TypeAlias = str | int | float | None
+_Text = Annotated[str, msgspec.Meta(pattern="^[^\\x00]*$")]
+_SORT_TYPES: dict[str, object] = {
+    "path": _Text,
+    "taken_at": _Text | None,
+    "added_at": Count,
+    "best_probability": float | None,
+    "uncertainty": float | None,
+    "probability": float | None,
+    "decided": None,
+}
+"""Types of the values of each sort key."""
 
 
 class Cursor(NamedTuple):
-    """The last item of a page.
+    """The last row of a page.
 
     Attributes
     ----------
     sort : str
         Sort key of the page, with a minus if descending.
     value : str, int, float or None
-        Sort value of the item; None: it has none, and comes after items with a value.
+        Sort value of the row; None: it has none, and comes after rows with a value.
     id : int
     """
 
     sort: str
-    value: str | int | float | None
-    id: int
+    value: SortValue
+    id: Count
 
 
-def encode_cursor(cursor: Cursor) -> str:
-    """Return a cursor as text.
-
-    Examples
-    --------
-    >>> decode_cursor(encode_cursor(Cursor("path", "a/b.jpg", 7)), "path")
-    Cursor(sort='path', value='a/b.jpg', id=7)
-    """
-    return base64.urlsafe_b64encode(json.dumps(cursor).encode()).decode().rstrip("=")
-
-
-def decode_cursor(text: str, sort: str) -> Cursor:
-    """Parse the text of a cursor that a caller sent.
+def read_position(cursor: str | None, sort: str, limit: int, noun: str) -> Cursor | None:
+    """Return the position after which a page of at most `limit` rows begins; None is the beginning.
 
     Raises
     ------
     InputError
-        The text is no cursor, or the cursor of another sort key.
+        The limit is out of range, or the text is no cursor, or the cursor of another sort key.
     """
+    if not 1 <= limit <= LARGEST:
+        raise InputError(f"a page has 1 to {LARGEST:,} {noun}, not {limit}; choose another limit")
+    if cursor is None:
+        return None
     try:
-        if len(text) > _MAX_LENGTH:
+        if len(cursor) > _MAX_LENGTH:
             raise ValueError
-        content = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        cursor = Cursor(*json.loads(content))
-        if not (isinstance(cursor.sort, str) and _is_value(cursor) and _is_number(cursor.id)):
-            raise ValueError
-    except (ValueError, TypeError, RecursionError, binascii.Error) as error:
+        content = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        position = msgspec.json.decode(content, type=Cursor)
+        msgspec.convert(position.value, _SORT_TYPES[position.sort.lstrip("-")])
+    except (ValueError, KeyError, RecursionError, msgspec.DecodeError) as error:
         raise InputError("this is no cursor of a page; leave it out to begin with the first page") from error
-    if cursor.sort != sort:
-        raise InputError(f"this cursor is of a page sorted by {cursor.sort[:20]!r}, not {sort!r}; begin with the first")
-    return cursor
+    if position.sort != sort:
+        sort_key = position.sort[:20]
+        raise InputError(f"this cursor is of a page sorted by {sort_key!r}, not {sort!r}; begin with the first")
+    return position
 
 
-def _is_value(cursor: Cursor) -> bool:
-    """Return whether the value has the type of the sort key."""
-    value, sort = cursor.value, cursor.sort.lstrip("-")
-    if sort in ("path", "taken_at") and isinstance(value, str):
-        value.encode()  # half of a surrogate pair is no text: UnicodeEncodeError is a ValueError
-        return "\0" not in value
-    if sort == "added_at":
-        return _is_number(value)
-    if sort in ("best_probability", "uncertainty", "probability") and value is not None:
-        return isinstance(value, float) and math.isfinite(value)
-    return value is None and sort != "path"
+def make_next_cursor(rows: Sequence[tuple[int, SortValue]], sort: str, limit: int) -> str | None:
+    """Return the cursor of the page after the first `limit` rows (id, value); None if there are no others.
 
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+    Examples
+    --------
+    >>> cursor = make_next_cursor([(7, "a/b.jpg"), (9, "c.jpg")], "path", 1)
+    >>> read_position(cursor, "path", 1, "items")
+    Cursor(sort='path', value='a/b.jpg', id=7)
+    """
+    if len(rows) <= limit:
+        return None
+    number, value = rows[limit - 1]
+    return base64.urlsafe_b64encode(msgspec.json.encode(Cursor(sort, value, number))).decode().rstrip("=")

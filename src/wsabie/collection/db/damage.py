@@ -8,10 +8,9 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict
+from typing import TypeAlias, TypedDict, TypeVar
 
 from sqlalchemy import JSON, Boolean, CheckConstraint, Column, Engine, Float, Integer, Table, text
 
@@ -21,17 +20,18 @@ from wsabie.collection.db.errors import explain_database_errors
 from wsabie.collection.db.journal import JOURNALED_TABLES
 from wsabie.collection.db.sqlite_file import connect_file, guard_reading
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.storage.schema_validation import check_schema
 
 MAX_FAULTS = 20
 """Largest number of listed faults of one kind."""
 
+T = TypeVar("T")
 Number: TypeAlias = int | float
 _Figures = TypedDict("_Figures", {"MAP": Number, "p@1": Number, "p@5": Number})
 
 
-@dataclass(frozen=True)
-class _Gap:
+class _Gap(TypedDict):
     mean: Number
     low: Number
     high: Number
@@ -40,51 +40,47 @@ class _Gap:
 _Gaps = TypedDict("_Gaps", {"MAP": _Gap, "p@1": _Gap, "p@5": _Gap})
 
 
-@dataclass(frozen=True)
-class _RootOptions:
-    modality: str = ""
-    tags: str = ""
-    metadata: str = ""
-    tables: int = 0
+class _RootOptions(TypedDict, total=False):
+    modality: str
+    tags: str
+    metadata: str
+    tables: int
 
 
-@dataclass(frozen=True)
-class _Epoch:
+class _Epoch(TypedDict):
     epoch: int
     loss: Number
     MAP: Number
 
 
-@dataclass(frozen=True)
-class _ModelFacts:
-    items: int = 0
-    labels: int = 0
-    accepted: int = 0
-    rejected: int = 0
-    skipped_regions: int = 0
-    holdout_bound: Number = 0
-    decisions_of_full: int = 0
-    changed_since_full: int = 0
-    best_epoch: int | None = None
-    features: str = ""
-    rejection_reason: str = ""
-    seconds: Number = 0
-    curve: list[_Epoch] = field(default_factory=list)
+class _ModelFacts(TypedDict, total=False):
+    items: int
+    labels: int
+    accepted: int
+    rejected: int
+    skipped_regions: int
+    holdout_bound: Number
+    decisions_of_full: int
+    changed_since_full: int
+    best_epoch: int | None
+    features: str
+    rejection_reason: str
+    seconds: Number
+    curve: list[_Epoch]
 
 
-@dataclass(frozen=True)
-class _ModelFigures:
-    items: int = 0
-    labels: int = 0
-    now: _Figures | None = None
-    before: _Figures | None = None
-    difference: _Gaps | None = None
+class _ModelFigures(TypedDict, total=False):
+    items: int
+    labels: int
+    now: _Figures | None
+    before: _Figures | None
+    difference: _Gaps | None
 
 
-_DOCUMENTS: dict[tuple[str, str], Any] = {
-    ("roots", "options"): _RootOptions,
-    ("models", "facts"): _ModelFacts,
-    ("models", "figures"): _ModelFigures,
+_DOCUMENTS: dict[str, type] = {
+    "roots.options": _RootOptions,
+    "models.facts": _ModelFacts,
+    "models.figures": _ModelFigures,
 }
 """Schemas of JSON columns; all other documents are objects of any content."""
 
@@ -116,19 +112,15 @@ def find_damage(engine: Engine) -> list[str]:
 
 def _find_table_faults(file: sqlite3.Connection, table: Table) -> Iterator[str]:
     """Yield the invalid values of a table."""
-    columns = list(table.columns)
-    names = ", ".join(f'"{column.name}"' for column in columns)
-    for row in file.execute(f'SELECT {names} FROM "{table.name}"'):  # noqa: S608 - names of our own tables
-        for column, value in zip(columns, row, strict=True):
-            if value is None and column.nullable:
-                continue
-            if fault := _find_value_fault(column, value):
-                keys = ", ".join(
-                    str(key) for key_column, key in zip(columns, row, strict=True) if key_column.primary_key
-                )
+    names = ", ".join(f'"{column.name}"' for column in table.columns)
+    for values in file.execute(f'SELECT {names} FROM "{table.name}"'):  # noqa: S608 - names of our own tables
+        row = dict(zip(table.columns.keys(), values, strict=True))
+        keys = ", ".join(str(row[column.name]) for column in table.primary_key)
+        for column in table.columns:
+            if fault := _find_value_fault(column, row[column.name]):
                 yield f"row {keys} of {table.name}: {column.name} {fault}"
-        if table is tables.changes and (fault := _find_change_fault(dict(zip(table.columns.keys(), row, strict=True)))):
-            yield f"row {row[0]} of changes: {fault}"
+        if table is tables.changes and (fault := _find_change_fault(row)):
+            yield f"row {keys} of changes: {fault}"
 
 
 def _find_constraint_violations(file: sqlite3.Connection, table: Table) -> Iterator[str]:
@@ -140,8 +132,10 @@ def _find_constraint_violations(file: sqlite3.Connection, table: Table) -> Itera
                 yield f"row {row} of {table.name}: it is not true that {rule}"
 
 
-def _find_value_fault(column: "Column[Any]", value: Any) -> str:
+def _find_value_fault(column: Column[object], value: object) -> str:
     """Return the fault of a value as SQLite stores it, text as bytes; empty if it is valid."""
+    if value is None and column.nullable:
+        return ""
     if isinstance(column.type, Integer | Boolean):
         return "" if type(value) is int else "is no whole number"
     if isinstance(column.type, Float):
@@ -155,19 +149,19 @@ def _find_value_fault(column: "Column[Any]", value: Any) -> str:
     return _find_document_fault(column, words) if isinstance(column.type, JSON) else ""
 
 
-def _find_document_fault(column: "Column[Any]", words: str) -> str:
+def _find_document_fault(column: Column[object], words: str) -> str:
     try:
         document = json.loads(words)
     except (ValueError, RecursionError) as error:
         return f"is no JSON ({error})"
     try:
-        check_schema(_DOCUMENTS.get((column.table.name, column.name), dict[str, Any]), document, "it", "")
+        check_schema(_DOCUMENTS.get(str(column), dict), document, "it", "")
     except InputError as error:
         return str(error).removeprefix("it ").removesuffix("; ")
     return ""
 
 
-def _find_change_fault(change: dict[str, Any]) -> str:
+def _find_change_fault(change: JsonObject) -> str:
     """Return the fault of a journaled change, whose rows must belong to the table that it names."""
     try:
         table = JOURNALED_TABLES[change["table"].decode()]
@@ -184,13 +178,11 @@ def _find_change_fault(change: dict[str, Any]) -> str:
     return ""
 
 
-def _fits_column(column: "Column[Any]", value: Any) -> bool:
+def _fits_column(column: Column[object], value: object) -> bool:
     """Return whether a value of a JSON document fits a column."""
     if value is None:
         return bool(column.nullable)
-    if isinstance(column.type, Boolean):
-        return isinstance(value, bool | int)
-    kinds = ((Integer, int), (Float, int | float), (JSON, dict))
+    kinds = ((Integer | Boolean, int), (Float, int | float), (JSON, dict))
     return isinstance(value, next((kind for column_type, kind in kinds if isinstance(column.type, column_type)), str))
 
 
@@ -201,7 +193,7 @@ def _find_cycles(file: sqlite3.Connection) -> Iterator[str]:
         yield from (f"row {label} of labels: {name} leads back to it" for label in find_label_cycles(parents))
 
 
-def find_label_cycles(parents: Mapping[Any, Any]) -> Iterator[Any]:
+def find_label_cycles(parents: Mapping[T, T]) -> Iterator[T]:
     """Yield the labels that are their own ancestors; `parents` maps a label to the label above it.
 
     Examples
@@ -209,7 +201,7 @@ def find_label_cycles(parents: Mapping[Any, Any]) -> Iterator[Any]:
     >>> list(find_label_cycles({1: 2, 2: 3, 3: 2, 4: 5}))
     [2, 3]
     """
-    starts: dict[Any, Any] = {}  # label from which each label was first reached
+    starts: dict[T, T] = {}  # label from which each label was first reached
     for start in parents:
         label = start
         while label in parents and label not in starts:

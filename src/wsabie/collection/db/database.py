@@ -1,25 +1,37 @@
 """Connections to the database of a catalogue: SQLite in the collection's folder, or PostgreSQL."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+import secrets
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import URL, ColumnElement, Connection, Engine, Select, create_engine, event, inspect, make_url, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    Row,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    make_url,
+    text,
+)
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
 from wsabie.collection.db import sqlite_file
-from wsabie.collection.db.errors import DAMAGED, explain_database_errors, format_address, format_restore_hint
+from wsabie.collection.db.errors import explain_database_errors, format_address, format_restore_hint, make_damage_error
 from wsabie.collection.db.sqlite_file import Mode, guard_reading
-from wsabie.collection.db.tables import metadata
+from wsabie.collection.db.tables import Expression, Query, identity, metadata
 from wsabie.core.errors import CollectionError, InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
 
-T = TypeVar("T")
 HEAD = "0001"
 """Version of the tables that this program works with: the last of `migrations/versions`."""
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -27,13 +39,8 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 _POSTGRES = "postgresql+psycopg"
 _MAX_VALUES = 500  # values in one IN
 _VERSIONS = "alembic_version"
-_COLUMNS = """
-    SELECT sqlite_master.name, columns.name FROM sqlite_master JOIN pragma_table_info(sqlite_master.name) AS columns
-    WHERE sqlite_master.type = 'table'
-"""
-_COLUMNS_OF_POSTGRES = """
-    SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()
-"""
+_JOURNAL_LOCK = f"SET LOCAL lock_timeout = {1000 * sqlite_file.WAIT:.0f}; LOCK TABLE journal IN EXCLUSIVE MODE"
+_SCHEMA_LOCK = "SELECT pg_advisory_xact_lock(7739)"  # two processes may begin at once
 _shared: ContextVar[Connection | None] = ContextVar("shared", default=None)
 
 
@@ -54,7 +61,7 @@ def open_database(address: str | Path, mode: Mode = "rw") -> Engine:
     url = URL.create("sqlite", database=str(address)) if isinstance(address, Path) else _parse_address(address)
     kind = url.get_backend_name()
     threads = 2 * count_available_cores() + 2  # threads of a service never wait for a connection
-    options: dict[str, Any] = {"pool_size": 5, "max_overflow": threads, "pool_pre_ping": kind == "postgresql"}
+    options: JsonObject = {"pool_size": 5, "max_overflow": threads, "pool_pre_ping": kind == "postgresql"}
     if kind == "postgresql":
         options["connect_args"] = {"connect_timeout": 10, "application_name": "wsabie"}
     else:
@@ -73,6 +80,16 @@ def open_database(address: str | Path, mode: Mode = "rw") -> Engine:
         event.listen(engine, "connect", lambda _, record: record.info.update(file=_get_file_identity(path)))
         event.listen(engine, "begin", _begin)
     return engine
+
+
+@contextmanager
+def connect_database(address: str | Path, mode: Mode = "rw") -> Iterator[Engine]:
+    """Connect as `open_database` does until the block ends."""
+    engine = open_database(address, mode)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
 
 
 def _parse_address(address: str) -> URL:
@@ -115,19 +132,8 @@ def begin_snapshot(engine: Engine) -> Iterator[Connection]:
             _shared.reset(token)
 
 
-def read_once(connection: Connection, load: Callable[[Connection], T]) -> T:
-    """Return what `load` reads; a second call in the same read-only transaction returns the same value."""
-    cache = connection.get_execution_options().get("cache")
-    if cache is None:
-        return load(connection)
-    if load not in cache:
-        cache[load] = load(connection)
-    value: T = cache[load]
-    return value
-
-
 @contextmanager
-def begin_write(engine: Engine) -> Iterator[Connection]:
+def begin_write(engine: Engine, postgres_lock: str = _JOURNAL_LOCK) -> Iterator[Connection]:
     """Open a transaction that changes the catalogue; an error rolls all of it back.
 
     Only one process writes at a time: SQLite requires it, and it keeps the journal in the order of the changes.
@@ -138,13 +144,12 @@ def begin_write(engine: Engine) -> Iterator[Connection]:
         connection.begin(),
     ):
         if engine.dialect.name == "postgresql":
-            wait = f"SET LOCAL lock_timeout = {1000 * sqlite_file.WAIT:.0f}"
-            connection.execute(text(f"{wait}; LOCK TABLE journal IN EXCLUSIVE MODE"))  # readers go on
+            connection.execute(text(postgres_lock))
         yield connection
 
 
 def upgrade_schema(engine: Engine) -> None:
-    """Create the tables, or upgrade those of an older version.
+    """Create the tables of this version, or upgrade those of an older one.
 
     Raises
     ------
@@ -156,15 +161,14 @@ def upgrade_schema(engine: Engine) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    with (
-        explain_database_errors(engine),
-        engine.connect().execution_options(writes=True) as connection,
-        connection.begin(),
-    ):
-        if engine.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(7739)"))  # two processes may begin at once
+    with begin_write(engine, _SCHEMA_LOCK) as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        if inspect(connection).has_table(_VERSIONS):
+            command.upgrade(config, "head")
+        else:
+            metadata.create_all(connection)
+            connection.execute(insert(identity).values(catalogue=secrets.token_hex(16)))
+            command.stamp(config, "head")
 
 
 def read_version(engine: Engine) -> str | None:
@@ -177,11 +181,8 @@ def read_version(engine: Engine) -> str | None:
     """
     with begin_read(engine) as connection:
         table_names = set(inspect(connection).get_table_names())
-        rows = (
-            connection.execute(text("SELECT version_num FROM alembic_version")).all()
-            if _VERSIONS in table_names
-            else []
-        )
+        versions = text("SELECT version_num FROM alembic_version")
+        rows = connection.execute(versions).all() if _VERSIONS in table_names else []
     catalogue_tables = table_names if engine.dialect.name == "sqlite" else table_names & {_VERSIONS, *metadata.tables}
     if not catalogue_tables:  # PostgreSQL may hold tables of other programs too
         return None
@@ -206,19 +207,16 @@ def check_tables(engine: Engine) -> None:
     InputError
         A table or column is missing; the message names the first.
     """
-    query = _COLUMNS if engine.dialect.name == "sqlite" else _COLUMNS_OF_POSTGRES
     with begin_read(engine) as connection:
-        columns = {(row[0], row[1]) for row in connection.execute(text(query))}
+        existing = {name: columns for (_, name), columns in inspect(connection).get_multi_columns().items()}
     for table in metadata.tables.values():
-        if missing := [column.name for column in table.columns if (table.name, column.name) not in columns]:
+        names = {column["name"] for column in existing.get(table.name, ())}
+        if missing := [column.name for column in table.columns if column.name not in names]:
             fault = f"the table {table.name}" if len(missing) == len(table.columns) else f"{table.name}.{missing[0]}"
-            raise CollectionError(
-                f"{format_address(engine)} is damaged ({fault} is missing); {format_restore_hint(engine)}",
-                served=DAMAGED,
-            )
+            raise make_damage_error(engine, f"{fault} is missing")
 
 
-def _refuse_nul(parameters: Any, executemany: bool, **_: object) -> None:
+def _refuse_nul(parameters: JsonObject | tuple[object, ...], executemany: bool, **_: object) -> None:
     # PostgreSQL rejects NUL, and SQLite ends a pattern there. Batches of rows come from the program itself.
     texts = parameters.values() if isinstance(parameters, dict) else parameters
     if not executemany and any(isinstance(text, str) and "\0" in text for text in texts or ()):
@@ -248,8 +246,8 @@ def _get_file_identity(path: Path) -> tuple[int, int] | None:
 
 
 def select_in(
-    connection: Connection, query: Select[Any], column: ColumnElement[Any], values: Iterable[Any]
-) -> Iterator[Any]:
+    connection: Connection, query: Query, column: Expression, values: Iterable[object]
+) -> Iterator[Row[*tuple[Any, ...]]]:
     """Yield the rows of a query whose column has one of many values, a few hundred values at a time."""
     remaining = iter(values)
     while part := list(islice(remaining, _MAX_VALUES)):

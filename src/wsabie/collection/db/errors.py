@@ -73,12 +73,18 @@ def _make_explanation(engine: Engine, error: BaseException | None) -> Exception:
             served="the catalogue is read-only here: it can only be looked at",
         )
     if _is_damage(error):
-        return CollectionError(f"{address} is damaged ({message[:200]}); {format_restore_hint(engine)}", served=DAMAGED)
+        return make_damage_error(engine, message[:200])
     refusal = BusyError if code is None and (not state or state[:2] in _UNREACHABLE_STATES) else CollectionError
     return refusal(
         f"the database {address} does not answer as it should ({message[:200]}); check it and try again",
         served="the catalogue does not answer as it should; try again in a moment",
     )
+
+
+def make_damage_error(engine: Engine, fault: str) -> CollectionError:
+    """Return the error for a database with this fault."""
+    address = format_address(engine)
+    return CollectionError(f"{address} is damaged ({fault}); {format_restore_hint(engine)}", served=DAMAGED)
 
 
 def format_restore_hint(engine: Engine) -> str:

@@ -2,22 +2,29 @@
 
 A change is a row before and after. Undoing an entry restores the rows before it, and is an entry itself. Scans have
 entries too, but their findings are facts of the file system and cannot be undone.
+
+SQLAlchemy-Continuum takes 40 times as long and knows no action to undo (`docs/decisions/jobs-and-undo.md`).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import groupby
-from typing import Any, NamedTuple
+from itertools import groupby, starmap
+from typing import TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Engine, Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from wsabie.collection.db import tables
-from wsabie.collection.db.database import begin_read, begin_write, read_once
+from wsabie.collection.db.database import begin_read, begin_write, select_in
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 
-Row = dict[str, Any]
+T = TypeVar("T")
+Row: TypeAlias = JsonObject
+"""Row of a table by column."""
 
 LOCAL = "local"
 """Author of decisions in a service without tokens: the person at this machine."""
@@ -38,11 +45,15 @@ JOURNALED_TABLES = {
 _LAST = select(
     select(func.max(tables.journal.c.id)).scalar_subquery(), select(func.max(tables.changes.c.id)).scalar_subquery()
 )
+_N_CHANGES = select(func.count()).where(tables.changes.c.entry_id == tables.journal.c.id).scalar_subquery()
+_ENTRIES = select(tables.journal, _N_CHANGES).order_by(tables.journal.c.id.desc())
 _BATCH_SIZE = 500  # largest number of ids in a query
+_TIME = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d{1,6})?)?)?)?)?)?Z?")
 _FLUSH_SIZE = 20_000  # approximate number of changes before a flush
 
 
-class JournalEntry(NamedTuple):
+@dataclass(frozen=True)
+class JournalEntry:
     """Entry of the journal.
 
     Attributes
@@ -89,12 +100,9 @@ class JournalWriter:
         """Add rows; return their ids in order."""
         if not rows:
             return []
-        first = self._next_id(table)
-        new_rows = [
-            {column.name: None for column in table.columns if column.nullable} | row | {"id": first + i}
-            for i, row in enumerate(rows)
-        ]
-        self._insert(table, new_rows)
+        first = next_id(self.connection, table)
+        nulls: Row = {column.name: None for column in table.columns if column.nullable}
+        self._insert(table, [nulls | row | {"id": first + i} for i, row in enumerate(rows)])
         return list(range(first, first + len(rows)))
 
     def update(self, table: Table, values: Mapping[int, Row]) -> int:
@@ -118,29 +126,18 @@ class JournalWriter:
             table, rows = JOURNALED_TABLES[name], [(change["after"], change["before"]) for change in group]
             if added:
                 added_rows = [new_row for new_row, _ in rows]
-                self._delete(
-                    table, _select_unused_labels(self.connection, added_rows) if table is tables.labels else added_rows
-                )
+                if table is tables.labels:
+                    added_rows = _select_unused_labels(self.connection, added_rows)
+                self._delete(table, added_rows)
             elif removed:
                 self._insert(table, [old_row for _, old_row in rows])
             else:
                 self._update(table, rows)
 
-    def close(self) -> int:
-        """Write the changes that are still in memory; return how many rows changed."""
-        self._flush()
-        return self.n_changes
-
     @property
     def n_changes(self) -> int:
         """Number of rows changed so far."""
         return self._written + len(self._changes)
-
-    def _next_id(self, table: Table) -> int:
-        """Return an id that no row of the table has or had; no other process writes meanwhile."""
-        journaled = select(func.max(tables.changes.c.row)).where(tables.changes.c.table == table.name)
-        present = select(func.max(table.c.id))
-        return 1 + max(self.connection.execute(query).scalar() or 0 for query in (journaled, present))
 
     def _insert(self, table: Table, rows: Sequence[Row]) -> None:
         for part in _iterate_chunks(rows, 10_000):
@@ -150,40 +147,40 @@ class JournalWriter:
     def _delete(self, table: Table, rows: Sequence[Row]) -> None:
         for part in _iterate_chunks([row["id"] for row in rows], _BATCH_SIZE):
             if table is tables.labels:  # suggestions are no decisions, and would block the deletion
-                columns = tables.suggestions.c
-                model_ids = select(tables.models.c.id)
+                s, model_ids = tables.suggestions.c, select(tables.models.c.id)
                 self.connection.execute(
-                    delete(tables.suggestions).where(columns.model_id.in_(model_ids), columns.label_id.in_(part))
+                    delete(tables.suggestions).where(s.model_id.in_(model_ids), s.label_id.in_(part))
                 )
             self.connection.execute(delete(table).where(table.c.id.in_(part)))
         self._record(table, [(row, None) for row in rows])
 
     def _update(self, table: Table, pairs: Sequence[tuple[Row, Row]]) -> None:
         if pairs:
-            columns: dict[str, Any] = {name: bindparam(f"new_{name}") for name in pairs[0][1] if name != "id"}
+            columns: JsonObject = {name: bindparam(f"new_{name}") for name in pairs[0][1] if name != "id"}
             values = [{f"new_{name}": value for name, value in new_row.items()} for _, new_row in pairs]
             self.connection.execute(update(table).where(table.c.id == bindparam("new_id")).values(columns), values)
         self._record(table, pairs)
 
     def _record(self, table: Table, pairs: Iterable[tuple[Row | None, Row | None]]) -> None:
-        self._changes += [
-            {
-                "entry_id": self.id,
-                "table": table.name,
-                "row": (new_row or old_row or {})["id"],
-                "before": old_row,
-                "after": new_row,
-            }
-            for old_row, new_row in pairs
-        ]
+        for old_row, new_row in pairs:
+            place = {"entry_id": self.id, "table": table.name, "row": (new_row or old_row or {})["id"]}
+            self._changes.append(place | {"before": old_row, "after": new_row})
         if len(self._changes) >= _FLUSH_SIZE:
-            self._flush()
+            self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write the changes that are still in memory."""
         for part in _iterate_chunks(self._changes, 10_000):
             self.connection.execute(insert(tables.changes), part)
         self._written += len(self._changes)
         self._changes = []
+
+
+def next_id(connection: Connection, table: Table) -> int:
+    """Return an id that no row of a table has or had; no other process writes meanwhile."""
+    journaled = select(func.max(tables.changes.c.row)).where(tables.changes.c.table == table.name)
+    present = select(func.max(table.c.id))
+    return 1 + max(connection.execute(query).scalar() or 0 for query in (journaled, present))
 
 
 @contextmanager
@@ -197,16 +194,9 @@ def begin_entry(
 
 def read_history(engine: Engine, limit: int = 50, before_id: int | None = None) -> list[JournalEntry]:
     """Return the entries of the journal, last first."""
-    c = tables.journal.c
-    count = select(func.count()).where(tables.changes.c.entry_id == c.id).scalar_subquery()
-    query = (
-        select(c.id, c.at, c.by, c.action, c.summary, c.undoes, c.undone_by, count).order_by(c.id.desc()).limit(limit)
-    )
+    query = _ENTRIES if before_id is None else _ENTRIES.where(tables.journal.c.id < before_id)
     with begin_read(engine) as connection:
-        return [
-            JournalEntry(*row)
-            for row in connection.execute(query if before_id is None else query.where(c.id < before_id))
-        ]
+        return list(starmap(JournalEntry, connection.execute(query.limit(limit))))
 
 
 def undo_entry(engine: Engine, number: int | None = None, *, by: str, alias: str | None = None) -> JournalEntry:
@@ -242,10 +232,7 @@ def undo_entry(engine: Engine, number: int | None = None, *, by: str, alias: str
 
 def read_rows(connection: Connection, table: Table, numbers: Iterable[int]) -> list[Row]:
     """Return the rows with these ids, as far as they exist."""
-    rows: list[Row] = []
-    for part in _iterate_chunks(list(numbers), _BATCH_SIZE):
-        rows += [dict(row._mapping) for row in connection.execute(select(table).where(table.c.id.in_(part)))]
-    return rows
+    return [dict(row._mapping) for row in select_in(connection, select(table), table.c.id, numbers)]
 
 
 def read_last_entry(connection: Connection) -> int:
@@ -255,12 +242,12 @@ def read_last_entry(connection: Connection) -> int:
 
 def read_last_numbers(connection: Connection) -> tuple[int, int | None]:
     """Return the ids of the last entry (0 before the first) and of the last change; both only grow."""
-    return read_once(connection, _read_last_numbers)
-
-
-def _read_last_numbers(connection: Connection) -> tuple[int, int | None]:
-    entry, change = connection.execute(_LAST).one()
-    return entry or 0, change
+    cache = connection.get_execution_options().get("cache", {})
+    if _LAST not in cache:
+        entry, change = connection.execute(_LAST).one()
+        cache[_LAST] = entry or 0, change
+    entry, change = cache[_LAST]
+    return entry, change
 
 
 def format_current_time() -> str:
@@ -274,6 +261,19 @@ def format_current_time() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def check_time(text: str, kind: str = "") -> str:
+    """Return the beginning of a time that a filter names, without the sign of UTC.
+
+    Raises
+    ------
+    InputError
+        It is no day or time; `kind` stands behind the examples.
+    """
+    if not _TIME.fullmatch(text):
+        raise InputError(f"{text[:40]!r} is no time; write it such as 2026-05 or 2026-05-01T12:00{kind}")
+    return text.removesuffix("Z")
+
+
 @contextmanager
 def _begin_line(
     connection: Connection, by: str, action: str, summary: str, always: bool = False
@@ -283,17 +283,16 @@ def _begin_line(
     number = connection.execute(insert(journal).values(line)).inserted_primary_key
     change = JournalWriter(connection, number[0], by, summary)  # type: ignore[index]  # it has one
     yield change
-    if change.close() or always:
+    change.flush()
+    if change.n_changes or always:
         connection.execute(update(journal).where(journal.c.id == change.id).values(summary=change.summary))
     else:
         connection.execute(delete(journal).where(journal.c.id == change.id))
 
 
 def _find_undoable(connection: Connection, number: int | None, names: tuple[str, str]) -> JournalEntry:
-    c = tables.journal.c
-    count = select(func.count()).where(tables.changes.c.entry_id == c.id).scalar_subquery()
-    query = select(c.id, c.at, c.by, c.action, c.summary, c.undoes, c.undone_by, count).order_by(c.id.desc()).limit(1)
-    last = query.where(c.undone_by.is_(None), c.undoes.is_(None), count > 0)
+    c, query = tables.journal.c, _ENTRIES.limit(1)
+    last = query.where(c.undone_by.is_(None), c.undoes.is_(None), _N_CHANGES > 0)
     row = connection.execute(last.where(c.by.in_(names)) if number is None else query.where(c.id == number)).first()
     if row is None:
         if number is None and (foreign_entry := connection.execute(last).first()) is not None:
@@ -322,23 +321,17 @@ def _revert_changes(change: JournalWriter, changes: Sequence[Row], undone: Journ
         raise InputError(message) from error
     names = [row["name"] for edit in changes if (row := edit["before"]) and edit["table"] in ("labels", "synonyms")]
     label, synonym = tables.labels.c, tables.synonyms.c
-    for part in _iterate_chunks(names, _BATCH_SIZE):  # a name belongs to a label or a synonym, never to both
-        query = select(label.id).where(label.name == synonym.name, label.name.in_(part), label.merged_into.is_(None))
-        if change.connection.execute(query.limit(1)).first() is not None:
-            raise InputError(message)
+    query = select(label.id).where(label.name == synonym.name, label.merged_into.is_(None))
+    if any(select_in(change.connection, query, label.name, names)):  # a name belongs to a label or to a synonym
+        raise InputError(message)
 
 
 def _refuse_if_changed_since(connection: Connection, undone: JournalEntry) -> None:
     """Refuse to undo an entry whose rows later entries changed again."""
     edits, later = tables.changes.alias("ours"), tables.changes.alias("later")
-    is_same_row = (
-        (later.c.table == edits.c.table) & (later.c.row == edits.c.row) & (later.c.entry_id > edits.c.entry_id)
-    )
-    query = (
-        select(func.max(later.c.entry_id))
-        .select_from(edits.join(later, is_same_row))
-        .where(edits.c.entry_id == undone.id)
-    )
+    is_same_row = (later.c.table == edits.c.table) & (later.c.row == edits.c.row)
+    pairs = edits.join(later, is_same_row & (later.c.entry_id > edits.c.entry_id))
+    query = select(func.max(later.c.entry_id)).select_from(pairs).where(edits.c.entry_id == undone.id)
     last = connection.execute(query).scalar()
     if last is not None and not _is_restored(connection, undone.id):
         raise InputError(f"entry {last} changed the same after entry {undone.id}; undo {last} first")
@@ -347,28 +340,26 @@ def _refuse_if_changed_since(connection: Connection, undone: JournalEntry) -> No
 def _is_restored(connection: Connection, number: int) -> bool:
     """Return whether every row that an entry changed is as the entry left it."""
     c = tables.changes.c
-    final_rows: dict[tuple[str, int], Row | None] = {}
-    for row in connection.execute(select(c.table, c.row, c.after).where(c.entry_id == number).order_by(c.id)):
-        final_rows[row[0], row[1]] = row[2]
+    final_rows: dict[str, dict[int, Row | None]] = {name: {} for name in JOURNALED_TABLES}
+    for name, row_id, new_row in connection.execute(
+        select(c.table, c.row, c.after).where(c.entry_id == number).order_by(c.id)
+    ):
+        final_rows[name][row_id] = new_row
     for name, table in JOURNALED_TABLES.items():
-        expected = {
-            number: expected_row for (table_name, number), expected_row in final_rows.items() if table_name == name
-        }
-        rows_by_id = {row["id"]: row for row in read_rows(connection, table, expected)}
-        if any(rows_by_id.get(number) != expected_row for number, expected_row in expected.items()):
+        rows_by_id = {row["id"]: row for row in read_rows(connection, table, final_rows[name])}
+        if any(rows_by_id.get(row_id) != new_row for row_id, new_row in final_rows[name].items()):
             return False
     return True
 
 
 def _select_unused_labels(connection: Connection, rows: Sequence[Row]) -> list[Row]:
     """Return the labels among these rows that no other row refers to."""
-    used: set[int] = set()
+    used, numbers = set[int](), [row["id"] for row in rows]
     a, s, c, k = (table.c for table in (tables.annotations, tables.synonyms, tables.labels, tables.merge_exclusions))
-    for part in _iterate_chunks([row["id"] for row in rows], _BATCH_SIZE):
-        for column in (a.label_id, s.label_id, c.parent_id, c.merged_into, k.label_a, k.label_b):
-            used.update(connection.execute(select(column).where(column.in_(part))).scalars())
+    for column in (a.label_id, s.label_id, c.parent_id, c.merged_into, k.label_a, k.label_b):
+        used.update(row[0] for row in select_in(connection, select(column), column, numbers))
     return [row for row in rows if row["id"] not in used]
 
 
-def _iterate_chunks(rows: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+def _iterate_chunks(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (rows[lo : lo + size] for lo in range(0, len(rows), size))

@@ -4,26 +4,17 @@ Times are UTC in ISO 8601 with microseconds, so that they sort as texts and are 
 texts by code points.
 """
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    text,
-)
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.types import JSON
+from typing import Any, TypeAlias
 
-metadata = MetaData(
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import SchemaItem
+
+Condition: TypeAlias = sa.ColumnElement[bool]
+Expression: TypeAlias = sa.ColumnElement[Any]
+Query: TypeAlias = sa.Select[*tuple[Any, ...]]
+
+metadata = sa.MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
         "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -33,210 +24,188 @@ metadata = MetaData(
     }
 )
 
-_text = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
-_key = BigInteger().with_variant(Integer, "sqlite")  # only INTEGER is auto-incremented there
-_document = JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
+_text = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+_key = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # only INTEGER is auto-incremented there
+_document = sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
 _BY_DIGEST = "uq_annotations_item_id_label_id_md5"  # PostgreSQL cannot index long texts
 
 
-def _number() -> "Column[int]":
-    return Column("id", _key, primary_key=True)
+def _make_table(name: str, *parts: SchemaItem, sqlite_autoincrement: bool = False) -> sa.Table:
+    """Make a table with a number as its key."""
+    number = sa.Column("id", _key, primary_key=True)
+    return sa.Table(name, metadata, number, *parts, sqlite_autoincrement=sqlite_autoincrement)
 
 
-identity = Table(
+identity = _make_table(
     "identity",
-    metadata,
-    _number(),
-    Column("catalogue", String(32), nullable=False),  # random, in hex
+    sa.Column("catalogue", sa.String(32), nullable=False),  # random, in hex
 )
 """Identity of the catalogue in one row, which copies and backups share."""
 
-roots = Table(
+roots = _make_table(
     "roots",
-    metadata,
-    _number(),
-    Column("path", _text, nullable=False, unique=True),  # "." = the collection's own folder; others are absolute
-    Column("options", _document),  # scan options: "modality", "metadata"; null: not scanned yet
+    sa.Column("path", _text, nullable=False, unique=True),  # "." = the collection's own folder; others are absolute
+    sa.Column("options", _document),  # scan options: "modality", "metadata"; null: not scanned yet
 )
 """Scanned folders. Paths of the root "web" are URLs, which are never fetched."""
 
-tag_sources = Table(
+tag_sources = _make_table(
     "tag_sources",
-    metadata,
-    _number(),
-    Column("root_id", _key, ForeignKey("roots.id"), nullable=False, unique=True),
-    Column("source", String(10), nullable=False),  # one of `roots.TAGS`, never "auto"
+    sa.Column("root_id", _key, sa.ForeignKey("roots.id"), nullable=False, unique=True),
+    sa.Column("source", sa.String(10), nullable=False),  # one of `roots.TAGS`, never "auto"
 )
 """Source of the tags of a root."""
 
-items = Table(
+items = _make_table(
     "items",
-    metadata,
-    _number(),
-    Column("root_id", _key, ForeignKey("roots.id"), nullable=False),
-    Column("path", _text, nullable=False),  # within the root, with /
-    Column("folder", _text, nullable=False),  # parent of the path; "" at the top
-    Column("hash", String(32)),  # BLAKE2b of the content, 16 bytes, in hex
-    Column("size", BigInteger),
-    Column("mtime_ns", BigInteger),  # nanoseconds, from the file system
-    Column("taken_at", _text),  # time of the camera's clock, without a zone
-    Column("width", Integer),  # after rotation by EXIF
-    Column("height", Integer),
-    Column("state", String(10), nullable=False),
-    Column("added_at", _text, nullable=False),
-    Column("sidecar", _text),  # stamp of the sidecar with its tags: name, size and time of change; null: none
-    UniqueConstraint("root_id", "path"),
-    CheckConstraint("state IN ('present', 'missing', 'unreadable')", name="state"),
-    Index(None, "hash"),
-    Index(None, "state", "id"),
-    Index(None, "state", "taken_at", "id"),
-    Index(None, "state", "path", "id"),
-    Index(None, "folder", "id"),
+    sa.Column("root_id", _key, sa.ForeignKey("roots.id"), nullable=False),
+    sa.Column("path", _text, nullable=False),  # within the root, with /
+    sa.Column("folder", _text, nullable=False),  # parent of the path; "" at the top
+    sa.Column("hash", sa.String(32)),  # BLAKE2b of the content, 16 bytes, in hex
+    sa.Column("size", sa.BigInteger),
+    sa.Column("mtime_ns", sa.BigInteger),  # nanoseconds, from the file system
+    sa.Column("taken_at", _text),  # time of the camera's clock, without a zone
+    sa.Column("width", sa.Integer),  # after rotation by EXIF
+    sa.Column("height", sa.Integer),
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("added_at", _text, nullable=False),
+    sa.Column("sidecar", _text),  # stamp of the sidecar with its tags: name, size and time of change; null: none
+    sa.UniqueConstraint("root_id", "path"),
+    sa.CheckConstraint("state IN ('present', 'missing', 'unreadable')", name="state"),
+    sa.Index(None, "hash"),
+    sa.Index(None, "state", "id"),
+    sa.Index(None, "state", "taken_at", "id"),
+    sa.Index(None, "state", "path", "id"),
+    sa.Index(None, "folder", "id"),
 )
 """Pictures, sounds or documents."""
 
-labels = Table(
+labels = _make_table(
     "labels",
-    metadata,
-    _number(),
-    Column("name", _text, nullable=False, unique=True),  # as `label_store.normalise_name` writes it
-    Column("language", String(35), nullable=False, server_default=""),  # BCP 47; "" = unknown
-    Column("parent_id", _key, ForeignKey("labels.id")),
-    Column("wordnet", String(20), nullable=False, server_default=""),  # a synset such as n02084071
-    Column("merged_into", _key, ForeignKey("labels.id")),  # only the name of this label is left
-    Index(None, "parent_id"),
-    Index(None, "merged_into"),
+    sa.Column("name", _text, nullable=False, unique=True),  # as `label_store.normalise_name` writes it
+    sa.Column("language", sa.String(35), nullable=False, server_default=""),  # BCP 47; "" = unknown
+    sa.Column("parent_id", _key, sa.ForeignKey("labels.id")),
+    sa.Column("wordnet", sa.String(20), nullable=False, server_default=""),  # a synset such as n02084071
+    sa.Column("merged_into", _key, sa.ForeignKey("labels.id")),  # only the name of this label is left
+    sa.Index(None, "parent_id"),
+    sa.Index(None, "merged_into"),
 )
 
-synonyms = Table(
+synonyms = _make_table(
     "synonyms",
-    metadata,
-    _number(),
-    Column("name", _text, nullable=False, unique=True),
-    Column("label_id", _key, ForeignKey("labels.id"), nullable=False),
-    Column("language", String(35), nullable=False, server_default=""),
-    Index(None, "label_id"),
+    sa.Column("name", _text, nullable=False, unique=True),
+    sa.Column("label_id", _key, sa.ForeignKey("labels.id"), nullable=False),
+    sa.Column("language", sa.String(35), nullable=False, server_default=""),
+    sa.Index(None, "label_id"),
 )
 """Synonyms of labels. A name belongs to a label or to a synonym, never to both."""
 
-merge_exclusions = Table(
+merge_exclusions = _make_table(
     "merge_exclusions",
-    metadata,
-    _number(),
-    Column("label_a", _key, ForeignKey("labels.id"), nullable=False),  # the smaller number
-    Column("label_b", _key, ForeignKey("labels.id"), nullable=False),
-    UniqueConstraint("label_a", "label_b"),
+    sa.Column("label_a", _key, sa.ForeignKey("labels.id"), nullable=False),  # the smaller number
+    sa.Column("label_b", _key, sa.ForeignKey("labels.id"), nullable=False),
+    sa.UniqueConstraint("label_a", "label_b"),
 )
 """Pairs of labels that must not be merged. A label merged since stands for its target."""
 
-models = Table(
+models = _make_table(
     "models",
-    metadata,
-    _number(),
-    Column("folder", _text, nullable=False, unique=True),  # within the collection's folder of models
-    Column("created_at", _text, nullable=False),
-    Column("method", String(12), nullable=False),  # "full", or "corrections" of an earlier one
-    Column("parent_id", _key, ForeignKey("models.id")),
-    Column("last_entry_id", _key, nullable=False),  # last journal entry in its training data
-    Column("in_use", Boolean, nullable=False, server_default="0"),  # true for at most one
-    Column("facts", _document, nullable=False),  # counts, settings, seconds
-    Column("figures", _document, nullable=False),  # metrics on the held-out items
-    Column("is_removed", Boolean, nullable=False, server_default="0"),  # its folder is gone
+    sa.Column("folder", _text, nullable=False, unique=True),  # within the collection's folder of models
+    sa.Column("created_at", _text, nullable=False),
+    sa.Column("method", sa.String(12), nullable=False),  # "full", or "corrections" of an earlier one
+    sa.Column("parent_id", _key, sa.ForeignKey("models.id")),
+    sa.Column("last_entry_id", _key, nullable=False),  # last journal entry in its training data
+    sa.Column("in_use", sa.Boolean, nullable=False, server_default="0"),  # true for at most one
+    sa.Column("facts", _document, nullable=False),  # counts, settings, seconds
+    sa.Column("figures", _document, nullable=False),  # metrics on the held-out items
+    sa.Column("is_removed", sa.Boolean, nullable=False, server_default="0"),  # its folder is gone
 )
 
-annotations = Table(
+annotations = _make_table(
     "annotations",
-    metadata,
-    _number(),
-    Column("item_id", _key, ForeignKey("items.id"), nullable=False),
-    Column("label_id", _key, ForeignKey("labels.id"), nullable=False),
-    Column("region", _text, nullable=False, server_default=""),  # as `io.regions` writes it; "" = the whole item
-    Column("state", String(10), nullable=False),
-    Column("origin", String(10), nullable=False),
-    Column("by", _text, nullable=False),  # person or source of the import
-    Column("model_id", _key, ForeignKey("models.id")),  # model that suggested it
-    Column("score", Float),
-    Column("probability", Float),
-    Column("at", _text, nullable=False),
-    UniqueConstraint("item_id", "label_id", "region").ddl_if(dialect="sqlite"),
-    Index(_BY_DIGEST, "item_id", "label_id", text("md5(region)"), unique=True).ddl_if(dialect="postgresql"),
-    CheckConstraint("state IN ('accepted', 'rejected')", name="state"),
-    CheckConstraint("origin IN ('person', 'import', 'model')", name="origin"),
-    Index(None, "label_id", "state", "item_id"),
+    sa.Column("item_id", _key, sa.ForeignKey("items.id"), nullable=False),
+    sa.Column("label_id", _key, sa.ForeignKey("labels.id"), nullable=False),
+    sa.Column("region", _text, nullable=False, server_default=""),  # as `io.regions` writes it; "" = the whole item
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("origin", sa.String(10), nullable=False),
+    sa.Column("by", _text, nullable=False),  # person or source of the import
+    sa.Column("model_id", _key, sa.ForeignKey("models.id")),  # model that suggested it
+    sa.Column("score", sa.Float),
+    sa.Column("probability", sa.Float),
+    sa.Column("at", _text, nullable=False),
+    sa.UniqueConstraint("item_id", "label_id", "region").ddl_if(dialect="sqlite"),
+    sa.Index(_BY_DIGEST, "item_id", "label_id", sa.text("md5(region)"), unique=True).ddl_if(dialect="postgresql"),
+    sa.CheckConstraint("state IN ('accepted', 'rejected')", name="state"),
+    sa.CheckConstraint("origin IN ('person', 'import', 'model')", name="origin"),
+    sa.Index(None, "label_id", "state", "item_id"),
 )
 """Decisions: a label fits an item, or does not."""
 
-suggestions = Table(
+suggestions = sa.Table(
     "suggestions",
     metadata,
-    Column("model_id", _key, ForeignKey("models.id"), primary_key=True),
-    Column("item_id", _key, ForeignKey("items.id"), primary_key=True),
-    Column("label_id", _key, ForeignKey("labels.id"), primary_key=True),
-    Column("score", Float, nullable=False),
-    Column("probability", Float, nullable=False),
-    Index(None, "model_id", "label_id", "probability", "item_id"),
+    sa.Column("model_id", _key, sa.ForeignKey("models.id"), primary_key=True),
+    sa.Column("item_id", _key, sa.ForeignKey("items.id"), primary_key=True),
+    sa.Column("label_id", _key, sa.ForeignKey("labels.id"), primary_key=True),
+    sa.Column("score", sa.Float, nullable=False),
+    sa.Column("probability", sa.Float, nullable=False),
+    sa.Index(None, "model_id", "label_id", "probability", "item_id"),
     sqlite_with_rowid=False,
 )
 """Predictions of models. Undecided ones of the model in use are shown."""
 
-item_scores = Table(
+item_scores = sa.Table(
     "item_scores",
     metadata,
-    Column("model_id", _key, ForeignKey("models.id"), primary_key=True),
-    Column("item_id", _key, ForeignKey("items.id"), primary_key=True),
-    Column("best_probability", Float, nullable=False),  # the highest probability
-    Column("uncertainty", Float, nullable=False),  # highest min(p, 1 - p): 0.5 = undecidable for the model
-    Column("scored_at", _text),  # time of prediction
-    Column("best_precision", Float),  # held-out precision of its best suggestion
-    Index(None, "model_id", "best_probability", "item_id"),
-    Index(None, "model_id", "uncertainty", "item_id"),
-    Index(None, "model_id", "best_precision", "item_id"),
+    sa.Column("model_id", _key, sa.ForeignKey("models.id"), primary_key=True),
+    sa.Column("item_id", _key, sa.ForeignKey("items.id"), primary_key=True),
+    sa.Column("best_probability", sa.Float, nullable=False),  # the highest probability
+    sa.Column("uncertainty", sa.Float, nullable=False),  # highest min(p, 1 - p): 0.5 = undecidable for the model
+    sa.Column("scored_at", _text, nullable=False),  # time of prediction
+    sa.Column("best_precision", sa.Float, nullable=False),  # held-out precision of its best suggestion; 0: unknown
+    sa.Index(None, "model_id", "best_probability", "item_id"),
+    sa.Index(None, "model_id", "uncertainty", "item_id"),
+    sa.Index(None, "model_id", "best_precision", "item_id"),
     sqlite_with_rowid=False,
 )
 """Scores of whole items by model. An item without a row has no predictions."""
 
-journal = Table(
+journal = _make_table(
     "journal",
-    metadata,
-    _number(),
-    Column("at", _text, nullable=False),
-    Column("by", _text, nullable=False),
-    Column("action", String(20), nullable=False),
-    Column("summary", _text, nullable=False),  # summary for people, in one line
-    Column("undoes", _key, ForeignKey("journal.id")),
-    Column("undone_by", _key, ForeignKey("journal.id")),
+    sa.Column("at", _text, nullable=False),
+    sa.Column("by", _text, nullable=False),
+    sa.Column("action", sa.String(20), nullable=False),
+    sa.Column("summary", _text, nullable=False),  # summary for people, in one line
+    sa.Column("undoes", _key, sa.ForeignKey("journal.id")),
+    sa.Column("undone_by", _key, sa.ForeignKey("journal.id")),
     sqlite_autoincrement=True,
 )
 
-changes = Table(
+changes = _make_table(
     "changes",
-    metadata,
-    _number(),
-    Column("entry_id", _key, ForeignKey("journal.id"), nullable=False),
-    Column("table", String(20), nullable=False),
-    Column("row", _key, nullable=False),
-    Column("before", _document),  # null: the row was added
-    Column("after", _document),  # null: the row was removed
-    Index(None, "entry_id"),
-    Index(None, "table", "row"),
+    sa.Column("entry_id", _key, sa.ForeignKey("journal.id"), nullable=False),
+    sa.Column("table", sa.String(20), nullable=False),
+    sa.Column("row", _key, nullable=False),
+    sa.Column("before", _document),  # null: the row was added
+    sa.Column("after", _document),  # null: the row was removed
+    sa.Index(None, "entry_id"),
+    sa.Index(None, "table", "row"),
 )
 """Changes of journal entries: rows before and after."""
 
-jobs = Table(
+jobs = _make_table(
     "jobs",
-    metadata,
-    _number(),
-    Column("kind", String(10), nullable=False),
-    Column("state", String(10), nullable=False),
-    Column("by", _text, nullable=False),
-    Column("options", _document, nullable=False),
-    Column("progress", _document, nullable=False),
-    Column("result", _document),
-    Column("error", _text),
-    Column("requested_at", _text, nullable=False),
-    Column("started_at", _text),
-    Column("ended_at", _text),
-    CheckConstraint("state IN ('waiting', 'running', 'done', 'failed', 'stopped')", name="state"),
-    Index(None, "state", "id"),
+    sa.Column("kind", sa.String(10), nullable=False),
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("by", _text, nullable=False),
+    sa.Column("options", _document, nullable=False),
+    sa.Column("progress", _document, nullable=False),
+    sa.Column("result", _document),
+    sa.Column("error", _text),
+    sa.Column("requested_at", _text, nullable=False),
+    sa.Column("started_at", _text),
+    sa.Column("ended_at", _text),
+    sa.CheckConstraint("state IN ('waiting', 'running', 'done', 'failed', 'stopped')", name="state"),
+    sa.Index(None, "state", "id"),
 )
 """Long tasks that people started."""

@@ -1,28 +1,58 @@
-"""Backups of a catalogue in SQLite: whole copies in `.wsabie/backups`, made while others may write.
+"""Backups of a catalogue in SQLite: whole copies in `.wsabie/backups`, made while others may write, and their restore.
 
 The name of a backup holds its time (UTC) and reason: `20261126T152155.123456Z-daily.db`. A daily backup is made when a
 collection is opened for writing, if something changed since the last backup. Seven daily backups stay; all others stay
 until somebody deletes them.
+
+A restore prepares the new catalogue beside the old one, and gives it its name in one step, so that a killed process
+leaves one of them intact. Its journal gets an entry with an id above all earlier ids, so that cached results of an
+earlier id are never used for it.
 """
 
 import logging
 import re
 import shlex
 import shutil
-from dataclasses import asdict, dataclass
+from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, NamedTuple, cast
 
-from sqlalchemy import URL, Engine, make_url, text
+from sqlalchemy import URL, Engine, insert, make_url, text
 
-from wsabie.collection.db.database import HEAD, begin_read, check_tables, open_database, read_version
-from wsabie.collection.db.errors import explain_database_errors
-from wsabie.collection.db.sqlite_file import copy_file, has_content, list_log_files
-from wsabie.collection.folder.collection_file import PLACE, CatalogueState, read_state
-from wsabie.core.errors import InputError, WsabieError
+from wsabie.collection.db import tables
+from wsabie.collection.db.database import (
+    HEAD,
+    begin_read,
+    begin_write,
+    check_tables,
+    connect_database,
+    read_version,
+    upgrade_schema,
+)
+from wsabie.collection.db.errors import explain_database_errors, format_restore_command
+from wsabie.collection.db.journal import format_current_time
+from wsabie.collection.db.sqlite_file import connect_file, copy_file, get_rollback_journal, has_content, list_log_files
+from wsabie.collection.folder.collection_file import (
+    CATALOGUE,
+    PLACE,
+    CatalogueState,
+    CollectionFile,
+    is_collection,
+    lock_catalogue,
+    read_collection_file,
+    read_state,
+    record_state,
+    refuse_read_only,
+    require_collection,
+    write_collection_file,
+)
+from wsabie.core.errors import BusyError, InputError, WsabieError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.storage.atomic_files import (
     DiskFullError,
+    WriteError,
     explain_read_errors,
     explain_write_errors,
     lock_folder,
@@ -41,8 +71,7 @@ _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _log = logging.getLogger("wsabie")
 
 
-@dataclass(frozen=True)
-class Backup:
+class Backup(NamedTuple):
     """Backup of a catalogue.
 
     Attributes
@@ -62,9 +91,9 @@ class Backup:
     journal: int | None
     bytes: int
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return it as a document."""
-        return asdict(self) | {"path": str(self.path)}
+        return self._asdict() | {"path": str(self.path)}
 
 
 def list_backups(place: Path) -> list[Backup]:
@@ -73,13 +102,14 @@ def list_backups(place: Path) -> list[Backup]:
         return [_make_backup(path) for path in _list_paths(place)]
 
 
+def rank_backups(place: Path) -> list[Backup]:
+    """Return the backups, those with most journal entries first, then the newest; nothing is verified."""
+    return sorted(list_backups(place), key=lambda backup: (backup.journal or 0, backup.at), reverse=True)
+
+
 def find_best_backup(place: Path) -> Backup | None:
-    """Return the backup with most journal entries, the newest of several; nothing is verified."""
-    return max(
-        (backup for backup in list_backups(place) if backup.journal is not None),
-        key=lambda backup: (backup.journal or 0, backup.at),
-        default=None,
-    )
+    """Return the first readable backup of `rank_backups`."""
+    return next((backup for backup in rank_backups(place) if backup.journal is not None), None)
 
 
 def make_backup_path(place: Path, reason: Reason) -> Path:
@@ -116,17 +146,16 @@ def back_up(engine: Engine, place: Path, reason: Reason, path: Path | None = Non
 
 def back_up_daily(engine: Engine, place: Path) -> None:
     """Make today's backup if something changed; an obstacle is only logged."""
-    if engine.dialect.name != "sqlite" or _has_daily(_list_paths(place)):
+    if engine.dialect.name != "sqlite" or _has_daily(place):
         return
     try:
         with explain_write_errors(place / FOLDER):
             (place / FOLDER).mkdir(exist_ok=True)
         with lock_folder(place / FOLDER, wait=True):  # one of several processes makes it
-            paths = _list_paths(place)
-            if not _has_daily(paths) and _has_changed(engine, paths):
+            if not _has_daily(place) and _has_changed(engine, place):
                 _refuse_little_room(engine, place)
                 back_up(engine, place, "daily")
-                for path in [path for path in _list_paths(place) if _get_reason(path) == "daily"][MAX_DAILY:]:
+                for path in [path for path in _list_paths(place) if path.match("*-daily.db")][MAX_DAILY:]:
                     path.unlink(missing_ok=True)
     except (WsabieError, OSError) as error:
         _log.warning("no backup of today: %s", error)
@@ -157,23 +186,21 @@ def check_backup(path: Path, refusal: str) -> CatalogueState:
     InputError
         The file is damaged or no catalogue; the message begins with `refusal`.
     """
-    engine = open_database(path, "ro")
     try:
-        with begin_read(engine) as connection:
-            faults = [row[0] for row in connection.execute(text("PRAGMA quick_check(1)")) if row[0] != "ok"]
-        if faults:
-            raise InputError(f"({' '.join(faults[0].split())})")
-        tables_version = read_version(engine)
-        if tables_version is None:
-            raise InputError("it holds no catalogue")
-        if tables_version == HEAD:
-            check_tables(engine)
-        return read_state(engine)
+        with connect_database(path, "ro") as engine:
+            with begin_read(engine) as connection:
+                faults = [row[0] for row in connection.execute(text("PRAGMA quick_check(1)")) if row[0] != "ok"]
+            if faults:
+                raise InputError(f"({' '.join(faults[0].split())})")
+            tables_version = read_version(engine)
+            if tables_version is None:
+                raise InputError("it holds no catalogue")
+            if tables_version == HEAD:
+                check_tables(engine)
+            return read_state(engine)
     except InputError as error:
         reason = re.search(r"\((.*)\)", str(error))
         raise InputError(f"{refusal} ({reason[1] if reason else error})") from error
-    finally:
-        engine.dispose()
 
 
 def refuse_target(path: Path, catalogue: str) -> None:
@@ -203,9 +230,9 @@ def refuse_target(path: Path, catalogue: str) -> None:
         raise InputError(f"{refusal}: it holds another catalogue and would be lost; give another name, or move it away")
 
 
-def _has_changed(engine: Engine, paths: list[Path]) -> bool:
+def _has_changed(engine: Engine, place: Path) -> bool:
     """Return whether the journal grew since the newest readable backup."""
-    journals = (_make_backup(path).journal for path in paths)
+    journals = (_make_backup(path).journal for path in _list_paths(place))
     return read_state(engine).journal > next((journal for journal in journals if journal is not None), 0)
 
 
@@ -224,28 +251,210 @@ def _list_paths(place: Path) -> list[Path]:
     return sorted((path for path in (place / FOLDER).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
 
 
-def _has_daily(paths: list[Path]) -> bool:
-    today = f"{datetime.now(UTC):%Y%m%d}"
-    return any(path.name.startswith(today) and _get_reason(path) == "daily" for path in paths)
-
-
-def _get_reason(path: Path) -> Reason | None:
-    name = _NAME.fullmatch(path.name)
-    return cast("Reason", name[2]) if name else None
+def _has_daily(place: Path) -> bool:
+    return any(path.match(f"{datetime.now(UTC):%Y%m%d}T*-daily.db") for path in _list_paths(place))
 
 
 def _make_backup(path: Path) -> Backup:
-    name, stat = _NAME.fullmatch(path.name), path.stat()
-    at = datetime.strptime(f"{name[1]}+0000", f"{_STAMP}%z") if name else datetime.fromtimestamp(stat.st_mtime, UTC)
+    name, stat, journal = _NAME.fullmatch(path.name), path.stat(), None
+    at, reason = datetime.fromtimestamp(stat.st_mtime, UTC), "asked"
+    if name is not None:
+        at, reason = datetime.strptime(f"{name[1]}+0000", f"{_STAMP}%z"), name[2]
+    with suppress(InputError), connect_database(path, "ro") as engine:
+        journal = read_state(engine).journal
     stamp = at.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    return Backup(path, stamp, _get_reason(path) or "asked", _read_journal_end(path), stat.st_size)
+    return Backup(path, stamp, cast("Reason", reason), journal, stat.st_size)
 
 
-def _read_journal_end(path: Path) -> int | None:
-    engine = open_database(path, "ro")
+def upgrade_tables(engine: Engine, place: Path) -> None:
+    """Create the tables, or back up and upgrade those of an older version."""
+    with lock_folder(place, wait=True):
+        tables_version = read_version(engine)  # another process may have been first
+        if tables_version not in (None, HEAD) and engine.dialect.name == "sqlite":
+            back_up(engine, place, "migration")
+        if tables_version != HEAD:
+            upgrade_schema(engine)
+
+
+class RestoreResult(NamedTuple):
+    """Outcome of a restore.
+
+    Attributes
+    ----------
+    source : str
+        Path of the backup, or of the catalogue that was accepted.
+    journal : int
+        Id of the last entry in the backup.
+    lost : int
+        Number of later entries, which only `replaced` holds.
+    replaced : str or None
+        Backup of the old catalogue; None if there was none.
+    """
+
+    source: str
+    journal: int
+    lost: int
+    replaced: str | None
+
+
+def restore_backup(folder: Path, source: Path | None = None, *, by: str, accept: bool = False) -> RestoreResult:
+    """Replace the catalogue of a collection by a backup; the old catalogue is backed up too.
+
+    Parameters
+    ----------
+    folder : Path
+    source : Path or None
+        Path or name of a backup; None: the newest intact one.
+    by : str
+        Author of the journal entry.
+    accept : bool
+        Accept a backup of another catalogue.
+
+    Raises
+    ------
+    InputError
+        The backup is missing, damaged or of another collection, or the collection is open elsewhere.
+    """
+    place, record = folder.resolve() / PLACE, read_record(folder)
+    refuse_read_only(folder)
+    path, state = _choose_backup(place, source)
+    if state.catalogue and record.catalogue not in (None, state.catalogue) and not accept:
+        raise InputError(f"{path} is a backup of another collection; choose another, or take it all the same: --accept")
+    with lock_catalogue(place):
+        catalogue = place / CATALOGUE
+        replaced, end = _keep_replaced(place, catalogue)
+        last = max(record.journal, state.journal, end)
+        with replace_file(catalogue) as draft:
+            message = f"restored the backup {path.name}, which ends at entry {state.journal}"
+            new = _prepare_catalogue(path, draft, last, by, message)
+            if new.catalogue != record.catalogue:  # both catalogues are accepted until the new one is in place
+                write_collection_file(place, replace(record, catalogue=None))
+            _close_logs(catalogue)
+        record_state(place, new)
+        _keep_restored(place, catalogue)
+    return RestoreResult(str(path), state.journal, last - state.journal, replaced)
+
+
+def accept_catalogue(folder: Path, *, by: str) -> RestoreResult:
+    """Accept the present catalogue, although it is older than the recorded one or another one.
+
+    Raises
+    ------
+    InputError
+        The catalogue is damaged, or the collection is open elsewhere.
+    """
+    folder = require_collection(folder)
+    refuse_read_only(folder)
+    place, record = folder / PLACE, read_collection_file(folder / PLACE)
+    with lock_catalogue(place), connect_database(record.database or place / CATALOGUE) as engine:
+        if (record.database is None and not has_content(place / CATALOGUE)) or read_version(engine) is None:
+            raise InputError(f"there is no catalogue to accept; restore a backup: {format_restore_command(folder)}")
+        upgrade_tables(engine, place)
+        check_tables(engine)
+        old = read_state(engine)
+        last = max(record.journal, old.journal)
+        new = _add_line(engine, last, by, f"accepted the catalogue, which ended at entry {old.journal}")
+        write_collection_file(place, replace(record, catalogue=new.catalogue, journal=new.journal))
+    return RestoreResult(record.database or str(place / CATALOGUE), old.journal, last - old.journal, None)
+
+
+def read_record(folder: Path) -> CollectionFile:
+    """Return the content of collection.json; its defaults if it is lost and backups exist.
+
+    Raises
+    ------
+    InputError
+        The folder was never a collection, or the file is unreadable.
+    """
+    place = folder.resolve() / PLACE
+    if not is_collection(folder) and find_best_backup(place) is not None:
+        return CollectionFile(1, None)
+    return read_collection_file(require_collection(folder) / PLACE)
+
+
+def _choose_backup(place: Path, source: Path | None) -> tuple[Path, CatalogueState]:
+    """Return an intact backup: `source`, or the one with most journal entries."""
+    if source is not None:
+        path = next((path for path in (source, place / FOLDER / source.name) if path.is_file()), None)
+        if path is None:
+            listing = ", ".join(backup.path.name for backup in list_backups(place)) or "none"
+            raise InputError(f"there is no backup {source}; those of this collection are: {listing}")
+        return path, check_backup(path, f"choose another backup: {path} cannot be restored")
+    for backup in rank_backups(place):
+        try:
+            return backup.path, check_backup(backup.path, f"{backup.path} is left out")
+        except InputError as error:
+            _log.warning("%s", error)
+    raise InputError(f"{place.parent} has no backup that is whole; give the path of one, or of a copy of the catalogue")
+
+
+def _keep_replaced(place: Path, catalogue: Path) -> tuple[str | None, int]:
+    """Back up the old catalogue, byte for byte if it is damaged; return the copy and its last entry."""
+    files = [file for file in (catalogue, *list_log_files(catalogue)) if has_content(file)]
+    # with a rollback journal, or without its catalogue, an opened file would change or remove the others
+    if catalogue not in files or get_rollback_journal(catalogue) in files:
+        return (_copy_files(place, *files) if files else None), 0
     try:
-        return read_state(engine).journal
+        with connect_database(catalogue, "ro") as engine:
+            backup = back_up(engine, place, "replaced")
+        return str(backup.path), backup.journal or 0
+    except (WriteError, BusyError):
+        raise
     except InputError:
-        return None
-    finally:
-        engine.dispose()
+        return _copy_files(place, *files), 0
+
+
+def _copy_files(place: Path, *files: Path) -> str:
+    """Copy files of a catalogue byte for byte among the backups; return the first copy."""
+    name = make_backup_path(place, "replaced").name
+    copies = [place / FOLDER / file.name.replace(CATALOGUE, name) for file in files]
+    for file, copy in zip(files, copies, strict=True):
+        with explain_write_errors(copy), replace_file(copy) as draft:
+            shutil.copyfile(file, draft)
+    return str(copies[0])
+
+
+def _keep_restored(place: Path, catalogue: Path) -> None:
+    """Back up the restored catalogue, so that a later restore takes it instead of the replaced one."""
+    try:
+        with connect_database(catalogue, "ro") as engine:
+            back_up(engine, place, "restored")
+    except (WsabieError, OSError) as error:
+        _log.warning("no backup of what was restored: %s", error)
+
+
+def _prepare_catalogue(source: Path, draft: Path, last: int, by: str, message: str) -> CatalogueState:
+    """Make the new catalogue: a backup with tables of this version and a new journal entry."""
+    with connect_database(draft, "draft") as engine:
+        with explain_database_errors(engine):
+            copy_file(source, draft)
+        upgrade_schema(engine)
+        return _add_line(engine, last, by, message)
+
+
+def _add_line(engine: Engine, last: int, by: str, message: str) -> CatalogueState:
+    """Add a journal entry with an id above `last`, as all later entries have."""
+    line = {"id": last + 1, "at": format_current_time(), "by": by, "action": "restore", "summary": message}
+    with begin_write(engine) as connection:
+        connection.execute(insert(tables.journal).values(line))
+        if engine.dialect.name == "postgresql":
+            connection.execute(text(f"SELECT setval(pg_get_serial_sequence('journal', 'id'), {last + 1})"))
+    return read_state(engine)
+
+
+def _close_logs(catalogue: Path) -> None:
+    """Merge the log files of the old catalogue into it, so that none is left for the new one."""
+    try:
+        if has_content(catalogue):
+            with (
+                connect_database(catalogue) as engine,
+                explain_database_errors(engine),
+                closing(connect_file(catalogue, "rw")) as old,
+            ):
+                old.execute("PRAGMA journal_mode=DELETE").fetchall()
+    except (WriteError, BusyError):
+        raise
+    except InputError:  # the old catalogue is damaged, and all its files are backed up
+        pass
+    for path in (*list_log_files(catalogue), catalogue.with_name(f"{CATALOGUE}-shm")):
+        path.unlink(missing_ok=True)

@@ -14,7 +14,7 @@ Nothing else is written to the folders of a collection, except by an export.
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,30 +27,127 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from wsabie.collection.db import tables
 from wsabie.collection.db.damage import find_damage
-from wsabie.collection.db.database import begin_read, begin_write, open_database
-from wsabie.collection.db.errors import DAMAGED
-from wsabie.collection.db.sqlite_file import has_content
-from wsabie.collection.folder.backups import find_best_backup
+from wsabie.collection.db.database import (
+    HEAD,
+    begin_read,
+    begin_write,
+    check_tables,
+    connect_database,
+    open_database,
+    read_version,
+)
+from wsabie.collection.db.errors import DAMAGED, format_address, format_restore_command
+from wsabie.collection.db.sqlite_file import Mode, get_rollback_journal, has_content
+from wsabie.collection.folder.backups import back_up_daily, find_best_backup, upgrade_tables
 from wsabie.collection.folder.collection_file import (
     CATALOGUE,
     NAME,
     PLACE,
+    CatalogueState,
     CollectionFile,
+    can_write,
+    is_collection,
     read_collection_file,
     read_state,
     record_state,
+    refuse_read_only,
+    require_collection,
+    share_catalogue,
     write_collection_file,
 )
-from wsabie.collection.folder.connection import connect, suggest_recovery
-from wsabie.core.errors import BusyError, CollectionError, InputError, WsabieError
+from wsabie.core.errors import CollectionError, InputError, WsabieError
 from wsabie.storage.atomic_files import (
     DiskFullError,
     WriteError,
-    explain_read_errors,
     explain_write_errors,
-    lock_file,
+    hold_file,
     lock_folder,
 )
+
+
+def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, ExitStack]:
+    """Connect to the catalogue of a folder; the exit stack releases all resources.
+
+    Raises
+    ------
+    InputError
+        The catalogue is unreachable, damaged, emptied, older than recorded, another one, or too new.
+    """
+    place = folder / PLACE
+    with ExitStack() as stack:
+        engine = open_database(record.database or place / CATALOGUE, mode)
+        if mode != "ro" and engine.dialect.name == "sqlite":
+            refuse_read_only(folder)
+            stack.enter_context(share_catalogue(place))
+        elif (
+            engine.dialect.name == "sqlite"
+            and has_content(get_rollback_journal(place / CATALOGUE))
+            and can_write(folder)
+        ):
+            _open_to_write(folder)  # rolls back the killed write
+        stack.callback(engine.dispose)
+        tables_version = read_version(engine)
+        if tables_version is None and mode != "rwc":
+            raise InputError(
+                f"the catalogue of {folder} was emptied: {format_address(engine)} has no tables; "
+                f"{suggest_recovery(folder)}"
+            )
+        if tables_version != HEAD:
+            if tables_version is not None:  # another catalogue is not upgraded
+                _refuse_other(engine, read_state(engine), folder, record)
+            _upgrade_old_tables(folder, str(tables_version)) if mode == "ro" else upgrade_tables(engine, place)
+        check_tables(engine)
+        state = read_state(engine)
+        _refuse_other(engine, state, folder, record)
+        if mode == "rw":
+            with suppress(WsabieError, OSError):  # an earlier writer may have been killed before recording it
+                record_state(place, state)
+            back_up_daily(engine, place)
+        return engine, stack.pop_all()
+
+
+def _upgrade_old_tables(folder: Path, tables_version: str) -> None:
+    """Upgrade the tables of an older version before a read-only connection."""
+    if not can_write(folder):
+        raise InputError(
+            f"the tables of {folder} are of an older version ({tables_version}, here {HEAD}) and cannot be changed "
+            f"here; let somebody who may write there run: wsabie collection status {quote(str(folder))}"
+        )
+    _open_to_write(folder)
+
+
+def _open_to_write(folder: Path) -> None:
+    _, stack = connect(folder, read_collection_file(folder / PLACE), "rw")
+    stack.close()
+
+
+def _refuse_other(engine: Engine, state: CatalogueState, folder: Path, record: CollectionFile) -> None:
+    """Refuse another catalogue than the recorded one, or an older state of it."""
+    if record.catalogue not in (None, state.catalogue):
+        fault = "is another catalogue than the one that was there"
+    elif state.journal < record.journal:
+        fault = f"ends at entry {state.journal} of its journal, and the one that was there had {record.journal}"
+    else:
+        return
+    accept = f"or accept it as it is: {format_restore_command(folder)} --accept"
+    raise InputError(f"{format_address(engine)} {fault}; {suggest_recovery(folder, can_start_over=False)}, {accept}")
+
+
+def suggest_recovery(folder: Path, *, can_start_over: bool = True) -> str:
+    """Return a hint on how to restore a catalogue, or to start over if there is no backup."""
+    if (folder / PLACE / NAME).is_file() and read_collection_file(folder / PLACE).database is not None:
+        return f"restore a dump of it, by the command that this prints: {format_restore_command(folder)}"
+    backup = find_best_backup(folder / PLACE)
+    if backup is None:
+        restore_command = f"restore a copy of your own: {format_restore_command(folder)} FILE"
+        init_command = f"wsabie collection init {quote(str(folder))}"
+        return (
+            f"{restore_command}, or begin anew: move {folder / PLACE} away, then {init_command}"
+            if can_start_over
+            else restore_command
+        )
+    return f"restore the backup of {backup.at[:16].replace('T', ' ')} UTC: {format_restore_command(folder)}"
+
 
 COLLECTION_ROOT = "."
 """Path of the root that is the collection's own folder."""
@@ -167,10 +264,8 @@ def create_collection(folder: Path, database: str | None = None) -> Collection:
         collection = Collection(folder, *connect(folder, CollectionFile(1, database), "rwc"))
     try:
         with begin_write(collection.engine) as connection:
-            if (
-                connection.execute(select(tables.roots.c.id).where(tables.roots.c.path == COLLECTION_ROOT)).first()
-                is None
-            ):
+            own_root = select(tables.roots.c.id).where(tables.roots.c.path == COLLECTION_ROOT)
+            if connection.execute(own_root).first() is None:
                 connection.execute(insert(tables.roots).values(path=COLLECTION_ROOT))
         with lock_folder(data_folder, wait=True):
             if not is_collection(folder):  # last: this makes it a collection
@@ -198,42 +293,12 @@ def open_collection(folder: Path, *, read_only: bool = False) -> Collection:
     """
     folder = require_collection(folder)
     record, catalogue = read_collection_file(folder / PLACE), folder / PLACE / CATALOGUE
-    if record.database is None and not catalogue.is_file():
-        raise InputError(
-            f"the catalogue of {folder} is gone: {PLACE}/{CATALOGUE} is missing; {suggest_recovery(folder)}"
-        )
-    if record.database is None and not catalogue.stat().st_size:
-        raise InputError(f"the catalogue of {folder} was emptied: {catalogue} has 0 bytes; {suggest_recovery(folder)}")
+    if record.database is None and not has_content(catalogue):
+        fault = f"is gone: {PLACE}/{CATALOGUE} is missing"
+        if catalogue.is_file():
+            fault = f"was emptied: {catalogue} has 0 bytes"
+        raise InputError(f"the catalogue of {folder} {fault}; {suggest_recovery(folder)}")
     return Collection(folder, *connect(folder, record, "ro" if read_only else "rw"), read_only)
-
-
-def require_collection(folder: Path) -> Path:
-    """Return the absolute path of a collection.
-
-    Raises
-    ------
-    InputError
-        There is no collection at this path.
-    """
-    folder = folder.resolve()
-    if not is_collection(folder):
-        if not folder.exists():
-            raise InputError(f"there is no folder {folder}; check its name")
-        if (enclosing := find_enclosing_collection(folder)) is not None:
-            raise InputError(f"{folder} lies in the collection {enclosing} and is none of its own; give {enclosing}")
-        raise InputError(f"{folder} is not a collection yet; make it one: wsabie collection init {quote(str(folder))}")
-    return folder
-
-
-def is_collection(folder: Path) -> bool:
-    """Return whether a folder is a collection; InputError if it is unreadable."""
-    with explain_read_errors(folder):
-        return (folder / PLACE / NAME).is_file()
-
-
-def find_enclosing_collection(folder: Path) -> Path | None:
-    """Return the nearest collection that contains a folder."""
-    return next((parent for parent in folder.resolve().parents if is_collection(parent)), None)
 
 
 def check_database(collection: Collection) -> None:
@@ -315,13 +380,11 @@ def _create_folder(folder: Path) -> Iterator[None]:
 
 
 def _has_password(database: str) -> bool:
-    engine = open_database(database)
-    engine.dispose()
-    return engine.url.password is not None or "password" in engine.url.query
+    with connect_database(database) as engine:
+        return engine.url.password is not None or "password" in engine.url.query
 
 
-@contextmanager
-def lock_models(collection: Collection) -> Iterator[None]:
+def lock_models(collection: Collection) -> AbstractContextManager[None]:
     """Hold the lock of a collection's models.
 
     Raises
@@ -331,9 +394,5 @@ def lock_models(collection: Collection) -> Iterator[None]:
     InputError
         The folder cannot be written.
     """
-    with lock_file(collection.place / _MODELS_LOCK) as free:
-        if not free:
-            raise BusyError(
-                f"a model of {collection.folder} is being trained or applied by somebody else; wait until that is done"
-            )
-        yield
+    refusal = f"a model of {collection.folder} is being trained or applied by somebody else; wait until that is done"
+    return hold_file(collection.place / _MODELS_LOCK, refusal)

@@ -7,19 +7,21 @@ catalogue that ends before it is an older or a new one, and is refused until som
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from shlex import quote
+from typing import Literal, NamedTuple
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Engine, select
 
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
-from wsabie.collection.db.errors import DAMAGED, format_address, format_restore_hint
-from wsabie.core.errors import BusyError, CollectionError
-from wsabie.storage.atomic_files import explain_read_errors, lock_file, lock_folder, write_text
+from wsabie.collection.db.errors import make_damage_error
+from wsabie.collection.db.journal import read_last_entry
+from wsabie.core.errors import InputError
+from wsabie.storage.atomic_files import WriteError, explain_read_errors, hold_file, lock_folder, write_text
 from wsabie.storage.schema_validation import Count, parse_json
 
 PLACE = ".wsabie"
@@ -52,8 +54,7 @@ class CollectionFile:
     journal: Count = 0
 
 
-@dataclass(frozen=True)
-class CatalogueState:
+class CatalogueState(NamedTuple):
     """Identity of a catalogue, and the id of its last journal entry (0 before the first)."""
 
     catalogue: str
@@ -90,17 +91,9 @@ def read_state(engine: Engine) -> CatalogueState:
     with begin_read(engine) as connection:
         names: list[object] = list(connection.execute(select(tables.identity.c.catalogue)).scalars())
         journal = read_last_entry(connection)
-    if len(names) != 1 or not isinstance(names[0], str) or not isinstance(journal, int):
-        raise CollectionError(
-            f"{format_address(engine)} is damaged (identity: {len(names)} rows); {format_restore_hint(engine)}",
-            served=DAMAGED,
-        )
+    if len(names) != 1 or not isinstance(names[0], str):
+        raise make_damage_error(engine, f"identity: {len(names)} rows")
     return CatalogueState(names[0], journal)
-
-
-def read_last_entry(connection: Connection) -> int:
-    """Return the id of the last journal entry, 0 before the first."""
-    return connection.execute(select(func.max(tables.journal.c.id))).scalar() or 0
 
 
 def record_state(place: Path, state: CatalogueState) -> None:
@@ -115,8 +108,7 @@ def record_state(place: Path, state: CatalogueState) -> None:
             write_collection_file(place, replace(record, catalogue=state.catalogue, journal=journal))
 
 
-@contextmanager
-def share_catalogue(place: Path) -> Iterator[None]:
+def share_catalogue(place: Path) -> AbstractContextManager[None]:
     """Prevent a restore of the catalogue while this process may write to it.
 
     Raises
@@ -124,14 +116,11 @@ def share_catalogue(place: Path) -> Iterator[None]:
     BusyError
         A restore is running.
     """
-    with lock_file(place / _LOCK, shared=True) as free:
-        if not free:
-            raise BusyError(f"the catalogue of {place.parent} is being restored; try again in a moment")
-        yield
+    refusal = f"the catalogue of {place.parent} is being restored; try again in a moment"
+    return hold_file(place / _LOCK, refusal, shared=True)
 
 
-@contextmanager
-def lock_catalogue(place: Path) -> Iterator[None]:
+def lock_catalogue(place: Path) -> AbstractContextManager[None]:
     """Keep all other writers away from the catalogue.
 
     Raises
@@ -139,9 +128,56 @@ def lock_catalogue(place: Path) -> Iterator[None]:
     BusyError
         A command, a job or a service has the collection open.
     """
-    with lock_file(place / _LOCK) as free:
-        if not free:
-            raise BusyError(
-                f"a command, a job or a service has {place.parent} open; stop it, then run the same command again"
-            )
-        yield
+    refusal = f"a command, a job or a service has {place.parent} open; stop it, then run the same command again"
+    return hold_file(place / _LOCK, refusal)
+
+
+def require_collection(folder: Path) -> Path:
+    """Return the absolute path of a collection.
+
+    Raises
+    ------
+    InputError
+        There is no collection at this path.
+    """
+    folder = folder.resolve()
+    if not is_collection(folder):
+        if not folder.exists():
+            raise InputError(f"there is no folder {folder}; check its name")
+        if (enclosing := find_enclosing_collection(folder)) is not None:
+            raise InputError(f"{folder} lies in the collection {enclosing} and is none of its own; give {enclosing}")
+        raise InputError(f"{folder} is not a collection yet; make it one: wsabie collection init {quote(str(folder))}")
+    return folder
+
+
+def is_collection(folder: Path) -> bool:
+    """Return whether a folder is a collection; InputError if it is unreadable."""
+    with explain_read_errors(folder):
+        return (folder / PLACE / NAME).is_file()
+
+
+def find_enclosing_collection(folder: Path) -> Path | None:
+    """Return the nearest collection that contains a folder."""
+    return next((parent for parent in folder.resolve().parents if is_collection(parent)), None)
+
+
+def refuse_read_only(folder: Path, instead: str = "") -> None:
+    """Refuse to change a collection that this user may not write.
+
+    Raises
+    ------
+    WriteError
+        This user may not write; the message suggests a remedy.
+    """
+    if not can_write(folder):
+        remedy = f"check the permissions of {folder / PLACE}"
+        raise WriteError(
+            f"cannot change the collection {folder}: it is read-only for you, and can only be looked at; "
+            f"{f'{instead}, or {remedy}' if instead else remedy}"
+        )
+
+
+def can_write(folder: Path) -> bool:
+    """Return whether file permissions let this user write the collection's own folder and catalogue."""
+    place = folder / PLACE
+    return all(os.access(path, os.W_OK) for path in (place, place / CATALOGUE) if path.exists())

@@ -6,36 +6,32 @@ tag of the whole. Such an annotation has no box if the size of the picture is un
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, NamedTuple
+from typing import Any
 
 from wsabie.collection.interchange.tag_record import Frame, Tag, TagLine, group_by_item, parse_text
+from wsabie.collection.labels.label_store import iterate_ancestors
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.io.formats.coco import find_coco_file, parse_coco_region
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.parsers.json_values import iterate_elements
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.regions import format_region, parse_region
 from wsabie.storage.atomic_files import replace_file
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
+_NAMES = {"images": "file_name", "categories": "name"}
 _DEEPEST = 100  # ancestors of a label
-
-
-class Category(NamedTuple):
-    """Label with its id, its name and the name of its parent."""
-
-    id: int
-    name: str
-    parent: str | None
 
 
 def write_coco(
     tags: Iterable[Tag],
     out: Path,
-    categories: Iterable[Category],
+    categories: Sequence[JsonObject],
     name_of: Callable[[Tag], str],
     rejects: Rejects,
 ) -> int:
@@ -46,66 +42,50 @@ def write_coco(
     tags : iterable of Tag
         Grouped by item.
     out : Path
-    categories : iterable of Category
-        Labels of the tags.
+    categories : sequence of dict
+        Labels of the tags: "id", "name" and perhaps "supercategory".
     name_of : callable
         Returns the file name of a tag's picture, or raises `RowError` to leave the picture out.
     rejects : Rejects
         Collects tags that cannot be written.
     """
-    category_rows = [_format_category(category) for category in categories]
-    ids = {category["name"]: category["id"] for category in category_rows}
+    ids = {category["name"]: category["id"] for category in categories}
     written = 0
     with (
         replace_file(out) as draft,
         draft.open("w", encoding="utf-8") as stream,
-        _open_scratch_file(out) as annotation_stream,
+        TemporaryFile("w+", encoding="utf-8", dir=out.parent) as annotation_stream,
     ):
         stream.write('{"info": {"description": "tags of a collection"},\n"categories": [')
-        stream.write(
-            ",\n".join(json.dumps(category, ensure_ascii=False) for category in category_rows) + '],\n"images": ['
-        )
+        stream.write(",\n".join(map(_dump, categories)) + '],\n"images": [')
         separator = ""
         for group in group_by_item(tags):
             first = group[0]
-            try:
-                image: dict[str, Any] = {"id": first.item, "file_name": name_of(first)}
-            except RowError as error:
-                rejects.add(first.path, error.reason, error.detail)
-                continue
-            if first.frame:
-                image |= {"width": first.frame[0], "height": first.frame[1]}
-            stream.write(separator + json.dumps(image, ensure_ascii=False))
-            separator = ",\n"
-            for tag in group:
-                try:
-                    annotation = _format_annotation(tag) | {"id": written + 1, "category_id": ids[tag.label]}
-                except RowError as error:
-                    rejects.add(f"{tag.path} {tag.label}", error.reason, error.detail)
-                    continue
-                annotation_stream.write((",\n" if written else "") + json.dumps(annotation, ensure_ascii=False))
-                written += 1
+            with rejects.catch(first.path):
+                image: JsonObject = {"id": first.item, "file_name": name_of(first)}
+                if first.frame:
+                    image |= {"width": first.frame[0], "height": first.frame[1]}
+                stream.write(separator + _dump(image))
+                separator = ",\n"
+                for tag in group:
+                    with rejects.catch(f"{tag.path} {tag.label}"):
+                        annotation = _format_annotation(tag) | {"id": written + 1, "category_id": ids[tag.label]}
+                        annotation_stream.write((",\n" if written else "") + _dump(annotation))
+                        written += 1
         stream.write('],\n"annotations": [')
         annotation_stream.seek(0)
-        while part := annotation_stream.read(1 << 20):
-            stream.write(part)
+        shutil.copyfileobj(annotation_stream, stream)
         stream.write("]}\n")
     return written
 
 
-def _open_scratch_file(out: Path) -> IO[str]:
-    """Return an unnamed temporary file on the same disk."""
-    return TemporaryFile("w+", encoding="utf-8", dir=out.parent)
+def _dump(document: JsonObject) -> str:
+    return json.dumps(document, ensure_ascii=False)
 
 
-def _format_category(category: Category) -> dict[str, Any]:
-    parent = {"supercategory": category.parent} if category.parent else {}
-    return {"id": category.id, "name": category.name, **parent}
-
-
-def _format_annotation(tag: Tag) -> dict[str, Any]:
+def _format_annotation(tag: Tag) -> JsonObject:
     frame = tag.frame
-    record: dict[str, Any] = {"id": 0, "image_id": tag.item, "category_id": 0}
+    record: JsonObject = {"id": 0, "image_id": tag.item, "category_id": 0}
     if tag.state == "suggested" and tag.probability is not None:
         record["score"] = tag.probability
     if not tag.region:
@@ -114,7 +94,7 @@ def _format_annotation(tag: Tag) -> dict[str, Any]:
     return record | _format_region(tag.region, frame)
 
 
-def _format_region(text: str, frame: Frame) -> dict[str, Any]:
+def _format_region(text: str, frame: Frame) -> JsonObject:
     region = parse_region(text)
     x_scale = y_scale = 1.0
     if region.frame is not None:
@@ -148,33 +128,26 @@ def read_coco_tags(path: Path, rejects: Rejects) -> Iterator[TagLine]:
     """
     if find_coco_file(path) != path:
         raise InputError(f"{format_path(path)} holds no images, categories and annotations of COCO; give such a file")
-    images: dict[Any, str] = {}
-    categories: dict[Any, tuple[str, str]] = {}
-    for number, (member, element) in enumerate(iterate_elements(path, ("images", "categories")), start=1):
-        try:
-            key, element = _require_key(_require_object(element), "id"), _require_object(element)
+    images: dict[int | str, str] = {}
+    categories: dict[int | str, tuple[str, str]] = {}
+    for number, (member, element) in enumerate(iterate_elements(path, tuple(_NAMES)), start=1):
+        with rejects.catch(f"{format_path(path)} {member} {number}"):
+            key, name = _require_key(element, "id"), _require_text(element, _NAMES[member])
             if member == "images":
-                images[key] = _require_text(element, "file_name")
+                images[key] = name
             else:
-                categories[key] = (
-                    _require_text(element, "name"),
-                    parse_text(element.get("supercategory"), "supercategory"),
-                )
-        except RowError as error:
-            rejects.add(f"{format_path(path)} {member} {number}", error.reason, error.detail)
+                categories[key] = name, parse_text(element.get("supercategory"), "supercategory")
     parents = _find_ancestors(categories.values())
     for number, (_, element) in enumerate(iterate_elements(path, ("annotations",)), start=1):
-        try:
-            yield _parse_annotation(number, _require_object(element), images, categories, parents)
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
+        with rejects.catch(format_path(path), number):
+            yield _parse_annotation(number, element, images, categories, parents)
 
 
 def _parse_annotation(
     number: int,
-    element: dict[str, Any],
-    images: dict[Any, str],
-    categories: dict[Any, tuple[str, str]],
+    element: JsonObject,
+    images: dict[int | str, str],
+    categories: dict[int | str, tuple[str, str]],
     parents: dict[str, tuple[str, ...]],
 ) -> TagLine:
     image, category = _require_key(element, "image_id"), _require_key(element, "category_id")
@@ -198,36 +171,25 @@ def _parse_annotation(
 def _find_ancestors(categories: Collection[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     """Return the ancestors of each category, broadest first; "none" and its own name are not parents."""
     names = {name for name, _ in categories}
-    parent_of = {
+    parents: dict[str, str | None] = {
         name: parent
         for name, parent in categories
         if parent and parent != name and (parent in names or parent != "none")
     }
-    paths = {}
-    for name in names:
-        path: list[str] = []
-        ancestor = parent_of.get(name)
-        while ancestor is not None and ancestor not in path and ancestor != name and len(path) < _DEEPEST:
-            path.append(ancestor)
-            ancestor = parent_of.get(ancestor)
-        paths[name] = tuple(reversed(path))
-    return paths
+    return {name: tuple(islice(iterate_ancestors(parents, name), _DEEPEST))[::-1] for name in names}
 
 
-def _require_object(element: Any) -> dict[str, Any]:
+def _require_key(element: Any, name: str) -> int | str:
+    """Return the id in an element of the file, which may be any JSON."""
     if not isinstance(element, dict):
         raise RowError("no JSON object", repr(element)[:100])
-    return element
-
-
-def _require_key(element: dict[str, Any], name: str) -> int | str:
     value = element.get(name)
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise RowError(f"annotation, picture or category without {name}", f"{value!r}"[:100])
     return value
 
 
-def _require_text(element: dict[str, Any], name: str) -> str:
+def _require_text(element: JsonObject, name: str) -> str:
     text = parse_text(element.get(name), name)
     if not text.strip():
         raise RowError(f"picture or category without {name}", repr(element)[:100])

@@ -16,64 +16,51 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from wsabie.collection.interchange.tag_record import (
-    COLUMNS,
-    LONGEST,
-    ORIGINS,
-    OURS,
-    STATES,
-    SUGGESTED,
-    Tag,
-    TagLine,
-    TagProvenance,
-    format_time,
-    parse_number,
-    parse_text,
-    parse_time,
-)
+from wsabie.collection.interchange.tag_record import Tag, TagLine, TagProvenance, format_time, parse_text, parse_time
 from wsabie.core.errors import InputError
-from wsabie.io.parsers.array_builders import RowError
+from wsabie.core.json_conversion import JsonObject
+from wsabie.io.parsers import text_tables
 from wsabie.io.parsers.text_files import format_path
-from wsabie.io.parsers.text_tables import (
-    LABEL_COLUMNS,
-    choose_separator,
-    format_column_names,
-    iterate_table_rows,
-    list_separators,
-)
 from wsabie.io.regions import format_region, parse_region
 from wsabie.storage.atomic_files import replace_file
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
+_LONGEST = 500
+"""Maximum length of the name of a person or a model."""
+_ORIGINS = ("person", "import", "model")
+_STATES = ("accepted", "rejected")
+_SUGGESTED = "suggested"
+COLUMNS = Tag._fields[2:]
+"""Columns of our files."""
+OURS = {"path", "label", "state", "origin", "by", "at"}
+"""Columns that identify our files."""
 FILE_COLUMNS = ("path", "file_name", "file", "filename", "image", "image_path", "sourcefile", "url")
 """Names of the column with the item, in lower case, in order of preference."""
-_LABELS = (*LABEL_COLUMNS, "subject")
+RowParser: TypeAlias = Callable[[int, JsonObject], TagLine]
+
+_LABELS = (*text_tables.LABEL_COLUMNS, "subject")
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 _MODEL = re.compile(r"\w[^/\\]*")
 _GUARDED = re.compile(r"'+[=+\-@\t\r\n]")
 
 
-def write_csv(tags: Iterable[Tag], out: Path) -> int:
-    """Write tags and return their number."""
+def write_table(tags: Iterable[Tag], out: Path, *, is_json: bool) -> int:
+    """Write tags as CSV or JSON Lines and return their number."""
     n = 0
     with replace_file(out) as draft, draft.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        if not is_json:
+            writer.writerow(COLUMNS)
         for n, tag in enumerate(tags, start=1):  # noqa: B007 - the function returns the count
-            cells = tag._replace(parents=_dump_list(tag.parents), synonyms=_dump_list(tag.synonyms))
-            writer.writerow([escape_formula(cell) if isinstance(cell, str) else cell for cell in cells[2:]])
-    return n
-
-
-def write_jsonl(tags: Iterable[Tag], out: Path) -> int:
-    """Write tags and return their number."""
-    n = 0
-    with replace_file(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as stream:
-        for n, tag in enumerate(tags, start=1):  # noqa: B007 - the function returns the count
-            stream.write(json.dumps(dict(zip(COLUMNS, tag[2:], strict=True)), ensure_ascii=False) + "\n")
+            if is_json:
+                stream.write(json.dumps(dict(zip(COLUMNS, tag[2:], strict=True)), ensure_ascii=False) + "\n")
+            else:
+                cells = tag._replace(parents=_dump_list(tag.parents), synonyms=_dump_list(tag.synonyms))
+                writer.writerow([escape_formula(cell) if isinstance(cell, str) else cell for cell in cells[2:]])
     return n
 
 
@@ -101,7 +88,7 @@ def read_table(path: Path, rejects: Rejects, *, is_json: bool) -> Iterator[TagLi
     InputError
         The file is malformed or empty, or has no column of files or labels.
     """
-    rows = iterate_table_rows(path, rejects, is_json)
+    rows = text_tables.iterate_table_rows(path, rejects, is_json)
     first = next(rows, None)
     if first is None:
         if len(rejects):
@@ -110,41 +97,43 @@ def read_table(path: Path, rejects: Rejects, *, is_json: bool) -> Iterator[TagLi
     is_ours = first[1].keys() >= OURS
     parse_row = _make_own_parser(is_json) if is_ours else _make_foreign_parser(path, first[1].keys(), is_json)
     for place, row in chain([first], rows):
-        line = int(place.rpartition(":")[2])
-        try:
-            yield parse_row(line, row)
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{line}", error.reason, error.detail)
+        with rejects.catch(place):
+            yield parse_row(int(place.rpartition(":")[2]), row)
 
 
-def _make_own_parser(is_json: bool) -> Callable[[int, dict[str, Any]], TagLine]:
-    def parse_row(line: int, row: dict[str, Any]) -> TagLine:
+def _make_own_parser(is_json: bool) -> RowParser:
+    def parse_row(line: int, row: JsonObject) -> TagLine:
         if not is_json:
             row = {name: unescape_formula(cell) for name, cell in row.items()}
-        parents, synonyms = row.get("parents") or [], row.get("synonyms") or []
-        return TagLine(
-            line,
-            parse_text(row.get("path"), "path"),
-            (parse_text(row.get("label"), "label"),),
-            parse_text(row.get("root"), "root"),
-            parse_text(row.get("hash"), "hash", 64),
-            _parse_region(row.get("region")),
-            _parse_state(row.get("state")),
-            _parse_provenance(row),
-            _parse_language(row),
-            tuple(parse_text(name, "parent") for name in _parse_list(parents)),
-            tuple(map(_parse_synonym, _parse_list(synonyms))),
-            parse_text(row.get("wordnet"), "wordnet"),
+        return _parse_common_columns(line, row, row.get("path"))._replace(
+            labels=(parse_text(row.get("label"), "label"),),
+            state=_parse_state(row.get("state")),
+            provenance=_parse_provenance(row),
+            parents=tuple(parse_text(name, "parent") for name in _parse_list(row.get("parents") or [])),
+            synonyms=tuple(map(_parse_synonym, _parse_list(row.get("synonyms") or []))),
+            wordnet=parse_text(row.get("wordnet"), "wordnet"),
         )
 
     return parse_row
 
 
-def _parse_provenance(row: dict[str, Any]) -> TagProvenance:
+def _parse_common_columns(line: int, row: JsonObject, path: object) -> TagLine:
+    return TagLine(
+        line,
+        parse_text(path, "path"),
+        (),
+        parse_text(row.get("root"), "root"),
+        parse_text(row.get("hash"), "hash", 64),
+        _parse_region(row.get("region")),
+        language=_parse_language(row),
+    )
+
+
+def _parse_provenance(row: JsonObject) -> TagProvenance:
     origin = parse_text(row.get("origin"), "origin")
-    if origin not in ORIGINS:
+    if origin not in _ORIGINS:
         raise RowError("unknown origin", ascii(origin)[:100])
-    by = parse_text(row.get("by"), "name", LONGEST)
+    by = parse_text(row.get("by"), "name", _LONGEST)
     if not by.isprintable():
         raise RowError("name that cannot be seen", ascii(by)[:100])
     model, model_time = parse_text(row.get("model"), "model", 200), parse_text(row.get("model_made"), "time")
@@ -156,28 +145,21 @@ def _parse_provenance(row: dict[str, Any]) -> TagProvenance:
         parse_time(parse_text(row.get("at"), "time")),
         model,
         format_time(parse_time(model_time)) if model_time else "",
-        parse_number(row.get("score"), "score"),
-        parse_number(row.get("probability"), "probability"),
+        _parse_number(row.get("score"), "score"),
+        _parse_number(row.get("probability"), "probability"),
     )
 
 
-def _make_foreign_parser(path: Path, columns: Iterable[str], is_json: bool) -> Callable[[int, dict[str, Any]], TagLine]:
+def _make_foreign_parser(path: Path, columns: Iterable[str], is_json: bool) -> RowParser:
     original_names = {name.lower(): name for name in columns}
     file = _find_column(path, original_names, FILE_COLUMNS, "name the files in one")
     labels = _find_column(path, original_names, _LABELS, "put the labels in one of these")
     separator = _detect_separator(path, labels, is_json)
 
-    def parse_row(line: int, row: dict[str, Any]) -> TagLine:
-        return TagLine(
-            line,
-            parse_text(row.get(file), "path"),
-            _parse_labels(row.get(labels), separator),
-            parse_text(row.get("root"), "root"),
-            parse_text(row.get("hash"), "hash", 64),
-            _parse_region(row.get("region")),
-            _parse_state(row.get("state")) if row.get("state") else None,
-            None,
-            _parse_language(row),
+    def parse_row(line: int, row: JsonObject) -> TagLine:
+        return _parse_common_columns(line, row, row.get(file))._replace(
+            labels=_parse_labels(row.get(labels), separator),
+            state=_parse_state(row.get("state")) if row.get("state") else None,
         )
 
     return parse_row
@@ -188,7 +170,7 @@ def _find_column(path: Path, original_names: dict[str, str], choices: tuple[str,
     if column is None:
         raise InputError(
             f"{format_path(path)} has no column {' or '.join(map(repr, choices))} (it has "
-            f"{format_column_names(original_names.values())}); "
+            f"{text_tables.format_column_names(original_names.values())}); "
             f"{remedy}"
         )
     return column
@@ -197,14 +179,14 @@ def _find_column(path: Path, original_names: dict[str, str], choices: tuple[str,
 def _detect_separator(path: Path, column: str, is_json: bool) -> str | None:
     """Return the separator of labels, which only the whole column reveals."""
     separators: set[str] = set()
-    for _, row in iterate_table_rows(path, Rejects(most=0), is_json):
+    for _, row in text_tables.iterate_table_rows(path, Rejects(most=0), is_json):
         cell = row.get(column)
         if isinstance(cell, str):
-            separators |= list_separators(cell)
-    return choose_separator(separators, column.lower())
+            separators |= text_tables.list_separators(cell)
+    return text_tables.choose_separator(separators, column.lower())
 
 
-def _parse_labels(cell: Any, separator: str | None) -> tuple[str, ...]:
+def _parse_labels(cell: object, separator: str | None) -> tuple[str, ...]:
     if isinstance(cell, str) and separator:
         cell = cell.split(separator)
     cells = cell if isinstance(cell, list) else [cell]
@@ -215,7 +197,7 @@ def _parse_labels(cell: Any, separator: str | None) -> tuple[str, ...]:
     return labels
 
 
-def _parse_region(cell: Any) -> str:
+def _parse_region(cell: object) -> str:
     text = parse_text(cell, "region", 40_000)
     if not text:
         return ""
@@ -225,16 +207,16 @@ def _parse_region(cell: Any) -> str:
         raise RowError("region that cannot be read", text) from error
 
 
-def _parse_state(cell: Any) -> str:
+def _parse_state(cell: object) -> str:
     state = parse_text(cell, "state")
-    if state == SUGGESTED:
+    if state == _SUGGESTED:
         raise RowError("suggestion that nobody decided")
-    if state not in STATES:
+    if state not in _STATES:
         raise RowError("unknown state", ascii(state)[:100])
     return state
 
 
-def _parse_language(row: dict[str, Any]) -> str:
+def _parse_language(row: JsonObject) -> str:
     language = parse_text(row.get("language"), "language", 35)
     if not language.isprintable():
         raise RowError("language that cannot be seen", ascii(language))
@@ -247,8 +229,27 @@ def _parse_synonym(pair: Any) -> tuple[str, str]:
     return parse_text(pair[0], "synonym"), parse_text(pair[1], "language", 35)
 
 
-def _dump_list(names: Any) -> Any:
+def _dump_list(names: tuple[object, ...]) -> Any:
     return json.dumps(names, ensure_ascii=False) if names else ""
+
+
+def _parse_number(cell: Any, column: str) -> float | None:
+    """Return a cell that is a number, or None if it is empty.
+
+    Raises
+    ------
+    RowError
+        The cell is no finite number.
+    """
+    if cell is None or cell == "":
+        return None
+    try:
+        number = float(cell)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RowError(f"{column} that is no number", ascii(cell)[:100]) from error
+    if not isfinite(number):
+        raise RowError(f"{column} that is no number", ascii(cell)[:100])
+    return number
 
 
 def _parse_list(cell: Any) -> list[Any]:
@@ -257,6 +258,6 @@ def _parse_list(cell: Any) -> list[Any]:
             cell = json.loads(cell)
         except (ValueError, RecursionError) as error:
             raise RowError("malformed list", cell[:100]) from error
-    if not isinstance(cell, list) or len(cell) > LONGEST:
+    if not isinstance(cell, list) or len(cell) > _LONGEST:
         raise RowError("malformed list", ascii(cell)[:100])
     return cell

@@ -1,28 +1,29 @@
 """Match the lines of a file to items of a collection."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, Select, select
+from sqlalchemy import Connection, select
 
+from wsabie.collection.db.database import select_in
 from wsabie.collection.db.tables import items, roots
 from wsabie.collection.folder.collection import COLLECTION_ROOT, WEB_ROOT, Collection
 from wsabie.collection.interchange.tag_record import TagLine
 from wsabie.core.arrays import Int64
 from wsabie.io.file_matching import list_relative_paths, list_spellings
-from wsabie.io.parsers.array_builders import RowError
+from wsabie.storage.rejects import RowError
 
 Match: TypeAlias = tuple[int, ...] | str | RowError
 """Item ids, an address that is no item yet, or the reason why no item matches."""
 
 NO_ITEM = "no such item"
 SEVERAL = "name that several items have"
-_CHUNK = 400
 
 
 class ItemMatcher:
@@ -49,12 +50,14 @@ class ItemMatcher:
             if path != WEB_ROOT
         ]
         self._file_folders = list_relative_paths(file_folder.resolve(), self._folders)
-        self._names: _FileNames | None = None
 
     def find(self, lines: Sequence[TagLine]) -> list[Match]:
         """Return the matches of some lines, in their order."""
         candidates = [self._list_candidates(line) for line in lines]
-        ids_by_path = self._by_path({path for steps in candidates for step in steps for _, path in step})
+        query = select(items.c.root_id, items.c.path, items.c.id)
+        paths = {path for steps in candidates for step in steps for _, path in step}
+        rows = select_in(self._connection, query, items.c.path, sorted(paths))
+        ids_by_path = {(root, path): number for root, path, number in rows}
         matches: list[Match] = []
         unmatched: list[int] = []
         for number, (line, steps) in enumerate(zip(lines, candidates, strict=True)):
@@ -64,11 +67,18 @@ class ItemMatcher:
                     matches[-1] = _check_address(line.path)
                 else:
                     unmatched.append(number)
-        ids_by_hash = self._by_hash({lines[number].hash for number in unmatched} - {""})
+        ids_by_hash = defaultdict(list)
+        hashes = {lines[number].hash for number in unmatched} - {""}
+        for digest, item in select_in(self._connection, select(items.c.hash, items.c.id), items.c.hash, sorted(hashes)):
+            ids_by_hash[digest].append(item)
         for number in unmatched:
             line = lines[number]
-            matches[number] = tuple(ids_by_hash.get(line.hash, ())) or self._by_name(line.path)
+            matches[number] = tuple(ids_by_hash.get(line.hash, ())) or self._names.find(line.path)
         return matches
+
+    @cached_property
+    def _names(self) -> "_FileNames":
+        return _FileNames(self._connection)
 
     def _list_candidates(self, line: TagLine) -> list[list[tuple[int, str]]]:
         """Return the (root, path) pairs that a line may mean, in steps from likely to unlikely."""
@@ -88,22 +98,6 @@ class ItemMatcher:
                 )
                 steps.append([(number, spelling) for _, number in self._folders])
         return steps
-
-    def _by_path(self, paths: Iterable[str]) -> dict[tuple[int, str], int]:
-        c = items.c
-        rows = _select_in(self._connection, select(c.root_id, c.path, c.id), c.path, paths)
-        return {(root, path): number for root, path, number in rows}
-
-    def _by_hash(self, hashes: Iterable[str]) -> dict[str, list[int]]:
-        ids = defaultdict(list)
-        for digest, number in _select_in(self._connection, select(items.c.hash, items.c.id), items.c.hash, hashes):
-            ids[digest].append(number)
-        return ids
-
-    def _by_name(self, path: str) -> Match:
-        if self._names is None:
-            self._names = _FileNames(self._connection)
-        return self._names.find(path)
 
 
 class _FileNames:
@@ -158,12 +152,3 @@ def _check_address(path: str) -> Match:
     if not has_host or not path.isprintable() or " " in path:
         return RowError("malformed address", path)
     return path
-
-
-def _select_in(
-    connection: Connection, query: Select[Any], column: ColumnElement[Any], candidates: Iterable[Any]
-) -> Iterator[Any]:
-    """Yield the rows whose column has one of some values."""
-    values = sorted(candidates)
-    for lo in range(0, len(values), _CHUNK):
-        yield from connection.execute(query.where(column.in_(values[lo : lo + _CHUNK])))

@@ -1,38 +1,39 @@
 """Export the tags of a collection to files or, on request, into its pictures."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from heapq import merge
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, Select, and_, exists, func, literal, or_, select, true
+from sqlalchemy import Connection, Table, and_, exists, func, literal, or_, select, true
 
 from wsabie.collection.annotations.decisions import find_model_in_use, make_no_model_error
+from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.tables import annotations, item_scores, items, labels, models, roots, suggestions, synonyms
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
-from wsabie.collection.folder.connection import refuse_read_only
-from wsabie.collection.interchange import csv_jsonl
-from wsabie.collection.interchange.coco import Category, write_coco
-from wsabie.collection.interchange.image_folder import (
-    ExportNames,
-    PlacementMode,
-    find_original,
-    place_picture,
-    write_image_folder,
-)
+from wsabie.collection.folder.collection_file import refuse_read_only
+from wsabie.collection.folder.drafts import note_drafts, remove_drafts
+from wsabie.collection.interchange import picture_export
+from wsabie.collection.interchange.coco import write_coco
+from wsabie.collection.interchange.csv_jsonl import write_table
 from wsabie.collection.interchange.tag_record import Tag
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError
-from wsabie.core.progress import SILENT, Progress, Stage
+from wsabie.core.json_conversion import JsonObject
+from wsabie.core.progress import SILENT, Progress
+from wsabie.io.tags.tag_writer import write_embedded, write_sidecar
 from wsabie.storage.atomic_files import WriteError, check_writable, create_folder
 from wsabie.storage.output_checks import check_output_paths
 from wsabie.storage.rejects import Rejects
 
 StateFilter = Literal["accepted", "rejected", "suggested", "all"]
 
+_LabelFacts: TypeAlias = tuple[str, str, str, tuple[str, ...], tuple[tuple[str, str], ...]]
 _ROWS = 5000
 _DEEPEST = 100  # ancestors of a label
 
@@ -69,87 +70,67 @@ def select_tags(connection: Connection, choice: TagSelection, *, only_fitting: b
     """
     numbers = [label_store.find_label(connection, name) for name in choice.labels]
     where = _in_folder(connection, choice.folder)
-    names = _LabelTable(connection)
-    parts = []
-    states = _list_states(choice.state, only_fitting)
-    if states:
-        parts.append(_stream_tags(connection, _select_decided(states, numbers, where), names))
+    look_up_label = _make_label_lookup(connection)
+    queries = []
+    if choice.state != "suggested":
+        state = "accepted" if only_fitting and choice.state in (None, "all") else choice.state
+        queries.append(_select_decided(state, numbers, where))
     if choice.state in ("suggested", "all"):
         model = find_model_in_use(connection)
         if model is None and choice.state == "suggested":
             raise make_no_model_error(connection)
-        query = _select_suggested(model, numbers, where, choice.min_probability)
-        parts.append(_stream_tags(connection, query, names))
-    return merge(*parts, key=lambda tag: tag.item)
+        queries.append(_select_suggested(model, numbers, where, choice.min_probability))
+    return merge(*(_stream_tags(connection, query, look_up_label) for query in queries), key=lambda tag: tag.item)
 
 
-def _list_states(state: StateFilter | None, only_fitting: bool) -> list[str]:
-    if state in ("accepted", "rejected"):
-        return [state]
-    if state == "suggested":
-        return []
-    return ["accepted"] if only_fitting else ["accepted", "rejected"]
-
-
-_PLACE = (items.c.id, items.c.width, items.c.height, items.c.path, roots.c.path.label("root"), items.c.hash)
-
-
-def _select_decided(states: list[str], numbers: list[int], where: Any) -> Select[Any]:
+def _select_decided(state: StateFilter | None, numbers: list[int], where: tables.Condition) -> tables.Query:
     a = annotations.c
-    query = (
-        select(
-            *_PLACE,
-            *(a.label_id, a.region, a.state, a.origin, a.by, a.at),
-            *(models.c.folder.label("model"), models.c.created_at.label("model_made"), a.score, a.probability),
-        )
-        .select_from(annotations)
-        .join(items, items.c.id == a.item_id)
-        .join(roots, roots.c.id == items.c.root_id)
-        .outerjoin(models, models.c.id == a.model_id)
-        .where(where)
-        .order_by(a.item_id, a.label_id, a.region)
-    )
-    query = query.where(a.state == states[0]) if len(states) == 1 else query
-    return query.where(a.label_id.in_(numbers)) if numbers else query
+    query = _select_tags(annotations, (a.region, a.state, a.origin, a.by, a.at), numbers, where).order_by(a.region)
+    return query if state in (None, "all") else query.where(a.state == state)
 
 
-def _select_suggested(model: int | None, numbers: list[int], where: Any, min_probability: float) -> Select[Any]:
+def _select_suggested(
+    model: int | None, numbers: list[int], where: tables.Condition, min_probability: float
+) -> tables.Query:
     s, a = suggestions.c, annotations.c
     has_decision = exists().where(a.item_id == s.item_id, a.label_id == s.label_id, a.region == "")
-    query = (
-        select(
-            *_PLACE,
-            *(s.label_id, literal("").label("region"), literal("suggested").label("state")),
-            *(
-                literal("model").label("origin"),
-                literal("").label("by"),
-                func.coalesce(item_scores.c.scored_at, models.c.created_at).label("at"),
-            ),
-            *(models.c.folder.label("model"), models.c.created_at.label("model_made"), s.score, s.probability),
-        )
-        .select_from(suggestions)
-        .join(items, items.c.id == s.item_id)
-        .join(roots, roots.c.id == items.c.root_id)
-        .join(models, models.c.id == s.model_id)
+    at = func.coalesce(item_scores.c.scored_at, models.c.created_at)
+    facts = (literal("").label("region"), *map(literal, ("suggested", "model", "")), at)
+    return (
+        _select_tags(suggestions, facts, numbers, where)
         .outerjoin(item_scores, and_(item_scores.c.model_id == s.model_id, item_scores.c.item_id == s.item_id))
         .join(labels, labels.c.id == s.label_id)  # suggestions of merged labels wait for the next inference
-        .where(
-            where, s.model_id == model, s.probability >= min_probability, ~has_decision, labels.c.merged_into.is_(None)
-        )
-        .order_by(s.item_id, s.label_id)
+        .where(s.model_id == model, s.probability >= min_probability, ~has_decision, labels.c.merged_into.is_(None))
     )
-    return query.where(s.label_id.in_(numbers)) if numbers else query
 
 
-def _stream_tags(connection: Connection, query: Select[Any], names: "_LabelTable") -> Iterator[Tag]:
+def _select_tags(
+    source: Table, facts: Iterable[tables.Expression], numbers: list[int], where: tables.Condition
+) -> tables.Query:
+    """Return the query for rows of annotations or suggestions, item by item, with these facts of each."""
+    c, i = source.c, items.c
+    query = (
+        select(i.id, i.width, i.height, i.path, roots.c.path, i.hash, c.label_id)
+        .add_columns(*facts, models.c.folder, models.c.created_at, c.score, c.probability)
+        .join_from(source, items, i.id == c.item_id)
+        .join(roots, roots.c.id == i.root_id)
+        .outerjoin(models, models.c.id == c.model_id)
+        .where(where)
+        .order_by(c.item_id, c.label_id)
+    )
+    return query.where(c.label_id.in_(numbers)) if numbers else query
+
+
+def _stream_tags(
+    connection: Connection, query: tables.Query, look_up_label: Callable[[int], _LabelFacts]
+) -> Iterator[Tag]:
     for row in connection.execute(query, execution_options={"yield_per": _ROWS}):
         number, width, height, path, root, digest, label, *columns = row
-        facts = names.get_facts(label)
         frame = (width, height) if width and height else None
-        yield Tag(number, frame, path, root, digest, *facts, *columns)
+        yield Tag(number, frame, path, root, digest, *look_up_label(label), *columns)
 
 
-def _in_folder(connection: Connection, folder: str | None) -> Any:
+def _in_folder(connection: Connection, folder: str | None) -> tables.Condition:
     """Return the condition that an item lies in or below a folder."""
     folder = (folder or "").strip("/")
     if folder in ("", "."):
@@ -161,34 +142,25 @@ def _in_folder(connection: Connection, folder: str | None) -> Any:
     return where
 
 
-_LabelFacts: TypeAlias = tuple[str, str, str, tuple[str, ...], tuple[tuple[str, str], ...]]
+def _make_label_lookup(connection: Connection) -> Callable[[int], _LabelFacts]:
+    """Return the function from a label id to its name, language, synset, ancestors and synonyms."""
+    c, s = labels.c, synonyms.c
+    rows = {row[0]: row for row in connection.execute(select(c.id, c.name, c.language, c.wordnet, c.parent_id))}
+    parents = {number: row[4] for number, row in rows.items()}
+    other_names: dict[int, list[tuple[str, str]]] = {}
+    for label, *name in connection.execute(select(s.label_id, s.name, s.language).order_by(s.id)):
+        other_names.setdefault(label, []).append(tuple(name))
 
+    @cache
+    def look_up(number: int) -> _LabelFacts:
+        ancestors = [rows[label][1] for label in islice(label_store.iterate_ancestors(parents, number), _DEEPEST)]
+        return (*rows[number][1:4], tuple(reversed(ancestors)), tuple(other_names.get(number, ())))
 
-class _LabelTable:
-    """Names and relations of labels by id."""
-
-    def __init__(self, connection: Connection) -> None:
-        c, s = labels.c, synonyms.c
-        query = select(c.id, c.name, c.language, c.wordnet, c.parent_id)
-        self._labels = {row[0]: tuple(row[1:]) for row in connection.execute(query)}
-        self._synonyms: dict[int, list[tuple[str, str]]] = {}
-        for label, name, language in connection.execute(select(s.label_id, s.name, s.language).order_by(s.id)):
-            self._synonyms.setdefault(label, []).append((name, language))
-        self._facts: dict[int, _LabelFacts] = {}
-
-    def get_facts(self, number: int) -> _LabelFacts:
-        """Return the name, language, synset, ancestors and synonyms of a label."""
-        if number not in self._facts:
-            *columns, parent = self._labels[number]
-            path: list[str] = []
-            while parent is not None and len(path) < _DEEPEST:
-                ancestor, *_, parent = self._labels[parent]
-                path.insert(0, ancestor)
-            self._facts[number] = (*columns, tuple(path), tuple(self._synonyms.get(number, ())))
-        return self._facts[number]
+    return look_up
 
 
 ExportFormat = Literal["csv", "jsonl", "coco", "imagefolder", "xmp"]
+TABLES = ("csv", "jsonl")
 ENDINGS: dict[str, ExportFormat] = {".csv": "csv", ".jsonl": "jsonl", ".json": "coco"}
 """Format of a file by its suffix."""
 
@@ -213,7 +185,7 @@ def detect_format(out: Path) -> ExportFormat:
     """
     kind = ENDINGS.get(out.suffix.lower())
     if kind is None:
-        raise InputError(f"the name {out} does not tell a format; end it in .csv, .jsonl or .json (COCO), or give --as")
+        raise InputError(f"the name {out} does not tell a format; end it in .csv, .jsonl or .json (COCO), or name one")
     return kind
 
 
@@ -223,7 +195,7 @@ def export_tags(
     *,
     kind: ExportFormat | None = None,
     choice: TagSelection | None = None,
-    pictures: PlacementMode | None = None,
+    pictures: picture_export.PlacementMode | None = None,
     overwrite: bool = False,
     rejects: Rejects | None = None,
     progress: Progress = SILENT,
@@ -260,22 +232,36 @@ def export_tags(
     _refuse_choice(kind, choice, pictures)
     _refuse_place(collection, out, kind, pictures, overwrite)
     n_files = 1
-    only_fitting = kind not in ("csv", "jsonl")
-    with begin_read(collection.engine) as connection, progress.stage("exporting", None, "tags") as stage:
-        tags = _count_progress(select_tags(connection, choice, only_fitting=only_fitting), stage)
-        if kind == "csv":
-            n = csv_jsonl.write_csv(tags, out)
-        elif kind == "jsonl":
-            n = csv_jsonl.write_jsonl(tags, out)
+    with _open_tags(collection, choice, progress, only_fitting=kind not in TABLES) as (connection, tags):
+        if kind in TABLES:
+            n = write_table(tags, out, is_json=kind == "jsonl")
         elif kind == "coco":
             with _draft_folder(_picture_folder(out)) if pictures else nullcontext() as folder:  # takes its place last
-                n = write_coco(
-                    tags, out, _read_categories(connection), _make_namer(collection, out, folder, pictures), rejects
-                )
+                namer = _make_namer(collection, out, folder, pictures)
+                n = write_coco(tags, out, _read_categories(connection), namer, rejects)
         else:
             with _draft_folder(out) as folder:
-                n, n_files = _fill(folder, kind, tags, collection, pictures or "copy", rejects)
+                if kind == "imagefolder":
+                    mode = pictures or "copy"
+                    n, n_files = picture_export.write_image_folder(
+                        tags, folder, folder=collection.folder, mode=mode, rejects=rejects
+                    )
+                else:
+                    names = picture_export.ExportNames()
+                    n, n_files = picture_export.write_xmp(
+                        tags, lambda tag: folder / names.give(tag), write_sidecar, rejects=rejects
+                    )
     return ExportResult(str(out), kind, n, n_files, len(rejects))
+
+
+@contextmanager
+def _open_tags(
+    collection: Collection, choice: TagSelection, progress: Progress, *, only_fitting: bool = False
+) -> Iterator[tuple[Connection, Iterator[Tag]]]:
+    """Yield a connection and the selected tags, whose progress is shown."""
+    with begin_read(collection.engine) as connection, progress.stage("exporting", None, "tags") as stage:
+        tags = select_tags(connection, choice, only_fitting=only_fitting)
+        yield connection, (stage.advance() or tag for tag in tags)  # type: ignore[func-returns-value]  # None
 
 
 @contextmanager
@@ -286,23 +272,6 @@ def _draft_folder(out: Path) -> Iterator[Path]:
             yield draft
         except WriteError as error:
             raise error.__cause__ or error from None
-
-
-def _fill(
-    folder: Path,
-    kind: ExportFormat,
-    tags: Iterator[Tag],
-    collection: Collection,
-    pictures: PlacementMode,
-    rejects: Rejects,
-) -> tuple[int, int]:
-    """Write an ImageFolder or sidecars; return the numbers of tags and of files."""
-    if kind == "imagefolder":
-        return write_image_folder(tags, folder, folder=collection.folder, mode=pictures, rejects=rejects)
-    from wsabie.collection.interchange.xmp import write_sidecars
-
-    names = ExportNames()
-    return write_sidecars(tags, lambda tag: folder / names.give(tag), rejects=rejects)
 
 
 def write_to_pictures(
@@ -333,34 +302,32 @@ def write_to_pictures(
     InputError
         A label is unknown, the folder holds no items, or the collection's folder cannot be written.
     """
-    from wsabie.collection.folder.drafts import note_drafts, remove_drafts
-    from wsabie.collection.interchange.xmp import write_embedded_tags, write_sidecars
-
     choice, rejects = choice or TagSelection(), Rejects() if rejects is None else rejects
     _refuse_choice("xmp", choice, None)
     choice = replace(choice, state=None) if choice.state == "accepted" else choice  # rejected tags are removed too
-    write = write_embedded_tags if into else write_sidecars
-    refuse_read_only(collection.folder, "write the tags elsewhere with --out")
+    write = write_embedded if into else write_sidecar
+    refuse_read_only(collection.folder, "write the tags elsewhere")
     remove_drafts(collection.place, rejects)
-    with (
-        note_drafts(collection.place) as note,
-        begin_read(collection.engine) as connection,
-        progress.stage("exporting", None, "tags") as stage,
-    ):
-        tags = _count_progress(select_tags(connection, choice), stage)
-        n, n_files = write(tags, lambda tag: find_original(tag, collection.folder), rejects=rejects, note=note)
+    with note_drafts(collection.place) as note, _open_tags(collection, choice, progress) as (_, tags):
+        n, n_files = picture_export.write_xmp(
+            tags, lambda tag: picture_export.find_original(tag, collection.folder), write, rejects=rejects, note=note
+        )
     return ExportResult(None, "xmp", n, n_files, len(rejects))
 
 
-def _refuse_choice(kind: ExportFormat, choice: TagSelection, pictures: PlacementMode | None) -> None:
-    if kind not in ("csv", "jsonl") and choice.state == "rejected":
+def _refuse_choice(kind: ExportFormat, choice: TagSelection, pictures: picture_export.PlacementMode | None) -> None:
+    if kind not in TABLES and choice.state == "rejected":
         raise InputError(f"{kind} says which labels fit, not which do not; export rejected ones as csv or jsonl")
     if pictures is not None and kind not in ("coco", "imagefolder"):
-        raise InputError(f"{kind} holds tags alone; leave --pictures out, or export as imagefolder or coco")
+        raise InputError(f"{kind} holds tags alone; leave the pictures out, or export as imagefolder or coco")
 
 
 def _refuse_place(
-    collection: Collection, out: Path, kind: ExportFormat, pictures: PlacementMode | None, overwrite: bool
+    collection: Collection,
+    out: Path,
+    kind: ExportFormat,
+    pictures: picture_export.PlacementMode | None,
+    overwrite: bool,
 ) -> None:
     """Raise if the place cannot be written, holds a file, or would be scanned as new items."""
     if not out.parent.is_dir():
@@ -373,12 +340,10 @@ def _refuse_place(
         _refuse_full(place)
     elif kind == "xmp":
         _refuse_full(out)
-    if kind in ("csv", "jsonl", "coco"):
+    if kind == "coco" or kind in TABLES:
         check_output_paths(("coco" if kind == "coco" else "tags", out), inputs=[collection.place])
         if not overwrite and out.exists() and out.stat().st_size:
-            raise InputError(
-                f"{out} is there already and would be lost; give another name, or --overwrite to replace it"
-            )
+            raise InputError(f"{out} is there already and would be lost; give another name, or allow to overwrite it")
 
 
 def _picture_folder(out: Path) -> Path:
@@ -401,22 +366,16 @@ def _is_current(folder: Path) -> bool:
         return False
 
 
-def _count_progress(tags: Iterator[Tag], stage: Stage) -> Iterator[Tag]:
-    for tag in tags:
-        stage.advance()
-        yield tag
-
-
 def _make_namer(
-    collection: Collection, out: Path, folder: Path | None, pictures: PlacementMode | None
+    collection: Collection, out: Path, folder: Path | None, pictures: picture_export.PlacementMode | None
 ) -> Callable[[Tag], str]:
     """Return the function that names a picture in COCO: by address, relative path or export name."""
-    names, out_folder = ExportNames(), out.resolve().parent
+    names, out_folder = picture_export.ExportNames(), out.resolve().parent
 
     def name_of(tag: Tag) -> str:
         if folder is not None and pictures is not None:
-            picture, name = find_original(tag, collection.folder), names.give(tag)
-            place_picture(picture, folder / name, pictures)
+            picture, name = picture_export.find_original(tag, collection.folder), names.give(tag)
+            picture_export.place_picture(picture, folder / name, pictures)
             return name
         if tag.root == WEB_ROOT:
             return tag.path
@@ -427,9 +386,12 @@ def _make_namer(
     return name_of
 
 
-def _read_categories(connection: Connection) -> list[Category]:
-    c = labels.c
-    query = select(c.id, c.name, c.parent_id).where(c.merged_into.is_(None)).order_by(c.id)
-    rows = connection.execute(query).all()
-    names = {row[0]: row[1] for row in rows}
-    return [Category(number, name, names.get(parent)) for number, name, parent in rows]
+def _read_categories(connection: Connection) -> list[JsonObject]:
+    parents = labels.alias("parents")
+    query = (
+        select(labels.c.id, labels.c.name, parents.c.name.label("supercategory"))
+        .outerjoin(parents, and_(parents.c.id == labels.c.parent_id, parents.c.merged_into.is_(None)))
+        .where(labels.c.merged_into.is_(None))
+        .order_by(labels.c.id)
+    )
+    return [{name: value for name, value in row.items() if value} for row in connection.execute(query).mappings()]

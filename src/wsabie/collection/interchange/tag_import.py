@@ -21,16 +21,15 @@ from wsabie.collection.db.tables import items, labels, models, roots
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.interchange.coco import read_coco_tags
 from wsabie.collection.interchange.csv_jsonl import read_table
-from wsabie.collection.interchange.item_matching import ItemMatcher
+from wsabie.collection.interchange.item_matching import ItemMatcher, Match
 from wsabie.collection.interchange.tag_export import ENDINGS
 from wsabie.collection.interchange.tag_record import TagLine, format_time
 from wsabie.collection.labels import label_store
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.parsers.text_files import format_path
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 MOST = 5_000_000
 """Maximum number of tags in a file."""
@@ -132,8 +131,7 @@ def import_tags(
                 stage.advance(len(block))
     if not buffer.n_tags and not len(rejects):
         raise InputError(f"{format_path(path)} holds no tags; check that it is the file that you mean")
-    result = _write_tags(collection, buffer, by, rejects, progress)
-    return result._replace(skipped=len(rejects) - n_rejects)
+    return _write_tags(collection, buffer, by, rejects, progress)._replace(skipped=len(rejects) - n_rejects)
 
 
 def _read_lines(path: Path, kind: str | None, rejects: Rejects) -> Iterator[TagLine]:
@@ -141,15 +139,6 @@ def _read_lines(path: Path, kind: str | None, rejects: Rejects) -> Iterator[TagL
     if kind not in KINDS:
         raise InputError(f"{kind} files cannot be imported; give one of {', '.join(KINDS)}")
     return read_coco_tags(path, rejects) if kind == "coco" else read_table(path, rejects, is_json=kind == "jsonl")
-
-
-class LabelMetadata(NamedTuple):
-    """Facts about a label in a file beside its name; see `tag_record.Tag`."""
-
-    language: str
-    parents: tuple[str, ...]
-    synonyms: tuple[tuple[str, str], ...]
-    wordnet: str
 
 
 class TagBuffer:
@@ -160,8 +149,8 @@ class TagBuffer:
     n_tags : int
     addresses, names, regions, deciders : dict
         Numbers of new addresses, labels, regions and (origin, by, model, model_made).
-    metadata_by_name : dict
-        Metadata of the labels that have some.
+    lines_by_name : dict
+        First line with facts about a label beside its name, normalised.
     """
 
     def __init__(self, path: Path, state: State) -> None:
@@ -171,9 +160,9 @@ class TagBuffer:
         self.names: dict[str, int] = {}
         self.regions: dict[str, int] = {}
         self.deciders: dict[tuple[str, str, str, str], int] = {}
-        self.metadata_by_name: dict[str, LabelMetadata] = {}
+        self.lines_by_name: dict[str, TagLine] = {}
         self._blocks: list[Tags] = []
-        self._name_cache: dict[str, str | RowError] = {}
+        self._name_cache: dict[str, str] = {}
 
     @property
     def tags(self) -> Tags:
@@ -191,23 +180,25 @@ class TagBuffer:
         rows: list[tuple[Any, ...]] = []
         for line, match in zip(lines, matcher.find(lines), strict=True):
             place = f"{format_path(self.path)}:{line.line}"
-            if isinstance(match, RowError):
-                rejects.add(place, match.reason, match.detail)
-                continue
-            items = (-1 - _get_number(self.addresses, match),) if isinstance(match, str) else match
-            for label in line.labels:
-                name = self._normalise_name(label)
-                if isinstance(name, RowError):
-                    rejects.add(place, name.reason, name.detail)
-                    continue
-                has_metadata = line.language or line.parents or line.synonyms or line.wordnet
-                if has_metadata and name not in self.metadata_by_name:
-                    self.metadata_by_name[name] = self._parse_metadata(line, place, rejects)
-                rows += [self._make_row(item, name, line) for item in items]
+            with rejects.catch(place):
+                items = self._resolve(match)
+                for label in line.labels:
+                    with rejects.catch(place):
+                        name = self._normalise_name(label)
+                        has_facts = line.language or line.parents or line.synonyms or line.wordnet
+                        if has_facts and name not in self.lines_by_name:
+                            self.lines_by_name[name] = self._normalise_facts(line, place, rejects)
+                        rows += [self._make_row(item, name, line) for item in items]
         self._blocks.append(np.array(rows, _TAG))
         self.n_tags += len(rows)
         if self.n_tags > MOST:
             raise InputError(f"{format_path(self.path)} holds more than {MOST:,} tags; split it and import the parts")
+
+    def _resolve(self, match: Match) -> tuple[int, ...]:
+        """Return the items of a line; a new address has a number below 0."""
+        if isinstance(match, RowError):
+            raise match
+        return (-1 - _get_number(self.addresses, match),) if isinstance(match, str) else match
 
     def _make_row(self, item: int, name: str, line: TagLine) -> tuple[Any, ...]:
         label, region = _get_number(self.names, name), _get_number(self.regions, line.region)
@@ -217,29 +208,27 @@ class TagBuffer:
         decider = _get_number(self.deciders, (source.origin, source.by, source.model, source.model_made))
         return item, label, region, decider, is_accepted, source.at, line.line, source.score, source.probability
 
-    def _parse_metadata(self, line: TagLine, place: str, rejects: Rejects) -> LabelMetadata:
-        names = {text: self._normalise_name(text) for text in (*line.parents, *(name for name, _ in line.synonyms))}
-        for name_error in names.values():
-            if isinstance(name_error, RowError):
-                rejects.add(place, name_error.reason, name_error.detail)
-        valid_names = {text: name for text, name in names.items() if isinstance(name, str)}
-        parents = tuple(valid_names[name] for name in line.parents if name in valid_names)
-        synonyms = tuple((valid_names[name], language) for name, language in line.synonyms if name in valid_names)
+    def _normalise_facts(self, line: TagLine, place: str, rejects: Rejects) -> TagLine:
+        names: dict[str, str] = {}
+        for text in dict.fromkeys((*line.parents, *(name for name, _ in line.synonyms))):
+            with rejects.catch(place):
+                names[text] = self._normalise_name(text)
+        parents = tuple(names[name] for name in line.parents if name in names)
+        synonyms = tuple((names[name], language) for name, language in line.synonyms if name in names)
         try:
             wordnet = label_store.normalise_concept(line.wordnet)
         except InputError as error:
             wordnet = ""
             rejects.add(place, "text that is no meaning", str(error))
-        return LabelMetadata(line.language, parents, synonyms, wordnet)
+        return line._replace(parents=parents, synonyms=synonyms, wordnet=wordnet)
 
-    def _normalise_name(self, label: str) -> str | RowError:
+    def _normalise_name(self, label: str) -> str:
         name = self._name_cache.get(label)
         if name is None:
             try:
-                name = label_store.normalise_name(label)
-            except InputError:
-                name = RowError("text that cannot be a label", ascii(label)[:100])
-            self._name_cache[label] = name
+                name = self._name_cache[label] = label_store.normalise_name(label)
+            except InputError as error:
+                raise RowError("text that cannot be a label", ascii(label)[:100]) from error
         return name
 
 
@@ -262,7 +251,7 @@ def _write_tags(
         is_new = tags["item"] < 0
         tags["item"][is_new] = addresses[-1 - tags["item"][is_new]]
         tags["label"] = label_ids[tags["label"]]
-        make_decision = _make_decision_maker(buffer, _find_deciders(change, buffer))
+        make_decision = _make_decision_maker(change, buffer)
         for block in _iterate_blocks(tags):
             _reject_conflicts(block, buffer.path, rejects)
             block_counts = write_decisions(change, map(make_decision, block), origin="import", by=name)
@@ -270,8 +259,7 @@ def _write_tags(
             stage.advance(len(block))
         change.summary = f"{counts.added + counts.changed:,} tags of {name}"
         entry = change.id if change.n_changes else None
-    n_items = len(np.unique(tags["item"]))
-    figures = n_items, counts.added, counts.changed, counts.kept, n_labels, n_addresses
+    figures = len(np.unique(tags["item"])), counts.added, counts.changed, counts.kept, n_labels, n_addresses
     return ImportResult(str(buffer.path), buffer.n_tags, *figures, 0, entry)
 
 
@@ -293,9 +281,13 @@ def _reject_conflicts(block: Tags, path: Path, rejects: Rejects) -> None:
         rejects.add(f"{format_path(path)}:{line}", CONFLICT)
 
 
-def _make_decision_maker(buffer: TagBuffer, deciders: list[Row]) -> Callable[[Any], Decision]:
+def _make_decision_maker(change: JournalWriter, buffer: TagBuffer) -> Callable[[Any], Decision]:
     """Return the function from a buffered tag to its decision."""
     regions = list(buffer.regions)
+    model_ids = {key[2:]: _find_model(change, *key[2:]) for key in buffer.deciders if key[2]}
+    deciders: list[Row] = [
+        {"origin": key[0], "by": key[1], "model_id": model_ids.get(key[2:])} for key in buffer.deciders
+    ]
 
     def make_decision(tag: Any) -> Decision:
         item, label, region, decider, is_accepted, at, _, score, probability = tag.item()
@@ -317,66 +309,50 @@ def _find_addresses(connection: Connection, addresses: list[str]) -> tuple[Int64
     web_root = connection.execute(select(roots.c.id).where(roots.c.path == WEB_ROOT)).scalar()
     if web_root is None:
         web_root = connection.execute(insert(roots).values(path=WEB_ROOT)).inserted_primary_key[0]  # type: ignore[index]  # it has one
-    item_ids = _read_item_ids(connection, web_root, addresses)
+    is_address = select(items.c.path, items.c.id).where(items.c.root_id == web_root)
+    item_ids: dict[str, int] = dict(select_in(connection, is_address, items.c.path, addresses))
     new = [address for address in addresses if address not in item_ids]
-    added = format_current_time()
+    added = {"root_id": web_root, "state": "present", "added_at": format_current_time()}
     for lo in range(0, len(new), _WRITE_BLOCK):
-        part = [
-            {
-                "root_id": web_root,
-                "path": path,
-                "folder": path.rpartition("/")[0],
-                "state": "present",
-                "added_at": added,
-            }
-            for path in new[lo : lo + _WRITE_BLOCK]
-        ]
-        connection.execute(insert(items), part)
-    item_ids |= _read_item_ids(connection, web_root, new)
+        part = new[lo : lo + _WRITE_BLOCK]
+        rows = [added | {"path": path, "folder": path.rpartition("/")[0]} for path in part]
+        connection.execute(insert(items), rows)
+    item_ids |= dict(select_in(connection, is_address, items.c.path, new))
     return np.array([item_ids[address] for address in addresses], np.int64), len(new)
-
-
-def _read_item_ids(connection: Connection, root: int, paths: list[str]) -> dict[str, int]:
-    query = select(items.c.path, items.c.id).where(items.c.root_id == root)
-    return dict(select_in(connection, query, items.c.path, paths))
 
 
 def _find_labels(change: JournalWriter, buffer: TagBuffer, rejects: Rejects) -> tuple[Int64, int]:
     """Return the label ids in the order of the file and the number of new labels; add their metadata."""
-    metadata_by_name = buffer.metadata_by_name
-    languages = {name: metadata.language for name, metadata in metadata_by_name.items()}
-    names = list(buffer.names)
-    parent_names = [name for metadata in metadata_by_name.values() for name in metadata.parents]
-    all_names = list(dict.fromkeys([*names, *parent_names]))
+    facts, names = buffer.lines_by_name, list(buffer.names)
+    all_names = list(dict.fromkeys([*names, *(name for line in facts.values() for name in line.parents)]))
     existing = label_store.find_labels(change.connection, all_names)
     by_language = defaultdict(list)
     for name in all_names:
-        by_language[languages.get(name, "")].append(name)
+        by_language[facts[name].language if name in facts else ""].append(name)
     numbers: dict[str, int] = {}
     for language, group in by_language.items():
         numbers |= label_store.ensure_labels(change, group, language)
-    concepts = {
-        numbers[name]: {"wordnet": metadata.wordnet}
-        for name, metadata in metadata_by_name.items()
-        if metadata.wordnet and name not in existing
-    }
-    change.update(labels, concepts)
-    parents = {name: metadata.parents for name, metadata in metadata_by_name.items() if metadata.parents}
-    _set_parents(change, numbers, parents, rejects)
-    for name, metadata in metadata_by_name.items():
-        synonyms = dict(metadata.synonyms)
-        for synonym in label_store.add_synonyms(change, numbers[name], synonyms) if synonyms else ():
+    change.update(
+        labels,
+        {
+            numbers[name]: {"wordnet": line.wordnet}
+            for name, line in facts.items()
+            if line.wordnet and name not in existing
+        },
+    )
+    _set_parents(change, numbers, facts, rejects)
+    for name, line in facts.items():
+        for synonym in label_store.add_synonyms(change, numbers[name], dict(line.synonyms)) if line.synonyms else ():
             rejects.add(name, "synonym that another label has", synonym)
     return np.array([numbers[name] for name in names], np.int64), len(set(numbers.values()) - set(existing.values()))
 
 
-def _set_parents(
-    change: JournalWriter, numbers: dict[str, int], parents: dict[str, tuple[str, ...]], rejects: Rejects
-) -> None:
+def _set_parents(change: JournalWriter, numbers: dict[str, int], facts: dict[str, TagLine], rejects: Rejects) -> None:
     """Set the parents of labels that have none."""
     pairs: dict[int, int] = {}
-    for name, path in parents.items():
-        pairs |= {numbers[child]: numbers[parent] for parent, child in pairwise((*path, name))}
+    for name, line in facts.items():
+        path = (*line.parents, name)
+        pairs |= {numbers[child]: numbers[parent] for parent, child in pairwise(path)}
     orphans = {row["id"] for row in read_rows(change.connection, labels, pairs) if row["parent_id"] is None}
     for child, parent in pairs.items():
         if child not in orphans or child == parent:
@@ -385,17 +361,6 @@ def _set_parents(
             label_store.set_parent(change, child, parent)
         except InputError as error:
             rejects.add(str(child), "label that would be above itself", str(error))
-
-
-def _find_deciders(change: JournalWriter, buffer: TagBuffer) -> list[Row]:
-    """Return the deciders of the tags as columns of annotations."""
-    numbers = {
-        (model, made_at): _find_model(change, model, made_at) for _, _, model, made_at in buffer.deciders if model
-    }
-    return [
-        {"origin": origin, "by": by, "model_id": numbers.get((model, made_at))}
-        for origin, by, model, made_at in buffer.deciders
-    ]
 
 
 def _find_model(change: JournalWriter, folder: str, made_at: str) -> int:
@@ -412,9 +377,5 @@ def _find_model(change: JournalWriter, folder: str, made_at: str) -> int:
         "created_at": made_at,
         "method": "full",
         "last_entry_id": 0,
-        "in_use": False,
-        "facts": {},
-        "figures": {},
-        "is_removed": True,
     }
-    return change.add(models, [row])[0]
+    return change.add(models, [row | {"in_use": False, "facts": {}, "figures": {}, "is_removed": True}])[0]

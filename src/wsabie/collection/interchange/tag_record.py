@@ -3,16 +3,10 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from math import isfinite
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from wsabie.io.parsers.array_builders import RowError
+from wsabie.storage.rejects import RowError
 
-LONGEST = 500
-"""Maximum length of the name of a person or a model."""
-ORIGINS = ("person", "import", "model")
-STATES = ("accepted", "rejected")
-SUGGESTED = "suggested"
 Frame: TypeAlias = tuple[int, int] | None
 """Width and height of a picture, or None if unknown."""
 
@@ -66,12 +60,6 @@ class Tag(NamedTuple):
     probability: float | None
 
 
-COLUMNS = Tag._fields[2:]
-"""Columns of our files."""
-OURS = {"path", "label", "state", "origin", "by", "at"}
-"""Columns that identify our files."""
-
-
 class TagProvenance(NamedTuple):
     """Origin of a decision as our files record it; `at` in microseconds since 1970."""
 
@@ -123,7 +111,7 @@ def group_by_item(tags: Iterable[Tag]) -> Iterator[list[Tag]]:
     return (list(group) for _, group in groupby(tags, lambda tag: tag.item))
 
 
-def parse_text(cell: Any, column: str, longest: int = 4096) -> str:
+def parse_text(cell: object, column: str, longest: int = 4096) -> str:
     """Return a cell that is a text or empty.
 
     Raises
@@ -140,25 +128,6 @@ def parse_text(cell: Any, column: str, longest: int = 4096) -> str:
     except UnicodeEncodeError as error:
         raise RowError(f"{column} that is not valid text", ascii(cell)[:100]) from error
     return cell
-
-
-def parse_number(cell: Any, column: str) -> float | None:
-    """Return a cell that is a number, or None if it is empty.
-
-    Raises
-    ------
-    RowError
-        The cell is no finite number.
-    """
-    if cell is None or cell == "":
-        return None
-    try:
-        number = float(cell)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise RowError(f"{column} that is no number", ascii(cell)[:100]) from error
-    if not isfinite(number):
-        raise RowError(f"{column} that is no number", ascii(cell)[:100])
-    return number
 
 
 _START = datetime(1970, 1, 1, tzinfo=UTC)

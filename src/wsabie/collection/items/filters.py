@@ -2,17 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, exists, not_, or_, select, union_all
+from sqlalchemy import FromClause, and_, exists, not_, select
 
-from wsabie.collection.db.tables import annotations, item_scores, items, suggestions
+from wsabie.collection.db.journal import check_time
+from wsabie.collection.db.tables import Condition, Query, annotations, item_scores, items, suggestions
 from wsabie.core.errors import InputError
 
-Condition = ColumnElement[bool]
-ItemNumberQuery = Select[tuple[Any]]
-
-_TIME = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d)?)?)?)?)?")
 _MOST_WORDS, _LONGEST = 20, 4_000
 _MOST_NUMBERS = 1_000
 
@@ -34,7 +31,7 @@ class ItemFilter:
         Only items without an accepted label.
     no_tag_fits : float or None
         Only unlabelled items for which the model in use has no suggestion of this precision, estimated on held-out
-        items. Items that an older version processed are judged by their highest probability.
+        items.
     folder : str or None
         A folder and all below it; "" selects everything.
     root : int or None
@@ -72,15 +69,31 @@ class FilterQuery(NamedTuple):
         Ids of the requested label and of the model in use.
     dialect : str
         "sqlite" or "postgresql".
-    common : float or None
-        Lowest probability, for any label, whose suggestions reach the precision `no_tag_fits`.
     """
 
     criteria: ItemFilter
     label: int | None
     model: int | None
     dialect: str
-    common: float | None = None
+
+    @property
+    def suggested_label(self) -> int | None:
+        """Id of the requested label if its suggestions are requested."""
+        return self.label if self.criteria.label_state == "suggested" else None
+
+    def limit_suggestions(self, table: FromClause = suggestions) -> list[Condition]:
+        """Return the conditions on `suggestions`: model, label and probability."""
+        s = table.c
+        lowest, highest = self.criteria.min_probability, self.criteria.max_probability
+        conditions = [s.model_id == self.model, s.label_id == self.label]
+        conditions += [] if lowest is None else [s.probability >= lowest]
+        return conditions + ([] if highest is None else [s.probability <= highest])
+
+    def limit_scores(self, table: FromClause = item_scores) -> list[Condition]:
+        """Return the conditions on `item_scores`: model in use, and too uncertain if requested."""
+        v = table.c
+        precision = self.criteria.no_tag_fits
+        return [v.model_id == self.model, *([] if precision is None else [v.best_precision < precision])]
 
 
 class FilterClause(NamedTuple):
@@ -100,7 +113,7 @@ class FilterClause(NamedTuple):
         True if `numbers` scans all items, so that asking twice doubles the time.
     """
 
-    numbers: ItemNumberQuery | None
+    numbers: Query | None
     condition: Condition
     remainder: Condition | None = None
     is_scattered: bool = False
@@ -116,10 +129,10 @@ def build_clauses(filter_query: FilterQuery) -> list[FilterClause]:
         A time is malformed, or there are too many words or numbers.
     """
     criteria, clauses = filter_query.criteria, []
-    if filter_query.label is not None:
-        clauses.append(
-            _filter_suggested(filter_query) if criteria.label_state == "suggested" else _filter_decided(filter_query)
-        )
+    if filter_query.suggested_label is not None:
+        clauses.append(_filter_suggested(filter_query))
+    elif filter_query.label is not None:
+        clauses.append(_filter_decided(filter_query))
     elif criteria.label_state == "suggested":
         clauses.append(FilterClause(None, _build_pending_condition(filter_query)))
     if criteria.no_tag_fits is not None:
@@ -140,57 +153,19 @@ def build_clauses(filter_query: FilterQuery) -> list[FilterClause]:
     return clauses
 
 
-def build_state_condition(filter_query: FilterQuery) -> Condition:
-    """Return the condition that a row of `items` has the requested state."""
-    return items.c.state == filter_query.criteria.state
-
-
-def build_row_state_condition(filter_query: FilterQuery) -> Condition:
-    """Return the condition on the state for known rows; the planner uses no index for it."""
-    return items.c.state.concat("") == filter_query.criteria.state
-
-
-def build_suggestion_condition(filter_query: FilterQuery, s: Any) -> list[Condition]:
-    """Return the conditions on columns of `suggestions`: model, label and probability."""
-    conditions: list[Condition] = [s.model_id == filter_query.model, s.label_id == filter_query.label]
-    if filter_query.criteria.min_probability is not None:
-        conditions.append(s.probability >= filter_query.criteria.min_probability)
-    if filter_query.criteria.max_probability is not None:
-        conditions.append(s.probability <= filter_query.criteria.max_probability)
-    return conditions
-
-
-def build_score_condition(filter_query: FilterQuery, v: Any) -> list[Condition]:
-    """Return the conditions on columns of `item_scores`: model in use, and uncertain if requested."""
-    conditions: list[Condition] = [v.model_id == filter_query.model]
-    if filter_query.criteria.no_tag_fits is not None:
-        conditions.append(or_(*_build_uncertain_conditions(filter_query, v)))
-    return conditions
-
-
-def _build_uncertain_conditions(filter_query: FilterQuery, v: Any) -> list[Condition]:
-    """Return the condition of an uncertain row and the one for rows of older versions."""
-    older_version = (
-        v.best_precision.is_(None)
-        if filter_query.common is None
-        else and_(v.best_precision.is_(None), v.best_probability < filter_query.common)
-    )
-    return [v.best_precision < filter_query.criteria.no_tag_fits, older_version]
-
-
 def _filter_decided(filter_query: FilterQuery) -> FilterClause:
-    a, state = annotations.c, filter_query.criteria.label_state
-    numbers = select(a.item_id).where(a.label_id == filter_query.label, a.state == state)
-    has_decision = exists().where(a.item_id == items.c.id, a.label_id == filter_query.label, a.state == state)
-    return FilterClause(numbers, has_decision)
+    a = annotations.c
+    is_requested = (a.label_id == filter_query.label, a.state == filter_query.criteria.label_state)
+    numbers = select(a.item_id).where(*is_requested)
+    return FilterClause(numbers, exists().where(a.item_id == items.c.id, *is_requested))
 
 
 def _filter_suggested(filter_query: FilterQuery) -> FilterClause:
     """Return the clause for pending suggestions: the whole item has no decision about the label."""
-    a, waiting = annotations.c, suggestions.alias("waiting").c  # the sort order may use the table itself
+    a, waiting = annotations.c, suggestions.alias("waiting")  # the sort order may use the table itself
     has_decision = exists().where(a.item_id == items.c.id, a.label_id == filter_query.label, a.region == "")
-    is_suggested = exists().where(waiting.item_id == items.c.id, *build_suggestion_condition(filter_query, waiting))
-    numbers = select(suggestions.c.item_id).where(*build_suggestion_condition(filter_query, suggestions.c))
+    is_suggested = exists().where(waiting.c.item_id == items.c.id, *filter_query.limit_suggestions(waiting))
+    numbers = select(suggestions.c.item_id).where(*filter_query.limit_suggestions())
     return FilterClause(numbers, and_(is_suggested, not_(has_decision)), not_(has_decision))
 
 
@@ -203,15 +178,10 @@ def _build_pending_condition(filter_query: FilterQuery) -> Condition:
 
 def _filter_uncertain(filter_query: FilterQuery) -> FilterClause:
     """Return the clause for items whose suggestions are all too uncertain."""
-    scores = item_scores.alias("unsure").c  # the sort order may use the table itself
-    is_uncertain = exists().where(scores.item_id == items.c.id, *build_score_condition(filter_query, scores))
-    union = union_all(  # each part has its own index
-        *(
-            select(item_scores.c.item_id).where(item_scores.c.model_id == filter_query.model, condition)
-            for condition in _build_uncertain_conditions(filter_query, item_scores.c)
-        )
-    )
-    return FilterClause(select(union.subquery().c.item_id), is_uncertain, is_scattered=True)
+    scores = item_scores.alias("unsure")  # the sort order may use the table itself
+    is_uncertain = exists().where(scores.c.item_id == items.c.id, *filter_query.limit_scores(scores))
+    numbers = select(item_scores.c.item_id).where(*filter_query.limit_scores())
+    return FilterClause(numbers, is_uncertain, is_scattered=True)
 
 
 def _filter_folder(criteria: ItemFilter, folder: str) -> FilterClause:
@@ -226,17 +196,11 @@ def _filter_time(criteria: ItemFilter) -> FilterClause:
     for column in (items.c.taken_at, items.c.taken_at.concat("")):
         bounds: list[Condition] = [column.is_not(None)]
         if criteria.taken_from is not None:
-            bounds.append(column >= _parse_time(criteria.taken_from))
+            bounds.append(column >= check_time(criteria.taken_from))
         if criteria.taken_to is not None:
-            bounds.append(column < _parse_time(criteria.taken_to) + "~")  # "~" sorts after every time with this prefix
+            bounds.append(column < check_time(criteria.taken_to) + "~")  # "~" sorts after every time with this prefix
         limits.append(and_(*bounds))
     return FilterClause(select(items.c.id).where(items.c.state == criteria.state, limits[0]), limits[1])
-
-
-def _parse_time(text: str) -> str:
-    if not _TIME.fullmatch(text):
-        raise InputError(f"{text[:40]!r} is no time; write it such as 2024-05 or 2024-05-01T12:00")
-    return text
 
 
 def _filter_words(filter_query: FilterQuery, words: list[str]) -> FilterClause:
@@ -245,9 +209,8 @@ def _filter_words(filter_query: FilterQuery, words: list[str]) -> FilterClause:
     patterns = ["%" + re.sub(r"([%_\\])", r"\\\1", word) + "%" for word in words]
     compare = items.c.path.like if filter_query.dialect == "sqlite" else items.c.path.ilike  # LIKE is ILIKE there
     contains_all = and_(*(compare(pattern, escape="\\") for pattern in patterns))
-    return FilterClause(
-        select(items.c.id).where(build_state_condition(filter_query), contains_all), contains_all, scans_all=True
-    )
+    numbers = select(items.c.id).where(items.c.state == filter_query.criteria.state, contains_all)
+    return FilterClause(numbers, contains_all, scans_all=True)
 
 
 def _filter_ids(numbers: tuple[int, ...]) -> FilterClause:

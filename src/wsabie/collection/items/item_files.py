@@ -17,7 +17,7 @@ from sqlalchemy import select
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.scan.file_inspection import InspectionTask, inspect_file, read_file_stat
+from wsabie.collection.scan.file_inspection import InspectionTask, inspect_file, read_file_stat, rescan_error
 from wsabie.core.errors import InputError, NotFoundError
 from wsabie.io.modalities import PICTURES
 from wsabie.storage.atomic_files import replace_file
@@ -58,11 +58,11 @@ def find_item_file(collection: Collection, item: int) -> ItemFile:
         message = f"there is no item number {item} with a file"
         raise NotFoundError(f"{message}; `wsabie collection status` says what there is", served=message)
     if row.hash is None:
-        message = f"{row.path} cannot be read; mend it"
-        raise InputError(
-            f"{message}, and run: wsabie collection scan {quote(str(collection.folder))}",
-            served=f"{message}, {_SCAN_HINT}",
+        message, command = (
+            f"{row.path} cannot be read; mend it",
+            f"wsabie collection scan {quote(str(collection.folder))}",
         )
+        raise InputError(f"{message}, and run: {command}", served=f"{message}, {_SCAN_HINT}")
     path = folder / row.path
     if not _lies_within(path, folder):
         raise _make_link_error(path, folder)
@@ -114,11 +114,8 @@ def open_item_file(item_file: ItemFile) -> FileIO:
         return stream
     stream.close()
     if inside:
-        message = "is no file any more"
-        name = path.relative_to(folder)
-        raise InputError(
-            f"{path} {message}; run: wsabie collection scan", served=f"{name} {message}; mend it, {_SCAN_HINT}"
-        )
+        served = f"{path.relative_to(folder)} is no file any more; mend it, {_SCAN_HINT}"
+        raise InputError(f"{path} is no file any more; run: wsabie collection scan", served=served)
     raise _make_link_error(path, folder)
 
 
@@ -186,11 +183,8 @@ def make_thumbnail(collection: Collection, item: int, size: int = 256) -> Path:
                 read_file_stat(stream_path) != item_file.stat
                 and inspect_file(InspectionTask(stream_path, PICTURES.name)).hash != content
             ):
-                message = "changed since it was scanned"
-                raise InputError(
-                    f"{file} {message}; run: wsabie collection scan {quote(str(collection.folder))}",
-                    served=f"{file.relative_to(item_file.folder)} {message}; press Scan on the page Status",
-                )
+                names = (f"{name} changed since it was scanned" for name in (file, file.relative_to(item_file.folder)))
+                raise rescan_error(collection.folder, *names)
             _write_thumbnail(stream_path, path, size, f"item {item} cannot be shown: {file}")
     return path
 

@@ -1,18 +1,22 @@
 """Queue of jobs: kinds, options, and the rows that hold their state.
 
-`handlers` runs each kind of job, `worker` its process.
+`worker` runs them.
+
+Task queues keep a store of their own beside the catalogue, and cannot stop a running job
+(`docs/decisions/jobs-and-undo.md`).
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, insert, select, update
+from sqlalchemy import insert, select, update
 
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import format_current_time
-from wsabie.collection.db.tables import jobs
+from wsabie.collection.db.tables import Condition, jobs
 from wsabie.collection.folder.collection import Collection
 from wsabie.core.errors import InputError, NotFoundError
+from wsabie.core.json_conversion import JsonObject
 
 FINAL = ("done", "failed", "stopped")
 JOB_OPTIONS: dict[str, dict[str, type]] = {
@@ -50,16 +54,16 @@ class Job(NamedTuple):
     kind: str
     state: str
     by: str
-    options: dict[str, Any]
-    progress: dict[str, Any]
-    result: dict[str, Any] | None
+    options: JsonObject
+    progress: JsonObject
+    result: JsonObject | None
     error: str | None
     requested_at: str
     started_at: str | None
     ended_at: str | None
 
 
-def enqueue_job(collection: Collection, kind: str, options: Mapping[str, Any], *, by: str) -> Job:
+def enqueue_job(collection: Collection, kind: str, options: Mapping[str, object], *, by: str) -> Job:
     """Add a job to the queue; if an equal one waits already, return that.
 
     Raises
@@ -68,14 +72,7 @@ def enqueue_job(collection: Collection, kind: str, options: Mapping[str, Any], *
         The kind or an option is unknown, or `MAX_WAITING` jobs wait already.
     """
     _check_options(kind, options)
-    row = {
-        "kind": kind,
-        "state": "waiting",
-        "by": by,
-        "options": dict(options),
-        "progress": {},
-        "requested_at": format_current_time(),
-    }
+    row = {"kind": kind, "state": "waiting", "by": by, "options": dict(options), "progress": {}}
     with begin_write(collection.engine) as connection:
         query = select(jobs.c.id, jobs.c.kind, jobs.c.options).where(jobs.c.state == "waiting")
         waiting_jobs = connection.execute(query).all()
@@ -83,11 +80,12 @@ def enqueue_job(collection: Collection, kind: str, options: Mapping[str, Any], *
         if number is None and len(waiting_jobs) >= MAX_WAITING:
             raise InputError(f"{len(waiting_jobs)} jobs wait already; ask again when some of them are done")
         if number is None:
-            number = connection.execute(insert(jobs).values(row)).inserted_primary_key[0]  # type: ignore[index]
+            requested = insert(jobs).values(row | {"requested_at": format_current_time()})
+            number = connection.execute(requested.returning(jobs.c.id)).scalar_one()
     return read_job(collection, number)
 
 
-def _check_options(kind: str, options: Mapping[str, Any]) -> None:
+def _check_options(kind: str, options: Mapping[str, object]) -> None:
     if kind not in JOB_OPTIONS:
         raise InputError(f"there is no job {kind!r}; choose one of {', '.join(JOB_OPTIONS)}")
     for name, value in options.items():
@@ -114,13 +112,13 @@ def read_job(collection: Collection, number: int) -> Job:
         row = connection.execute(select(jobs).where(jobs.c.id == number)).first()
     if row is None:
         raise NotFoundError(f"there is no job {number}")
-    return Job(*row)
+    return Job._make(row)
 
 
 def list_jobs(collection: Collection, k: int = 50) -> list[Job]:
     """Return the jobs, last first."""
     with begin_read(collection.engine) as connection:
-        return [Job(*row) for row in connection.execute(select(jobs).order_by(jobs.c.id.desc()).limit(k))]
+        return [Job._make(row) for row in connection.execute(select(jobs).order_by(jobs.c.id.desc()).limit(k))]
 
 
 def stop_job(collection: Collection, number: int) -> Job:
@@ -133,17 +131,14 @@ def stop_job(collection: Collection, number: int) -> Job:
 
 def claim_job(collection: Collection) -> Job | None:
     """Mark the first waiting job as running and return it."""
+    first = select(jobs.c.id).where(jobs.c.state == "waiting").order_by(jobs.c.id).limit(1).scalar_subquery()
+    claim = update(jobs).where(jobs.c.id == first).values(state="running", started_at=format_current_time())
     with begin_write(collection.engine) as connection:
-        first = select(jobs.c.id).where(jobs.c.state == "waiting").order_by(jobs.c.id).limit(1)
-        number = connection.execute(first).scalar()
-        if number is not None:
-            connection.execute(
-                update(jobs).where(jobs.c.id == number).values(state="running", started_at=format_current_time())
-            )
-    return None if number is None else read_job(collection, number)
+        row = connection.execute(claim.returning(*jobs.c)).first()
+    return None if row is None else Job._make(row)
 
 
-def update_jobs(collection: Collection, condition: ColumnElement[bool], **values: Any) -> None:
+def update_jobs(collection: Collection, condition: Condition, **values: object) -> None:
     """Update columns of the jobs that fulfil a condition."""
     with begin_write(collection.engine) as connection:
         connection.execute(update(jobs).where(condition).values(values))

@@ -10,22 +10,120 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import select
 
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import format_current_time
-from wsabie.collection.db.tables import jobs
+from wsabie.collection.db.tables import Condition, jobs
 from wsabie.collection.folder.backups import back_up_daily
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.folder.collection_file import read_state, record_state
-from wsabie.collection.jobs.handlers import WORK, JobProgress
 from wsabie.collection.jobs.queue import Job, claim_job, read_job, update_jobs
+from wsabie.collection.learning.model_fitting import LearningCurve, Point
 from wsabie.core.errors import WsabieError
+from wsabie.core.executors import ProcessExecutor
+from wsabie.core.json_conversion import JsonObject
+from wsabie.core.machine import count_available_cores
+from wsabie.core.progress import Stage
+from wsabie.core.records import convert_record
 from wsabie.storage.atomic_files import lock_file, remove_drafts
+
+_WRITE_INTERVAL = 0.5  # seconds between two writes
+
+
+class JobProgress:
+    """Writer of a job's progress to its row, at most every half second."""
+
+    def __init__(self, collection: Collection, number: int) -> None:
+        self._collection, self._number, self._last = collection, number, 0.0
+        self._state: JsonObject = {}
+        self._curve = LearningCurve()
+
+    @contextmanager
+    def stage(self, name: str, total: int | None, unit: str) -> Iterator[Stage]:
+        outer, self._state = self._state, {"stage": name, "done": 0, "total": total, "unit": unit, "figures": {}}
+        self._write(force=True)
+        yield self
+        self._write(force=True)
+        self._state = outer
+
+    def advance(self, n: int = 1, **figures: float) -> None:
+        self._state["done"] += n
+        self._state["figures"].update(figures)
+        self._write()
+
+    def watch(self, point: Point) -> None:
+        """Record the figures of an epoch, which the next write includes."""
+        self._curve.add(point)
+
+    def _write(self, *, force: bool = False) -> None:
+        if force or time.monotonic() - self._last > _WRITE_INTERVAL:
+            self._last = time.monotonic()
+            state = self._state | {"curve": self._curve.points}
+            with suppress(WsabieError):  # the job goes on without its progress
+                update_jobs(self._collection, jobs.c.id == self._number, progress=state)
+
+
+def _scan(collection: Collection, job: Job, tools: JsonObject) -> JsonObject:
+    from wsabie.collection.scan import scanner
+
+    return scanner.serialize_scan(scanner.scan_collection(collection, by=job.by, **tools, **job.options))
+
+
+def _train(collection: Collection, job: Job, tools: JsonObject) -> JsonObject:
+    from wsabie.collection.learning import training
+
+    result = training.train_model(collection, by=job.by, watch=tools["progress"].watch, **tools, **job.options)
+    facts = {name: value for name, value in result.facts.items() if name != "curve"}  # the model keeps it
+    return convert_record(result._replace(facts=facts))
+
+
+def _apply(collection: Collection, job: Job, tools: JsonObject) -> JsonObject:
+    from wsabie.collection.learning import suggestions
+
+    return convert_record(suggestions.apply_model(collection, by=job.by, **tools, **job.options))
+
+
+def _tidy(collection: Collection, job: Job, tools: JsonObject) -> JsonObject:
+    from wsabie.collection.merge_proposals.proposals import refresh_proposals
+
+    proposals = refresh_proposals(collection, progress=tools["progress"], **job.options)
+    return {"labels": proposals.labels, "proposals": proposals.total, "unused_sources": proposals.unused_sources}
+
+
+def _compare(collection: Collection, job: Job, tools: JsonObject) -> JsonObject:
+    from wsabie.collection.learning import evaluation
+
+    return convert_record(evaluation.compare_models(collection, job.options.get("models", []), **tools))
+
+
+def _map(collection: Collection, _: Job, tools: JsonObject) -> JsonObject:
+    from wsabie.collection.maps import item_map
+
+    return vars(item_map.compute_projection(collection, progress=tools["progress"]))
+
+
+def _index(collection: Collection, _: Job, tools: JsonObject) -> JsonObject:
+    from wsabie.collection.registry import item_index
+
+    return item_index.index_items(collection, progress=tools["progress"])
+
+
+WORK: dict[str, Callable[[Collection, Job, JsonObject], JsonObject]] = {
+    "scan": _scan,
+    "train": _train,
+    "apply": _apply,
+    "tidy": _tidy,
+    "compare": _compare,
+    "map": _map,
+    "index": _index,
+}
+"""Handler of each kind of job, which gets the "executor" and the "progress" and returns the result."""
+
 
 _LOCK = "jobs.lock"
 _POLL_INTERVAL = 0.5
@@ -88,24 +186,19 @@ class JobRunner:
 
 def run_next_job(folder: Path) -> None:
     """Run the first waiting job in this process, unless another process runs one."""
-    with open_collection(folder) as collection, _take_turn(collection) as has_turn:
+    with open_collection(folder) as collection, lock_file(collection.place / _LOCK) as has_turn:
         if has_turn:
-            update_jobs(
-                collection,
-                jobs.c.state == "running",
-                state="failed",
-                ended_at=format_current_time(),
-                error=_PROCESS_ENDED,
-            )
-            job = claim_job(collection)
-            if job is not None:
-                threading.Thread(target=_exit_when_stopped, args=(folder, job.id), daemon=True).start()
+            failure = {"state": "failed", "ended_at": format_current_time(), "error": _PROCESS_ENDED}
+            update_jobs(collection, jobs.c.state == "running", **failure)
+            if (job := claim_job(collection)) is not None:
+                threading.Thread(target=_exit_when_stopped, args=(collection, job.id), daemon=True).start()
                 _run_job(collection, job)
 
 
 def _run_job(collection: Collection, job: Job) -> None:
+    tools = {"executor": ProcessExecutor(count_available_cores()), "progress": JobProgress(collection, job.id)}
     try:
-        outcome = {"state": "done", "result": WORK[job.kind](collection, job, JobProgress(collection, job.id))}
+        outcome = {"state": "done", "result": WORK[job.kind](collection, job, tools)}
     except WsabieError as error:
         outcome = {"state": "failed", "error": error.served or str(error)}
     except Exception as error:  # any failure must reach the person who waits
@@ -113,7 +206,7 @@ def _run_job(collection: Collection, job: Job) -> None:
     _record_outcome(collection, (jobs.c.id == job.id) & (jobs.c.state == "running"), outcome)
 
 
-def _record_outcome(collection: Collection, condition: ColumnElement[bool], outcome: dict[str, Any]) -> None:
+def _record_outcome(collection: Collection, condition: Condition, outcome: JsonObject) -> None:
     """Record the outcome of a job; retry for some minutes while the disk is full or the database away."""
     delays = [1, 5, 20, 60, 200]
     while True:
@@ -126,19 +219,13 @@ def _record_outcome(collection: Collection, condition: ColumnElement[bool], outc
             time.sleep(delays.pop(0))
 
 
-def _exit_when_stopped(folder: Path, number: int) -> None:
+def _exit_when_stopped(collection: Collection, number: int) -> None:
     """End this process when its job is stopped."""
-    with open_collection(folder) as collection:
-        while True:
-            time.sleep(_POLL_INTERVAL)
-            with suppress(WsabieError):  # retry when the database does not answer for a moment
-                if read_job(collection, number).state == "stopped":
-                    os._exit(0)
-
-
-def _take_turn(collection: Collection) -> AbstractContextManager[bool]:
-    """Take the lock of the jobs; False while another process holds it."""
-    return lock_file(collection.place / _LOCK)
+    while True:
+        time.sleep(_POLL_INTERVAL)
+        with suppress(WsabieError):  # retry when the database does not answer for a moment
+            if read_job(collection, number).state == "stopped":
+                os._exit(0)
 
 
 def _has_work(collection: Collection) -> bool:
@@ -147,7 +234,7 @@ def _has_work(collection: Collection) -> bool:
         open_jobs = connection.execute(select(jobs.c.id).where(jobs.c.state.in_(("waiting", "running")))).first()
     if open_jobs is None:
         return False
-    with _take_turn(collection) as has_turn:
+    with lock_file(collection.place / _LOCK) as has_turn:
         return has_turn
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import select
 
-from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, read_rows
+from wsabie.collection.db.journal import JournalWriter, Row, begin_entry
 from wsabie.collection.db.tables import labels, merge_exclusions
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
@@ -63,9 +63,9 @@ def delete_labels(
     """
     with begin_entry(collection.engine, by, "delete") as change:
         deletions = [label_store.delete_label(change, number, with_tags=with_tags) for number in dict.fromkeys(numbers)]
-        names, tags = [deletion.name for deletion in deletions], sum(deletion.tags for deletion in deletions)
+        names, tags = [name for name, _, _ in deletions], sum(n_tags for _, n_tags, _ in deletions)
         change.summary = f"deleted {_quote_names(names)}" + (f" with {tags:,} tags" if tags else "")
-    return DeletionResult(names, tags, sum(deletion.children for deletion in deletions), _get_entry_id(change))
+    return DeletionResult(names, tags, sum(n_children for _, _, n_children in deletions), _get_entry_id(change))
 
 
 def merge_labels(collection: Collection, numbers: Iterable[int], into: int, by: str) -> MergeResult:
@@ -131,28 +131,17 @@ def edit_label(
         if name is not None:
             label_store.rename_label(change, number, name)
         label_store.remove_synonyms(change, number, remove)
-        _add_synonyms(
-            change,
-            number,
-            {
-                synonym: label_store.normalise_language(synonym_language)
-                for synonym, synonym_language in (add or {}).items()
-            },
-        )
+        _add_synonyms(change, number, add or {})
         if parent is not None:
-            label_store.set_parent(
-                change, number, label_store.find_label(change.connection, parent) if parent else None
-            )
+            parent_id = label_store.find_label(change.connection, parent) if parent else None
+            label_store.set_parent(change, number, parent_id)
         new: Row = {} if language is None else {"language": label_store.normalise_language(language)}
         new |= {} if wordnet is None else {"wordnet": label_store.normalise_concept(wordnet)}
         change.update(labels, {number: new})
-        edits = {"called": name, "language": language, "meaning": wordnet, "below": parent}
-        parts = [
-            f"{field} {value!r}" if value else f"{field} nothing" for field, value in edits.items() if value is not None
-        ]
-        parts += [f"also called {synonym!r}" for synonym in add or ()] + [
-            f"not called {synonym!r}" for synonym in remove
-        ]
+        edit = {"called": name, "language": language, "meaning": wordnet, "below": parent}
+        parts = [f"{field} {repr(value) if value else 'nothing'}" for field, value in edit.items() if value is not None]
+        parts += [f"also called {synonym!r}" for synonym in add or ()]
+        parts += [f"not called {synonym!r}" for synonym in remove]
         change.summary = f"changed {old!r}: {', '.join(parts)}"[:_MAX_SUMMARY]
     return _get_entry_id(change)
 
@@ -194,7 +183,7 @@ def add_label_synonyms(collection: Collection, name: str, names: Sequence[str], 
     summary = f"{name!r} is also called {', '.join(map(repr, names))}"
     with begin_entry(collection.engine, by, "synonym", summary) as change:
         number = label_store.find_label(change.connection, name)
-        _add_synonyms(change, number, dict.fromkeys(names, label_store.normalise_language(language)))
+        _add_synonyms(change, number, dict.fromkeys(names, language))
 
 
 def exclude_merge(collection: Collection, numbers: Iterable[int], by: str) -> ExclusionResult:
@@ -222,17 +211,12 @@ def _quote_names(names: Sequence[str]) -> str:
 
 def _read_names(change: JournalWriter, numbers: Sequence[int]) -> list[str]:
     """Return the names of labels; refuse missing and merged ones."""
-    names_by_id = {
-        row["id"]: row["name"] for row in read_rows(change.connection, labels, numbers) if not row["merged_into"]
-    }
-    return [
-        names_by_id[number] if number in names_by_id else label_store.read_label(change.connection, number)["name"]
-        for number in numbers
-    ]
+    return [label_store.read_label(change.connection, number)["name"] for number in numbers]
 
 
 def _add_synonyms(change: JournalWriter, number: int, names: Mapping[str, str]) -> None:
-    conflicts = label_store.add_synonyms(change, number, names)
+    languages = {name: label_store.normalise_language(language) for name, language in names.items()}
+    conflicts = label_store.add_synonyms(change, number, languages)
     if conflicts:
         name = label_store.read_label(change.connection, number)["name"]
         raise InputError(f"{conflicts[0]!r} is a label of its own, or another name of one; merge it into {name!r}")

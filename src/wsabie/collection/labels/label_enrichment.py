@@ -1,6 +1,6 @@
 """Enrichment of labels from WordNet or another graph: synset, language, parent and synonyms."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sqlalchemy import Connection, select
@@ -40,13 +40,6 @@ class LabelEnrichment(NamedTuple):
     synonyms: tuple[str, ...]
 
 
-class _EnrichmentPlan(NamedTuple):
-    """New columns by label id, and rows of new synonyms."""
-
-    columns: dict[int, Row]
-    synonyms: list[Row]
-
-
 def plan_enrichment(
     collection: Collection, knowledge: KnowledgeGraph, *, table: Mapping[str, str] | None = None
 ) -> list[LabelEnrichment]:
@@ -59,9 +52,9 @@ def plan_enrichment(
     """
     names, concepts = _match_concepts(collection, knowledge, table)
     with begin_read(collection.engine) as connection:
-        plan = _make_plan(connection, knowledge, names, concepts)
+        columns, new_names = _make_plan(connection, knowledge, names, concepts)
     synonyms: dict[int, list[str]] = {}
-    for row in plan.synonyms:
+    for row in new_names:
         synonyms.setdefault(row["label_id"], []).append(row["name"])
     enrichments = [
         LabelEnrichment(
@@ -71,7 +64,7 @@ def plan_enrichment(
             names[new["parent_id"]] if "parent_id" in new else "",
             tuple(synonyms.get(number, ())),
         )
-        for number, new in plan.columns.items()
+        for number, new in columns.items()
         if new or number in synonyms
     ]
     return sorted(enrichments)
@@ -101,16 +94,13 @@ def enrich_labels(
     names, concepts = _match_concepts(collection, knowledge, table)
     with begin_entry(collection.engine, by, "fill") as change:
         columns, new_names = _make_plan(change.connection, knowledge, names, concepts)
-        counts = {
-            field: sum(field in new for new in columns.values()) for field in ("wordnet", "language", "parent_id")
-        }
+        meanings, languages, parents = (
+            sum(field in new for new in columns.values()) for field in ("wordnet", "language", "parent_id")
+        )
         change.update(tables.labels, columns)
         change.add(tables.synonyms, new_names)
-        change.summary = (
-            f"filled in {len(concepts):,} labels: {counts['parent_id']:,} parents, {len(new_names):,} synonyms"
-        )
-    filled = counts["wordnet"], counts["language"], counts["parent_id"], len(new_names)
-    return EnrichmentCounts(len(names), *filled, len(names) - len(concepts))
+        change.summary = f"filled in {len(concepts):,} labels: {parents:,} parents, {len(new_names):,} synonyms"
+    return EnrichmentCounts(len(names), meanings, languages, parents, len(new_names), len(names) - len(concepts))
 
 
 def _match_concepts(
@@ -127,32 +117,29 @@ def _match_concepts(
 
 def _make_plan(
     connection: Connection, knowledge: KnowledgeGraph, names: Mapping[int, str], concepts: Mapping[int, str]
-) -> _EnrichmentPlan:
+) -> tuple[dict[int, Row], list[Row]]:
+    """Return new columns by label id, and rows of new synonyms."""
     ancestors, synonyms = _find_broader_labels(knowledge, concepts), _find_synonyms(knowledge, concepts)
-    rows = {row["id"]: row for row in _read_rows(connection)}
+    query = select(tables.labels).where(tables.labels.c.merged_into.is_(None))
+    rows: dict[int, Row] = {row["id"]: dict(row) for row in connection.execute(query).mappings()}
     columns: dict[int, Row] = {}
     parents = {number: row["parent_id"] for number, row in rows.items()}
     for number, concept in concepts.items():
         if number not in rows or rows[number]["name"] != names[number]:
             continue  # merged or renamed since
         columns[number] = new = _fill_columns(knowledge, rows[number], concept)
-        parent = next(
-            (
-                candidate
-                for candidate in ancestors.get(number, ())
-                if candidate in rows and not _would_be_own_ancestor(parents, number, candidate)
-            ),
-            None,
-        )
-        if rows[number]["parent_id"] is None and parent is not None:
-            new["parent_id"] = parents[number] = parent
+        if rows[number]["parent_id"] is None:
+            for parent in ancestors[number]:  # none that would put the label above itself
+                if parent in rows and number not in (parent, *label_store.iterate_ancestors(parents, parent)):
+                    new["parent_id"] = parents[number] = parent
+                    break
     existing = label_store.find_labels(connection, synonyms)
     new_names = [
         {"name": name, "label_id": number, "language": language}
         for name, (number, language) in synonyms.items()
         if name not in existing and number in columns
     ]
-    return _EnrichmentPlan(columns, new_names)
+    return columns, new_names
 
 
 def _fill_columns(knowledge: KnowledgeGraph, row: Row, concept: str) -> Row:
@@ -160,19 +147,11 @@ def _fill_columns(knowledge: KnowledgeGraph, row: Row, concept: str) -> Row:
     new: Row = {}
     if not row["wordnet"] and len(concept) <= _MAX_ID:
         new["wordnet"] = concept
-    concept_entry = knowledge.concept(concept)
-    key = make_lookup_key(row["name"])
-    name_languages = {
-        name_language
-        for name, name_language in zip(concept_entry.names, concept_entry.languages, strict=True)
-        if make_lookup_key(name) == key
-    }
-    if (
-        not row["language"]
-        and len(name_languages) == 1
-        and 0 < len(name_language := name_languages.pop()) <= _MAX_LANGUAGE
-    ):
-        new["language"] = name_language
+    concept_entry, key = knowledge.concept(concept), make_lookup_key(row["name"])
+    entries = zip(concept_entry.names, concept_entry.languages, strict=True)
+    languages = {language for name, language in entries if make_lookup_key(name) == key}
+    if not row["language"] and len(languages) == 1 and 0 < len(language := languages.pop()) <= _MAX_LANGUAGE:
+        new["language"] = language
     return new
 
 
@@ -181,15 +160,14 @@ def _find_broader_labels(knowledge: KnowledgeGraph, concepts: Mapping[int, str])
     labels_by_concept: dict[str, int] = {}
     for number, concept in concepts.items():
         labels_by_concept.setdefault(concept, number)
-    ancestors = {}
-    for number, concept in concepts.items():
-        broader_labels = [
+    return {
+        number: [
             labels_by_concept[broader]
             for broader in knowledge.reach([concept], UP)
             if broader != concept and broader in labels_by_concept
-        ]
-        ancestors[number] = broader_labels[:5]
-    return ancestors
+        ][:5]
+        for number, concept in concepts.items()
+    }
 
 
 def _find_synonyms(knowledge: KnowledgeGraph, concepts: Mapping[int, str]) -> dict[str, tuple[int, str]]:
@@ -205,20 +183,3 @@ def _find_synonyms(knowledge: KnowledgeGraph, concepts: Mapping[int, str]) -> di
             if knowledge.senses(name)[:1] == [concept] and len(language) <= _MAX_LANGUAGE:
                 synonyms.setdefault(synonym, (number, language))
     return synonyms
-
-
-def _read_rows(connection: Connection) -> Iterable[Row]:
-    query = select(tables.labels).where(tables.labels.c.merged_into.is_(None))
-    return [dict(row._mapping) for row in connection.execute(query)]
-
-
-def _would_be_own_ancestor(parents: Mapping[int, int | None], number: int, parent: int) -> bool:
-    """Return whether this parent would put a label above itself."""
-    step: int | None = parent
-    visited = set[int]()
-    while step is not None and step not in visited:
-        if step == number:
-            return True
-        visited.add(step)
-        step = parents.get(step)
-    return False

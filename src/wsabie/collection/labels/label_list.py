@@ -1,10 +1,10 @@
 """List of a collection's labels with parents, synonyms and counts."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from wsabie.collection.db.cache import CatalogueCache
 from wsabie.collection.db.database import begin_read
@@ -91,7 +91,7 @@ def list_labels(
         for label, parent, searchable_names in entries
         if all(word in searchable_names for word in words) and _is_below(label, parent, parent_id)
     ]
-    keys: dict[Order, Any] = {
+    keys: dict[Order, Callable[[Label], tuple[object, ...]]] = {
         "items": lambda label: (-label.items, label.id),
         "name": lambda label: (label.name.casefold(), label.name),
         "right": lambda label: (2 if label.accuracy is None else label.accuracy, -label.suggested, label.id),
@@ -120,7 +120,7 @@ def build_label_query(number: int | None = None) -> Any:
     a, person = annotations.c, annotations.c.origin == "person"
     accepted, suggested = a.state == "accepted", person & a.model_id.is_not(None)
 
-    def several(condition: Any) -> Any:
+    def several(condition: ColumnElement[bool]) -> ColumnElement[int]:
         return func.sum(case((condition, 1), else_=0))
 
     counts = select(

@@ -2,20 +2,21 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 from sqlalchemy import Connection, select
 
+from wsabie.collection.db.database import select_in
 from wsabie.collection.db.journal import JournalWriter, Row, read_rows
 from wsabie.collection.db.tables import annotations, changes, labels, merge_exclusions, synonyms
 from wsabie.core.errors import InputError, NotFoundError, UnknownLabelError
 from wsabie.vocabulary.label_names import find_closest_names, normalise_label_name
 
+T = TypeVar("T")
 MAX_LENGTH = 500
 """Longest name, in characters."""
 
-_BATCH_SIZE = 500
 _LANGUAGE = re.compile(
     r"(?=.{1,35}$)[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*"
 )  # registered first parts have at most three letters
@@ -30,14 +31,6 @@ class MergeCounts(NamedTuple):
 
     moved: int
     duplicates: int
-
-
-class DeletionCounts(NamedTuple):
-    """Result of a deletion: the label's name, deleted annotations, and former children."""
-
-    name: str
-    tags: int
-    children: int
 
 
 def normalise_name(name: str) -> str:
@@ -99,15 +92,11 @@ def normalise_concept(wordnet: str) -> str:
 
 def find_labels(connection: Connection, names: Iterable[str]) -> dict[str, int]:
     """Return label ids by name or synonym; a merged label gives its target."""
-    sorted_names = sorted(set(names))
-    label_ids: dict[str, int] = {}
-    for lo in range(0, len(sorted_names), _BATCH_SIZE):
-        part = sorted_names[lo : lo + _BATCH_SIZE]
-        query = select(synonyms.c.name, synonyms.c.label_id).where(synonyms.c.name.in_(part))
-        label_ids |= _read_dict(connection, query)
-        query = select(labels.c.name, labels.c.id).where(labels.c.name.in_(part), labels.c.merged_into.is_(None))
-        label_ids |= _read_dict(connection, query)
-    return label_ids
+    names = sorted(set(names))
+    of_synonyms = select(synonyms.c.name, synonyms.c.label_id)
+    of_labels = select(labels.c.name, labels.c.id).where(labels.c.merged_into.is_(None))
+    label_ids = dict(select_in(connection, of_synonyms, synonyms.c.name, names))
+    return label_ids | dict(select_in(connection, of_labels, labels.c.name, names))
 
 
 def find_label(connection: Connection, name: str) -> int:
@@ -123,21 +112,15 @@ def find_label(connection: Connection, name: str) -> int:
     if number is None:
         all_names = read_label_names(connection).values()
         near = ", ".join(find_closest_names(name, all_names))
-        hint = (
-            f"the closest: {near}"
-            if near
-            else "nor one like it; check the spelling"
-            if all_names
-            else "there are none yet"
-        )
-        raise UnknownLabelError(f"there is no label {name!r} here; {hint}")
+        missing = "nor one like it; check the spelling" if all_names else "there are none yet"
+        raise UnknownLabelError(f"there is no label {name!r} here; {f'the closest: {near}' if near else missing}")
     return number
 
 
 def read_label_names(connection: Connection) -> dict[int, str]:
     """Return the names of all unmerged labels by id."""
     query = select(labels.c.id, labels.c.name).where(labels.c.merged_into.is_(None)).order_by(labels.c.id)
-    return _read_dict(connection, query)
+    return dict(connection.execute(query).all())
 
 
 def ensure_labels(change: JournalWriter, names: Iterable[str], language: str = "") -> dict[str, int]:
@@ -181,23 +164,14 @@ def add_synonyms(change: JournalWriter, number: int, languages: Mapping[str, str
     """
     normalised = {normalise_name(name): language for name, language in languages.items()}
     label_ids = find_labels(change.connection, normalised)
-    change.add(
-        synonyms,
-        [
-            {"name": name, "label_id": number, "language": language}
-            for name, language in normalised.items()
-            if name not in label_ids
-        ],
-    )
-    synonym_ids = _read_dict(
-        change.connection, select(synonyms.c.name, synonyms.c.id).where(synonyms.c.label_id == number)
-    )
-    language_edits = {
-        synonym_ids[name]: {"language": language}
-        for name, language in normalised.items()
-        if name in label_ids and name in synonym_ids and language
+    new = {name: language for name, language in normalised.items() if name not in label_ids}
+    change.add(synonyms, [{"name": name, "label_id": number, "language": language} for name, language in new.items()])
+    edits = {
+        synonym: {"language": normalised[name]}
+        for name, synonym in _read_synonym_ids(change.connection, number).items()
+        if name in label_ids and normalised.get(name)
     }
-    change.update(synonyms, language_edits)
+    change.update(synonyms, edits)
     return [name for name in normalised if label_ids.get(name, number) != number]
 
 
@@ -209,12 +183,16 @@ def remove_synonyms(change: JournalWriter, number: int, unwanted: Iterable[str])
     InputError
         A name is no synonym of the label.
     """
-    c, names = synonyms.c, {normalise_name(name) for name in unwanted}
-    synonym_ids = _read_dict(change.connection, select(c.name, c.id).where(c.label_id == number))
+    names, synonym_ids = {normalise_name(name) for name in unwanted}, _read_synonym_ids(change.connection, number)
     if names - synonym_ids.keys():
         name = read_label(change.connection, number)["name"]
         raise InputError(f"{min(names - synonym_ids.keys())!r} is no other name of {name!r}; look at its names again")
     change.remove(synonyms, [synonym_ids[name] for name in names])
+
+
+def _read_synonym_ids(connection: Connection, number: int) -> dict[str, int]:
+    query = select(synonyms.c.name, synonyms.c.id).where(synonyms.c.label_id == number)
+    return dict(connection.execute(query).all())
 
 
 def set_parent(change: JournalWriter, number: int, parent: int | None) -> None:
@@ -248,12 +226,11 @@ def merge_label(change: JournalWriter, number: int, into: int) -> MergeCounts:
     if number == into:
         raise InputError(f"{target['name']!r} cannot be merged into itself; give two labels")
     a, connection = annotations.c, change.connection
-    target_places = {
-        (row[0], row[1]) for row in connection.execute(select(a.item_id, a.region).where(a.label_id == into))
-    }
-    source_rows = connection.execute(select(a.id, a.item_id, a.region).where(a.label_id == number)).all()
-    duplicate_ids = [row[0] for row in source_rows if (row[1], row[2]) in target_places]
-    moves = {row[0]: {"label_id": into} for row in source_rows if (row[1], row[2]) not in target_places}
+    places = select(a.id, a.item_id, a.region)
+    target_places = {(item, region) for _, item, region in connection.execute(places.where(a.label_id == into))}
+    source_places = {tag: tuple(place) for tag, *place in connection.execute(places.where(a.label_id == number))}
+    duplicate_ids = [tag for tag, place in source_places.items() if place in target_places]
+    moves = {tag: {"label_id": into} for tag, place in source_places.items() if place not in target_places}
     change.remove(annotations, duplicate_ids)
     change.update(annotations, moves)
     is_below = number in list_ancestors(connection, into)
@@ -272,7 +249,7 @@ def merge_label(change: JournalWriter, number: int, into: int) -> MergeCounts:
 def read_merge_targets(connection: Connection) -> dict[int, int]:
     """Return the final target of each merged label."""
     query = select(labels.c.id, labels.c.merged_into).where(labels.c.merged_into.is_not(None))
-    targets: dict[int, int] = _read_dict(connection, query)
+    targets: dict[int, int] = dict(connection.execute(query).all())
     for number, target in targets.items():
         visited = {number}
         while target in targets:
@@ -284,8 +261,10 @@ def read_merge_targets(connection: Connection) -> dict[int, int]:
     return targets
 
 
-def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False) -> DeletionCounts:
+def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False) -> tuple[str, int, int]:
     """Delete a label with its synonyms; its children move up to its parent.
+
+    Return its name and the numbers of deleted annotations and of former children.
 
     Raises
     ------
@@ -308,22 +287,21 @@ def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False)
     label_ids = [*reversed(_list_merged_labels(connection, number)), number]  # each after the labels merged into it
     is_synonym = synonyms.c.label_id == number
     change.remove(synonyms, connection.execute(select(synonyms.c.id).where(is_synonym)).scalars().all())
-    for part in (label_ids[lo : lo + _BATCH_SIZE] for lo in range(0, len(label_ids), _BATCH_SIZE)):
-        pairs = merge_exclusions.c.label_a.in_(part) | merge_exclusions.c.label_b.in_(part)
-        change.remove(merge_exclusions, connection.execute(select(merge_exclusions.c.id).where(pairs)).scalars().all())
+    for column in (merge_exclusions.c.label_a, merge_exclusions.c.label_b):
+        rows = select_in(connection, select(merge_exclusions.c.id), column, label_ids)
+        change.remove(merge_exclusions, [row[0] for row in rows])
     for label_id in label_ids:
         change.remove(labels, [label_id])
-    return DeletionCounts(label["name"], len(tags), len(children))
+    return label["name"], len(tags), len(children)
 
 
 def _list_merged_labels(connection: Connection, number: int) -> list[int]:
     """Return all labels merged into a label, directly or in steps."""
     merged_ids, pending = list[int](), [number]
     while pending:
-        query = select(labels.c.id).where(labels.c.merged_into.in_(pending[:_BATCH_SIZE]))
-        pending = [*pending[_BATCH_SIZE:], *(sources := connection.execute(query).scalars().all())]
-        merged_ids += sources
-        if number in sources or len(set(merged_ids)) < len(merged_ids):
+        pending = [row[0] for row in select_in(connection, select(labels.c.id), labels.c.merged_into, pending)]
+        merged_ids += pending
+        if number in pending or len(set(merged_ids)) < len(merged_ids):
             raise RecursionError("labels were merged in a circle")
     return merged_ids
 
@@ -352,10 +330,6 @@ def list_ancestors(connection: Connection, number: int) -> list[int]:
     return ancestors
 
 
-def _read_dict(connection: Connection, query: Any) -> dict[Any, Any]:
-    return {key: value for key, value in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`
-
-
 def set_parents_by_path(change: JournalWriter, paths: Iterable[Sequence[str]]) -> dict[tuple[str, ...], str]:
     """Give labels without a parent the one that tag paths imply; new labels are added.
 
@@ -382,9 +356,9 @@ def set_parents_by_path(change: JournalWriter, paths: Iterable[Sequence[str]]) -
     for path in sorted_paths:
         for broader, name in pairwise(path):
             number, parent = numbers[name], numbers[broader]
-            if number == parent or (parent in broader_ids and parent in _iterate_ancestors(parents, number)):
+            if number == parent or (parent in broader_ids and parent in iterate_ancestors(parents, number)):
                 continue
-            if number in broader_ids and number in _iterate_ancestors(parents, parent):
+            if number in broader_ids and number in iterate_ancestors(parents, parent):
                 refusals[path] = f"{name!r} is above {broader!r} here"
             elif parents.get(number) is not None or number in detached:
                 refusals[path] = f"{name!r} is not below {broader!r} here"
@@ -398,21 +372,17 @@ def set_parents_by_path(change: JournalWriter, paths: Iterable[Sequence[str]]) -
 def _read_parents(connection: Connection, numbers: Iterable[int]) -> dict[int, int | None]:
     """Return the parents of labels and of all their ancestors."""
     parents: dict[int, int | None] = {}
-    pending = set(numbers)
+    query, pending = select(labels.c.id, labels.c.parent_id), set(numbers)
     while pending:
-        part = [*islice(pending, _BATCH_SIZE)]
-        parents |= dict.fromkeys(part)
-        for number, parent in connection.execute(select(labels.c.id, labels.c.parent_id).where(labels.c.id.in_(part))):
-            parents[number] = parent
-            if parent is not None:
-                pending.add(parent)
-        pending -= parents.keys()
+        rows = dict.fromkeys(pending) | dict(select_in(connection, query, labels.c.id, pending))
+        parents |= rows
+        pending = {parent for parent in rows.values() if parent is not None} - parents.keys()
     return parents
 
 
-def _iterate_ancestors(parents: Mapping[int, int | None], number: int) -> Iterator[int]:
-    visited = set[int]()
-    parent = parents.get(number)
+def iterate_ancestors(parents: Mapping[T, T | None], label: T) -> Iterator[T]:
+    """Yield the ancestors of a label, nearest first."""
+    visited, parent = {label}, parents.get(label)
     while parent is not None and parent not in visited:
         yield parent
         visited.add(parent)
@@ -421,9 +391,6 @@ def _iterate_ancestors(parents: Mapping[int, int | None], number: int) -> Iterat
 
 def _find_detached_labels(connection: Connection, numbers: Sequence[int]) -> set[int]:
     """Return labels whose parent was removed once: files do not restore it."""
-    label_ids: set[int] = set()
-    c = changes.c
-    for lo in range(0, len(numbers), _BATCH_SIZE):
-        query = select(c.row, c.before).where(c.table == labels.name, c.row.in_(numbers[lo : lo + _BATCH_SIZE]))
-        label_ids.update(row[0] for row in connection.execute(query) if row[1] and row[1].get("parent_id") is not None)
-    return label_ids
+    query = select(changes.c.row, changes.c.before).where(changes.c.table == labels.name)
+    rows = select_in(connection, query, changes.c.row, numbers)
+    return {number for number, before in rows if before and before.get("parent_id") is not None}

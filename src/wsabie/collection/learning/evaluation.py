@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from wsabie.collection.learning.suggestions import LabelRanker
 from wsabie.collection.registry.model_registry import LoadedModel, load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions
 from wsabie.collection.scan.file_inspection import rescan_error
-from wsabie.core.arrays import Float32, Int64, Matrix
+from wsabie.core.arrays import Bool, Float32, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
@@ -29,43 +29,13 @@ _BLOCK = 1000
 _N_SUGGESTIONS = 10  # for each held-out item
 
 
-class HoldoutSet(NamedTuple):
-    """Held-out items for the evaluation of models.
-
-    Attributes
-    ----------
-    hashes : list of str, length n
-    Y : csr_matrix (n, n_labels) int8
-        1 = accepted, -1 = rejected.
-    labels : (n_labels,) int64
-        Labels that at least one model knows, ascending.
-    names : list of str
-    """
-
-    hashes: list[str]
-    Y: Matrix
-    labels: Int64
-    names: list[str]
-
-    @property
-    def items(self) -> Int64:
-        """Rows of items with one of the labels; only these count."""
-        rows: Int64 = np.flatnonzero(np.diff((self.Y > 0).tocsr().indptr))
-        return rows
-
-    def take(self, rows: Any) -> "HoldoutSet":
-        """Return the holdout set of some items, given as a mask."""
-        rows = np.flatnonzero(rows)
-        return self._replace(hashes=[self.hashes[i] for i in rows], Y=self.Y[rows])
-
-
 def make_holdout_set(
     examples: TrainingExamples, models: Sequence[LoadedModel], column_labels: Sequence[Int64]
-) -> HoldoutSet:
+) -> TrainingExamples:
     """Return the items with decisions that are held out now and were for every model.
 
     A model stores the position up to which contents were held out in its training. Items with tags that a model
-    accepted by itself are left out.
+    accepted by itself are left out, and so are labels that no model knows.
 
     Parameters
     ----------
@@ -77,9 +47,13 @@ def make_holdout_set(
     holdout_bound = min([examples.holdout_bound, *(model.holdout_bound for model in models)])
     held_out = examples.take((compute_hash_positions(examples.hashes) <= holdout_bound) & ~examples.unjudged)
     columns = np.flatnonzero(np.isin(held_out.labels, np.concatenate(column_labels)))
-    return HoldoutSet(
-        held_out.hashes, held_out.Y[:, columns], held_out.labels[columns], [held_out.names[i] for i in columns]
-    )
+    names = [held_out.names[i] for i in columns]
+    return held_out._replace(Y=held_out.Y[:, columns], labels=held_out.labels[columns], names=names)
+
+
+def find_tagged_rows(holdout: TrainingExamples) -> Int64:
+    """Return the rows of items with one of the labels; only these count."""
+    return np.flatnonzero(np.diff((holdout.Y > 0).tocsr().indptr))
 
 
 def open_feature_stores(collection: Collection, models: Iterable[LoadedModel]) -> dict[str, FeatureStore]:
@@ -87,16 +61,23 @@ def open_feature_stores(collection: Collection, models: Iterable[LoadedModel]) -
     return {model.dictionary: open_feature_store(collection, model.extractor) for model in models}
 
 
-def select_items_with_features(
-    holdout: HoldoutSet, models: Sequence[LoadedModel], stores: dict[str, FeatureStore]
-) -> tuple[HoldoutSet, list[Matrix]]:
-    """Return the held-out items that have features for every model, and these features."""
+def read_features(
+    collection: Collection,
+    holdout: TrainingExamples,
+    models: Sequence[LoadedModel],
+    stores: dict[str, FeatureStore],
+    executor: Executor | None,
+    progress: Progress,
+) -> tuple[TrainingExamples, list[Matrix]]:
+    """Return the held-out items with features for every model, and these; missing ones are computed."""
+    for store in stores.values():
+        extract_missing_features(collection, store, holdout.hashes, executor=executor, progress=progress)
     matrices = [stores[model.dictionary].matrix(holdout.hashes) for model in models]
     is_complete = np.logical_and.reduce([is_stored for _, is_stored in matrices])
     return holdout.take(is_complete), [X[is_complete[is_stored]] for X, is_stored in matrices]
 
 
-def evaluate_model(loaded_model: LoadedModel, column_labels: Int64, X: Matrix, holdout: HoldoutSet) -> Evaluation:
+def evaluate_model(loaded_model: LoadedModel, column_labels: Int64, X: Matrix, holdout: TrainingExamples) -> Evaluation:
     """Return the metrics of a model for each item; labels that it does not know rank last."""
     blocks = (
         (lo, pool_scores_by_label(loaded_model.model.scores(X[lo : lo + _BLOCK]), column_labels, holdout.labels))
@@ -132,10 +113,10 @@ def judge_difference(difference: PairedDifference, items: int) -> str:
 
 
 def score_suggestions(
-    loaded_model: LoadedModel, column_labels: Int64, X: Matrix, holdout: HoldoutSet
+    loaded_model: LoadedModel, column_labels: Int64, X: Matrix, holdout: TrainingExamples
 ) -> HoldoutSuggestions:
     """Return the suggestions for held-out items with tags, and whether each is among the tags."""
-    rows, labels = holdout.items, holdout.labels
+    rows, labels = find_tagged_rows(holdout), holdout.labels
     top = LabelRanker(loaded_model, column_labels).top(loaded_model.model.transform(X[rows]), _N_SUGGESTIONS)
     place, rank = np.nonzero(top.labels >= 0)
     suggested_labels = top.labels[place, rank]
@@ -250,13 +231,18 @@ def compare_models(
         examples = read_examples(connection)
         column_labels = [model.labels_now(connection) for model in models]
     all_holdout = make_holdout_set(examples, models, column_labels)
-    holdout, rows = _compute_features(collection, models, all_holdout, executor, progress)
+    stores = open_feature_stores(collection, models)
+    is_missing = any(name not in store.places for store in stores.values() for name in all_holdout.hashes)
+    with lock_models(collection) if is_missing else nullcontext():
+        stores = open_feature_stores(collection, models) if is_missing else stores
+        holdout, rows = read_features(collection, all_holdout, models, stores, executor, progress)
     n_unreadable = len(all_holdout.hashes) - len(holdout.hashes)
-    if not len(holdout.items) and n_unreadable:
+    n_tagged = len(find_tagged_rows(holdout))
+    if not n_tagged and n_unreadable:
         raise rescan_error(
             collection.folder, f"none of the {n_unreadable:,} held-out items can be read as it was scanned"
         )
-    if not len(holdout.items):
+    if not n_tagged:
         raise InputError("no item with a tag was held out from all of these models; tag some more items")
     n_trained_on = int((examples.held_out & ~examples.unjudged).sum()) - len(all_holdout.hashes)
     evaluations = []
@@ -276,42 +262,8 @@ def compare_models(
     )
 
 
-def serialize_comparison(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as a JSON document."""
-    return comparison._asdict() | {
-        "models": [_serialize_entry(entry) for entry in comparison.models],
-        "notes": list(comparison.notes),
-    }
-
-
-def _serialize_entry(entry: ComparisonEntry) -> dict[str, Any]:
-    differences = (
-        None if entry.difference is None else {name: value._asdict() for name, value in entry.difference.items()}
-    )
-    shifts = {name: [label._asdict() for label in getattr(entry, name)] for name in ("gained", "lost")}
-    return entry._asdict() | {"difference": differences} | shifts
-
-
-def _compute_features(
-    collection: Collection,
-    models: list[LoadedModel],
-    holdout: HoldoutSet,
-    executor: Executor | None,
-    progress: Progress,
-) -> tuple[HoldoutSet, list[Any]]:
-    """Return features for every model; missing ones are computed."""
-    stores = open_feature_stores(collection, models)
-    missing = any(name not in store.places for store in stores.values() for name in holdout.hashes)
-    with lock_models(collection) if missing else nullcontext():
-        if missing:
-            stores = open_feature_stores(collection, models)
-        for store in stores.values():
-            extract_missing_features(collection, store, holdout.hashes, executor=executor, progress=progress)
-    return select_items_with_features(holdout, models, stores)
-
-
 def _make_entry(
-    model: LoadedModel, is_known: Any, evaluation: Evaluation, reference: Evaluation, holdout: HoldoutSet
+    model: LoadedModel, is_known: Bool, evaluation: Evaluation, reference: Evaluation, holdout: TrainingExamples
 ) -> ComparisonEntry:
     differences = None if evaluation is reference else compute_differences(evaluation, reference)
     shifts = [] if evaluation is reference else _compare_labels(evaluation, reference, holdout.names)

@@ -8,15 +8,14 @@ All of it may be deleted at any time: it is computed again, and models hold a co
 """
 
 import json
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
-from shlex import quote
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, select, update
+from sqlalchemy import select, update
 
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.tables import items
@@ -70,7 +69,6 @@ class FeatureStore:
     fingerprint: str
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
     n_shards: int = 0
-    _cache: "OrderedDict[int, Matrix]" = field(default_factory=OrderedDict)
 
     def note(self, shard: int, hashes: Iterable[str]) -> None:
         """Register the rows of a shard."""
@@ -80,9 +78,8 @@ class FeatureStore:
     def matrix(self, hashes: Sequence[str]) -> tuple[Matrix, Bool]:
         """Return the rows of contents in their order, (n_stored, n_features), and a mask of them, (n,)."""
         is_stored = np.array([content in self.places for content in hashes], bool)
-        places = np.array([self.places[content] for content in hashes if content in self.places], np.int64).reshape(
-            -1, 2
-        )
+        stored = [self.places[content] for content in hashes if content in self.places]
+        places = np.array(stored, np.int64).reshape(-1, 2)
         shards, order = np.unique(places[:, 0]), np.argsort(places[:, 0], kind="stable")
         parts = [self._shard(int(shard))[places[places[:, 0] == shard, 1]] for shard in shards]
         original_order = np.argsort(order, kind="stable")
@@ -94,13 +91,10 @@ class FeatureStore:
         matrix = vstack(parts, format="csr") if parts else csr_matrix((0, self.extractor.n_features_), dtype=np.float32)
         return matrix[original_order], is_stored
 
-    def _shard(self, number: int) -> Matrix:
-        if number not in self._cache:
-            self._cache[number] = _read_shard(build_shard_path(self.folder, number), self.extractor)
-            while len(self._cache) > _CACHED_SHARDS:
-                self._cache.popitem(last=False)
-        self._cache.move_to_end(number)
-        return self._cache[number]
+    @cached_property
+    def _shard(self) -> Callable[[int], Matrix]:
+        """Reader of shards, which keeps the last few."""
+        return lru_cache(_CACHED_SHARDS)(lambda n: _read_shard(build_shard_path(self.folder, n), self.extractor))
 
 
 def open_feature_store(collection: Collection, extractor: FeatureExtractor) -> FeatureStore:
@@ -133,10 +127,7 @@ def choose_feature_extractor(
         return current
     hashes, missing = _sample_hashes(collection), MissingFeatures([], [])
     if not hashes:
-        raise InputError(
-            f"{collection.folder} has no items yet; run: wsabie collection scan {quote(str(collection.folder))}",
-            served="the collection has no items yet; put files into its folder, and press Scan on the page Status",
-        )
+        raise InputError("the collection has no items yet; put files into its folder, and scan it")
     with SILENT.stage("", None, "") as stage:
         source = ItemList(collection.folder, list(_iterate_files(collection, hashes, missing, stage)))
     if not len(source):
@@ -185,7 +176,10 @@ def extract_missing_features(
 
 
 def _store_results(
-    store: FeatureStore, batches: Iterable[list[Any]], missing_features: MissingFeatures, stage: Stage
+    store: FeatureStore,
+    batches: Iterable[list[list[ItemFeatures] | ItemRejection]],
+    missing_features: MissingFeatures,
+    stage: Stage,
 ) -> None:
     rows: list[ItemFeatures] = []
     for batch in batches:
@@ -212,32 +206,22 @@ def _iterate_files(
     collection: Collection, hashes: list[str], missing_features: MissingFeatures, stage: Stage
 ) -> Iterator[Item]:
     """Yield one unchanged file for each content."""
-    roots = collection.roots()
+    roots, c = collection.roots(), items.c
+    query = select(c.hash, c.root_id, c.path, c.size, c.mtime_ns).where(c.state == "present").order_by(c.id)
     for lo in range(0, len(hashes), _CHUNK):
         part = hashes[lo : lo + _CHUNK]
+        files: dict[str, list[tuple[Path, int | None, int | None]]] = {}
         with begin_read(collection.engine) as connection:
-            files = _find_files(connection, part, roots)
+            for content, root, path, *stat in connection.execute(query.where(c.hash.in_(part))):
+                if root in roots:
+                    files.setdefault(content, []).append((roots[root] / path, *stat))
         for content in part:
-            path = next(
-                (file for file, size, mtime_ns in files.get(content, ()) if _is_unchanged(file, size, mtime_ns)), None
-            )
-            if path is None:
+            file = next((path for path, *stat in files.get(content, ()) if _is_unchanged(path, *stat)), None)
+            if file is None:
                 missing_features.changed.append(content)
                 stage.advance(1)
             else:
-                yield Item(content, path, ())
-
-
-def _find_files(
-    connection: Connection, hashes: list[str], roots: dict[int, Path]
-) -> dict[str, list[tuple[Path, int | None, int | None]]]:
-    c = items.c
-    query = select(c.hash, c.root_id, c.path, c.size, c.mtime_ns).where(c.hash.in_(hashes), c.state == "present")
-    files: dict[str, list[tuple[Path, int | None, int | None]]] = {}
-    for content, root, path, size, mtime_ns in connection.execute(query.order_by(c.id)):
-        if root in roots:
-            files.setdefault(content, []).append((roots[root] / path, size, mtime_ns))
-    return files
+                yield Item(content, file, ())
 
 
 def _is_unchanged(path: Path, size: int | None, mtime_ns: int | None) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from copy import copy
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import Progress
 from wsabie.models.wsabie.estimator import Wsabie
-from wsabie.training.epoch_stats import EpochStats
 from wsabie.vocabulary.label_names import Vocabulary
 
 MOST = 200
@@ -28,6 +28,16 @@ EpochCallback = Callable[[Point], None]
 class LearningCurve:
     """Figures of epochs; long curves are thinned to every second, fourth ... epoch and the last.
 
+    Parameters
+    ----------
+    watch : callable
+        Receives each point.
+
+    Attributes
+    ----------
+    best : int
+        Best epoch.
+
     Examples
     --------
     >>> curve = LearningCurve()
@@ -37,10 +47,18 @@ class LearningCurve:
     (True, 1, 1000)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, watch: EpochCallback = lambda _: None) -> None:
+        self._watch = watch
         self._stored: list[Point] = []
         self._last: Point | None = None
         self._stride, self._n = 1, 0
+        self.best, self._best_figure = 0, -1.0
+
+    def note(self, loss: float, figure: float) -> None:
+        """Add the next epoch, with its MAP."""
+        self.add({"epoch": self._n + 1, "loss": round(loss, 6), "MAP": round(figure, 6)})
+        if figure > self._best_figure:
+            self.best, self._best_figure = self._n, figure
 
     def add(self, point: Point) -> None:
         """Add an epoch."""
@@ -51,6 +69,7 @@ class LearningCurve:
         if len(self._stored) == MOST:
             self._stored = self._stored[::2]
             self._stride *= 2
+        self._watch(point)
 
     @property
     def points(self) -> list[Point]:
@@ -78,36 +97,12 @@ class FitSettings(NamedTuple):
 
 
 class FitResult(NamedTuple):
-    """Fitted model, labels of its columns, and its training; `best` is the chosen epoch."""
+    """Fitted model, label ids of its columns, and its training."""
 
     model: Wsabie
     labels: Int64
     n_rows: int
-    n_epochs: int
-    curve: list[Point]
-    best: int
-
-
-class _EpochMonitor:
-    """Monitor that collects the figures of the epochs and the best epoch."""
-
-    def __init__(self, watch: EpochCallback) -> None:
-        self._watch, self._curve = watch, LearningCurve()
-        self.epochs, self.best, self.best_figure = 0, 0, -1.0
-
-    def note(self, loss: float, figure: float) -> bool:
-        """Record an epoch; return True if it is the best so far."""
-        self.epochs += 1
-        point: Point = {"epoch": self.epochs, "loss": round(loss, 6), "MAP": round(figure, 6)}
-        self._curve.add(point)
-        self._watch(point)
-        if figure <= self.best_figure:
-            return False
-        self.best, self.best_figure = self.epochs, figure
-        return True
-
-    def make_result(self, model: Wsabie, labels: Int64, n_rows: int) -> FitResult:
-        return FitResult(model, labels, n_rows, len(model.history_), self._curve.points, self.best)
+    curve: LearningCurve
 
 
 def fit_model(examples: TrainingExamples, store: FeatureStore, dim: int, run: FitSettings) -> FitResult:
@@ -115,26 +110,19 @@ def fit_model(examples: TrainingExamples, store: FeatureStore, dim: int, run: Fi
     train, holdout = examples.take(~examples.held_out), _select_holdout(examples)
     columns = np.flatnonzero(np.asarray((train.Y > 0).sum(axis=0)).ravel())
     model = Wsabie(dim, epochs=run.epochs or "auto", threads=run.threads, seed=run.seed)
-    X, Y = store.matrix(train.hashes)[0], train.Y[:, columns]
     truth = holdout.Y[:, columns]
     _require_known_label(truth)
-    names = [examples.names[i] for i in columns]
-    validation = store.matrix(holdout.hashes)[0], truth
-    monitor = _EpochMonitor(run.watch)
-
-    def note(stats: EpochStats) -> None:
-        monitor.note(stats.loss, stats.validation or 0.0)
-
+    curve = LearningCurve(run.watch)
     model.fit(
-        X,
-        Y,
-        validation=validation,
+        store.matrix(train.hashes)[0],
+        train.Y[:, columns],
+        validation=(store.matrix(holdout.hashes)[0], truth),
         sample_weight=train.weights,
-        label_names=names,
+        label_names=[examples.names[i] for i in columns],
         progress=run.progress,
-        on_epoch=note,
+        on_epoch=lambda stats: curve.note(stats.loss, stats.validation or 0.0),
     )
-    return monitor.make_result(model, examples.labels[columns], len(train.hashes))
+    return FitResult(model, examples.labels[columns], len(train.hashes), curve)
 
 
 def update_model(
@@ -146,9 +134,7 @@ def update_model(
     """
     train, holdout = examples.take(~examples.held_out), _select_holdout(examples)
     counts = np.asarray((train.Y > 0).sum(axis=0)).ravel()
-    is_new = np.array(
-        [count > 0 and label not in base.labels for count, label in zip(counts, examples.labels, strict=True)]
-    )
+    is_new = (counts > 0) & ~np.isin(examples.labels, base.labels)
     labels = np.concatenate([base.labels, examples.labels[is_new]])
     model = copy(base.model)
     model.threads = run.threads
@@ -156,22 +142,20 @@ def update_model(
     rows = _select_rows(train, changed, np.flatnonzero(is_new), run.seed + len(model.history_))
     sample = train.take(rows)
     X, Y = store.matrix(sample.hashes)[0], _select_columns(sample.Y, examples.labels, labels)
-    names = [
-        *model.vocabulary_,
-        *(name for name, is_new_label in zip(examples.names, is_new, strict=True) if is_new_label),
-    ]
+    names = [*model.vocabulary_, *compress(examples.names, is_new)]
     X_holdout, truth = store.matrix(holdout.hashes)[0], _select_columns(holdout.Y, examples.labels, labels)
     _require_known_label(truth)
-    best, monitor = model, _EpochMonitor(run.watch)
+    best, curve = model, LearningCurve(run.watch)
     n_epochs = run.epochs or EPOCHS
     with run.progress.stage("learning changes", n_epochs, "epochs") as stage:
-        for _ in range(n_epochs):
+        for epoch in range(1, n_epochs + 1):
             model.partial_fit(X, Y, sample_weight=sample.weights, label_names=names, epochs=1)
             figure = model.score(X_holdout, truth)
             stage.advance(1, MAP=figure)
-            if monitor.note(model.history_[-1].loss, figure):
+            curve.note(model.history_[-1].loss, figure)
+            if curve.best == epoch:
                 best = copy(model)
-    return monitor.make_result(best.calibrate(X_holdout, truth), labels, len(rows))
+    return FitResult(best.calibrate(X_holdout, truth), labels, len(rows), curve)
 
 
 def _select_holdout(examples: TrainingExamples) -> TrainingExamples:

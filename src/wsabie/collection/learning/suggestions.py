@@ -1,31 +1,35 @@
-"""Inference on items: suggestions, uncertainty, and embeddings in the model's space."""
+"""Inference on items, which gives suggestions, uncertainty and embeddings, and the review of suggestions."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
-from wsabie.collection.annotations.decisions import Decision, DecisionCounts, DecisionResult, write_decisions
-from wsabie.collection.db.database import begin_read, begin_write, select_in
-from wsabie.collection.db.journal import begin_entry, format_current_time
-from wsabie.collection.db.tables import annotations, item_scores, items, suggestions
-from wsabie.collection.folder.collection import Collection, lock_models
-from wsabie.collection.learning.feature_store import FeatureStore, extract_missing_features, open_feature_store
-from wsabie.collection.registry.item_embeddings import (
-    ItemEmbeddings,
-    compute_mark,
-    load_item_embeddings,
-    save_item_embeddings,
+from wsabie.collection.annotations.decisions import (
+    Decision,
+    DecisionCounts,
+    DecisionResult,
+    State,
+    find_model_in_use,
+    make_no_model_error,
+    write_decisions,
 )
-from wsabie.collection.registry.item_index import renew_indices
+from wsabie.collection.db.database import begin_read, begin_write, select_in
+from wsabie.collection.db.journal import Row, begin_entry, format_current_time, read_rows
+from wsabie.collection.db.tables import Condition, Query, annotations, item_scores, items, suggestions
+from wsabie.collection.folder.collection import Collection, lock_models
+from wsabie.collection.labels import label_store
+from wsabie.collection.learning.feature_store import FeatureStore, extract_missing_features, open_feature_store
+from wsabie.collection.registry import item_index
 from wsabie.collection.registry.model_registry import LoadedModel, load_model
 from wsabie.collection.registry.thresholds import Threshold
-from wsabie.core.arrays import Float32, Float64, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
+from wsabie.core.errors import InputError, NotFoundError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
+from wsabie.io.regions import parse_region
 from wsabie.search.exact_index import ExactIndex
 
 
@@ -45,7 +49,7 @@ class LabelRanker:
     """
 
     def __init__(self, loaded_model: LoadedModel, labels_now: Int64) -> None:
-        model = loaded_model.model
+        self.loaded_model, model = loaded_model, loaded_model.model
         self.columns = np.flatnonzero(labels_now >= 0)
         self.labels = labels_now[self.columns]
         self._calibration = model.calibration_
@@ -72,7 +76,7 @@ class LabelRanker:
         values = np.ones(len(rows), np.int8)
         return csr_matrix((values, (rows, columns)), (n, len(self.labels)))
 
-    def top(self, points: Float32, k: int, exclude: Any = None, threads: int | None = None) -> TopLabels:
+    def top(self, points: Float32, k: int, exclude: Matrix | None = None, threads: int | None = None) -> TopLabels:
         """Return the k most probable labels of points, (n, dim)."""
         n_candidates = min(k - 1 + self._most, len(self.labels)) or 1
         ids, _ = self._index.top_k(points, n_candidates, exclude=exclude, threads=threads)
@@ -191,19 +195,16 @@ def apply_model(
             executor=executor,
             progress=progress,
         )
-        renew_indices(collection, loaded_model.path, progress)
+        item_index.renew_indices(collection, loaded_model.path, progress)
         if inference.items:  # the entry records the inference; suggestions themselves are never undone
-            counts = f"looked at {inference.items:,} items and suggests {inference.suggestions:,} labels"
-            message = f"model {loaded_model.number} {counts}"
-            with begin_entry(collection.engine, by, "apply", message, always=True):
+            message = f"looked at {inference.items:,} items and suggests {inference.suggestions:,} labels"
+            with begin_entry(collection.engine, by, "apply", f"model {loaded_model.number} {message}", always=True):
                 pass
-    coverage = None if threshold is None else measure_coverage(collection, loaded_model.number, threshold)
-    accepted_counts = (
-        None
-        if accept_above is None
-        else accept_suggestions(collection, loaded_model.number, accept_above, by=by).decided
-    )
-    return ApplyResult(loaded_model.number, inference, coverage, accepted_counts)
+    number, accepted = loaded_model.number, None
+    coverage = None if threshold is None else measure_coverage(collection, number, threshold)
+    if accept_above is not None:
+        accepted = accept_suggestions(collection, number, accept_above, by=by).decided
+    return ApplyResult(number, inference, coverage, accepted)
 
 
 def infer_suggestions(
@@ -222,37 +223,30 @@ def infer_suggestions(
 
     A killed run continues where it stopped.
     """
-    points = load_item_embeddings(loaded_model.path, loaded_model.model.dim)
+    points = item_index.load_item_embeddings(loaded_model.path, loaded_model.model.dim)
     numbers, hashes = _find_new_items(collection, loaded_model.number, points, again)
+    if not len(numbers):
+        return InferenceResult(0, 0, 0, 0)
     missing = extract_missing_features(collection, store, hashes, executor=executor, progress=progress)
     with begin_read(collection.engine) as connection:
         ranker = LabelRanker(loaded_model, loaded_model.labels_now(connection))
-    embeddings: list[ItemEmbeddings] = []
+    embeddings: list[item_index.ItemEmbeddings] = []
     written = 0
-    stage = progress.stage("suggesting", len(numbers), "items") if len(numbers) else nullcontext()
-    with stage as bar:
+    with progress.stage("suggesting", len(numbers), "items") as stage:
         for lo in range(0, len(numbers), _BLOCK):
             block, block_hashes = numbers[lo : lo + _BLOCK], hashes[lo : lo + _BLOCK]
             X, has_features = store.matrix(block_hashes)
             if has_features.any():
-                item_ids = block[has_features]
-                marks = [
-                    compute_mark(name) for name, is_stored in zip(block_hashes, has_features, strict=True) if is_stored
-                ]
-                block_points = ItemEmbeddings(item_ids, np.array(marks, np.uint64), loaded_model.model.transform(X))
-                written += _store_results(collection, loaded_model, ranker, block_points, k, floor, threads)
+                marks = np.array([*map(item_index.compute_mark, compress(block_hashes, has_features))], np.uint64)
+                block_points = item_index.ItemEmbeddings(block[has_features], marks, loaded_model.model.transform(X))
+                written += _store_results(collection, ranker, block_points, k, floor, threads)
                 embeddings.append(block_points)
-            if bar is not None:
-                bar.advance(len(block))
+            stage.advance(len(block))
     if embeddings:
-        new_points = ItemEmbeddings(*(np.concatenate(column) for column in zip(*embeddings, strict=True)))
-        save_item_embeddings(loaded_model.path, points.merge(new_points))
-    return InferenceResult(
-        sum(len(block_points.items) for block_points in embeddings),
-        written,
-        len(missing.unreadable),
-        len(missing.changed),
-    )
+        new_points = item_index.ItemEmbeddings(*(np.concatenate(column) for column in zip(*embeddings, strict=True)))
+        item_index.save_item_embeddings(loaded_model.path, points.merge(new_points))
+    n_items = sum(len(block_points.items) for block_points in embeddings)
+    return InferenceResult(n_items, written, len(missing.unreadable), len(missing.changed))
 
 
 def accept_suggestions(
@@ -275,27 +269,18 @@ def accept_suggestions(
 def measure_coverage(collection: Collection, model: int, threshold: Threshold) -> SuggestionCoverage:
     """Return which untagged items have a suggestion above the threshold, and which have none."""
     s, a = suggestions.c, annotations.c
-    is_tagged = select(a.id).where(a.item_id == item_scores.c.item_id, a.state == "accepted").exists()
-    is_present = select(items.c.id).where(items.c.id == item_scores.c.item_id, items.c.state == "present").exists()
-    scored_items = (
-        select(item_scores.c.item_id)
-        .where(item_scores.c.model_id == model, is_present, ~is_tagged)
-        .order_by(item_scores.c.item_id)
-    )
+    v = item_scores.c
+    is_tagged = select(a.id).where(a.item_id == v.item_id, a.state == "accepted").exists()
+    is_present = select(items.c.id).where(items.c.id == v.item_id, items.c.state == "present").exists()
+    scored_items = select(v.item_id).where(v.model_id == model, is_present, ~is_tagged).order_by(v.item_id)
     lowest = min([threshold.of(label) for label in threshold.by_label] + [threshold.of(-1)])
     query = select(s.item_id, s.label_id, s.probability)
     query = query.where(s.model_id == model, s.probability >= lowest, ~_has_decision())
     with begin_read(collection.engine) as connection:
         covered = {item for item, label, p in connection.execute(query) if p >= threshold.of(label)}
         uncovered = [item for item in connection.execute(scored_items).scalars() if item not in covered]
-    return SuggestionCoverage(
-        threshold.precision,
-        threshold.common,
-        len(threshold.by_label),
-        len(covered),
-        len(uncovered),
-        uncovered[:_LISTED],
-    )
+    counts = len(threshold.by_label), len(covered), len(uncovered)
+    return SuggestionCoverage(threshold.precision, threshold.common, *counts, uncovered[:_LISTED])
 
 
 def _check_shares(**shares: float | None) -> None:
@@ -304,7 +289,7 @@ def _check_shares(**shares: float | None) -> None:
             raise InputError(f"{name} is {share:g}; give a probability from 0 to 1")
 
 
-def build_pending_query(model: int, min_probability: float, label: int | None = None) -> Any:
+def build_pending_query(model: int, min_probability: float, label: int | None = None) -> Query:
     """Return the query for undecided (item, label) suggestions from a probability on."""
     s = suggestions.c
     query = select(s.item_id, s.label_id).where(s.model_id == model, s.probability >= min_probability, ~_has_decision())
@@ -312,72 +297,64 @@ def build_pending_query(model: int, min_probability: float, label: int | None = 
     return query.where(present) if label is None else query.where(present, s.label_id == label)
 
 
-def _has_decision() -> Any:
+def _has_decision() -> Condition:
     a, s = annotations.c, suggestions.c
     is_same_pair = (a.item_id == s.item_id) & (a.label_id == s.label_id) & (a.region == "")
     return select(a.id).where(is_same_pair).exists()
 
 
-def _find_new_items(collection: Collection, model: int, points: ItemEmbeddings, again: bool) -> tuple[Int64, list[str]]:
+def _find_new_items(
+    collection: Collection, model: int, points: item_index.ItemEmbeddings, again: bool
+) -> tuple[Int64, list[str]]:
     """Return ids and content hashes of the items that the model has not processed."""
-    is_scored = (
-        select(item_scores.c.item_id)
-        .where(item_scores.c.model_id == model, item_scores.c.item_id == items.c.id)
-        .exists()
-    )
-    query = select(items.c.id, items.c.hash, is_scored).where(items.c.state == "present", items.c.hash.is_not(None))
-    numbers: list[int] = []
-    hashes: list[str] = []
+    v = item_scores.c
+    scores = select(v.item_id).where(v.model_id == model, v.item_id == items.c.id).exists()
+    query = select(items.c.id, items.c.hash, scores).where(items.c.state == "present", items.c.hash.is_not(None))
+    new: list[tuple[int, str]] = []
     with begin_read(collection.engine) as connection:
         rows = connection.execution_options(yield_per=10 * _BLOCK).execute(query.order_by(items.c.id))
         for part in rows.partitions():
-            ids = np.array([row[0] for row in part], np.int64)
-            has_embedding = points.contains(ids, np.array([compute_mark(row[1]) for row in part], np.uint64))
-            for row, is_known in zip(part, has_embedding, strict=True):
-                if again or not is_known or not row[2]:
-                    numbers.append(row[0])
-                    hashes.append(row[1])
-    return np.array(numbers, np.int64), hashes
+            ids, marks = [row[0] for row in part], [item_index.compute_mark(row[1]) for row in part]
+            has_embedding = points.contains(np.array(ids, np.int64), np.array(marks, np.uint64))
+            for (number, content, is_scored), is_known in zip(part, has_embedding, strict=True):
+                if again or not is_known or not is_scored:
+                    new.append((number, content))
+    return np.array([number for number, _ in new], np.int64), [content for _, content in new]
 
 
 def _store_results(
     collection: Collection,
-    loaded_model: LoadedModel,
     ranker: LabelRanker,
-    points: ItemEmbeddings,
+    points: item_index.ItemEmbeddings,
     k: int,
     floor: float,
     threads: int | None,
 ) -> int:
     """Rank the labels of some items and store them; return the number of suggestions."""
-    model, numbers = loaded_model.number, points.items.tolist()
-    with begin_read(collection.engine) as connection:
-        decided_pairs = _read_decided_pairs(connection, numbers)
+    loaded_model, numbers = ranker.loaded_model, points.items.tolist()
+    model = loaded_model.number
     row_of = {number: place for place, number in enumerate(numbers)}
-    exclude = (
-        ranker.exclude_pairs(((row_of[item], label) for item, label in decided_pairs), len(numbers))
-        if decided_pairs
-        else None
-    )
+    a = annotations.c
+    query = select(a.item_id, a.label_id).where(a.region == "")
+    with begin_read(collection.engine) as connection:
+        decided = [(row_of[item], label) for item, label in select_in(connection, query, a.item_id, numbers)]
+    exclude = ranker.exclude_pairs(decided, len(numbers)) if decided else None
     top = ranker.top(points.points, k, exclude, threads)
-    suggestion_rows = list(_make_rows(model, numbers, top, floor))
-    uncertainty = np.minimum(top.probabilities, 1 - top.probabilities).max(axis=1)
-    score_rows = [
-        {
-            "model_id": model,
-            "item_id": number,
-            "best_probability": best,
-            "uncertainty": item_uncertainty,
-            "best_precision": best_precision,
-        }
-        for number, best, item_uncertainty, best_precision in zip(
-            numbers,
-            top.probabilities[:, 0].tolist(),
-            uncertainty.tolist(),
-            _compute_best_precisions(loaded_model, top, floor),
-            strict=True,
-        )
-    ]
+    is_listed = (top.labels >= 0) & (top.probabilities >= floor)
+    score_rows = _to_rows(
+        model_id=np.full(len(numbers), model),
+        item_id=points.items,
+        best_probability=top.probabilities[:, 0],
+        uncertainty=np.minimum(top.probabilities, 1 - top.probabilities).max(axis=1),
+        best_precision=_compute_best_precisions(loaded_model, top, is_listed),
+    )
+    suggestion_rows = _to_rows(
+        model_id=np.full(is_listed.sum(), model),
+        item_id=points.items[np.nonzero(is_listed)[0]],
+        label_id=top.labels[is_listed],
+        score=top.scores[is_listed],
+        probability=top.probabilities[is_listed],
+    )
     with begin_write(collection.engine) as connection:
         # Labels may have been deleted during the inference.
         current_labels = set(loaded_model.labels_now(connection).tolist())
@@ -392,30 +369,97 @@ def _store_results(
     return len(suggestion_rows)
 
 
-def _compute_best_precisions(loaded_model: LoadedModel, top: TopLabels, floor: float) -> list[float | None]:
-    """Return the best precision of each item's suggestions, None if it is unknown."""
+def _to_rows(**columns: Array) -> list[Row]:
+    """Return the rows of a table with these columns."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)]
+
+
+def _compute_best_precisions(loaded_model: LoadedModel, top: TopLabels, is_listed: Bool) -> Array:
+    """Return the best precision of each item's suggestions, 0 if it is unknown."""
     try:
         curve = loaded_model.precision_curve
     except InputError:
-        return [None] * len(top.labels)
+        return np.zeros(len(top.labels))
     precisions = curve.of(top.labels.ravel(), top.probabilities.ravel()).reshape(top.labels.shape)
-    is_listed = (top.labels >= 0) & (top.probabilities >= floor)
-    best_precisions: list[float | None] = np.where(is_listed, precisions, 0.0).max(axis=1).tolist()
-    return best_precisions
+    best: Array = np.where(is_listed, precisions, 0.0).max(axis=1)
+    return best
 
 
-def _make_rows(model: int, numbers: list[int], top: TopLabels, floor: float) -> Iterator[dict[str, Any]]:
-    for place, rank in zip(*np.nonzero((top.labels >= 0) & (top.probabilities >= floor)), strict=True):
-        yield {
-            "model_id": model,
-            "item_id": numbers[place],
-            "label_id": int(top.labels[place, rank]),
-            "score": float(top.scores[place, rank]),
-            "probability": float(top.probabilities[place, rank]),
-        }
+_N_LISTED = 3
 
 
-def _read_decided_pairs(connection: Connection, numbers: list[int]) -> list[tuple[int, int]]:
-    a = annotations.c
-    query = select(a.item_id, a.label_id).where(a.region == "")
-    return [(row[0], row[1]) for row in select_in(connection, query, a.item_id, numbers)]
+class ReviewDecision(NamedTuple):
+    """Decision that a label, by name, fits an item or region or not; state None withdraws one."""
+
+    item: int
+    label: str
+    state: State | None
+    region: str = ""
+
+
+def review_items(collection: Collection, decisions: Sequence[ReviewDecision], *, by: str) -> DecisionResult:
+    """Decide about items in one journal entry; accepted labels may be new.
+
+    Raises
+    ------
+    InputError
+        An item is unknown, or a label name or region is malformed.
+    UnknownLabelError
+        A rejected or cleared label is unknown.
+    """
+    for decision in decisions:
+        if decision.region:
+            parse_region(decision.region)
+    names = {decision.label: label_store.normalise_name(decision.label) for decision in decisions}
+    with begin_entry(collection.engine, by, "review", _summarize(decisions)) as change:
+        numbers = {decision.item for decision in decisions}
+        existing = {row["id"] for row in read_rows(change.connection, items, numbers)}
+        if numbers - existing:
+            raise NotFoundError(f"there is no item {min(numbers - existing)}")
+        accepted = [names[decision.label] for decision in decisions if decision.state == "accepted"]
+        label_ids = label_store.ensure_labels(change, accepted)
+        for name in {names[decision.label] for decision in decisions} - label_ids.keys():
+            label_ids[name] = label_store.find_label(change.connection, name)
+        rows = [Decision(d.item, label_ids[names[d.label]], d.state, d.region) for d in decisions]
+        counts = write_decisions(change, rows)
+    return DecisionResult(change.id if counts.added + counts.changed + counts.removed else None, counts)
+
+
+def count_suggestions_above(collection: Collection, probability: float, label: str | None = None) -> int:
+    """Return the number of pending suggestions of the model in use from a probability on."""
+    with begin_read(collection.engine) as connection:
+        model, number = _find_model_and_label(connection, label)
+        if model is None:
+            return 0
+        pending = build_pending_query(model, probability, number).subquery()
+        return connection.execute(select(func.count()).select_from(pending)).scalar() or 0
+
+
+def accept_suggestions_above(
+    collection: Collection, probability: float, label: str | None = None, *, by: str
+) -> DecisionResult:
+    """Accept pending suggestions of the model in use from a probability on, in one journal entry.
+
+    Raises
+    ------
+    InputError
+        There is no model.
+    """
+    with begin_read(collection.engine) as connection:
+        model, number = _find_model_and_label(connection, label)
+        if model is None:
+            raise make_no_model_error(connection, collection.folder)
+    return accept_suggestions(collection, model, probability, label=number, by=by)
+
+
+def _find_model_and_label(connection: Connection, label: str | None) -> tuple[int | None, int | None]:
+    return find_model_in_use(connection), None if label is None else label_store.find_label(connection, label)
+
+
+def _summarize(decisions: Sequence[ReviewDecision]) -> str:
+    """Return the journal line: labels and number of items."""
+    signs: dict[State | None, str] = {"accepted": "+", "rejected": "-", None: "?"}
+    changes = list(dict.fromkeys(f"{signs[decision.state]}{decision.label}" for decision in decisions))
+    n_items = len({decision.item for decision in decisions})
+    suffix = f" and {len(changes) - _N_LISTED} more" if len(changes) > _N_LISTED else ""
+    return f"{n_items:,} {'item' if n_items == 1 else 'items'}: {', '.join(changes[:_N_LISTED])}{suffix}"

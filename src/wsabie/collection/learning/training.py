@@ -1,49 +1,143 @@
 """Train on decisions: from scratch, or from the model in use with the changes since."""
 
-from shlex import quote
+from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 
+from wsabie.collection.annotations import training_examples
 from wsabie.collection.annotations.decisions import find_model_in_use
-from wsabie.collection.annotations.training_examples import (
-    PERSON_WEIGHT,
-    TrainingExamples,
-    read_examples,
-    require_enough,
-)
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.db.tables import models
 from wsabie.collection.folder.collection import Collection, lock_models
-from wsabie.collection.learning import evaluation
-from wsabie.collection.learning.feature_store import (
-    FeatureStore,
-    choose_feature_extractor,
-    extract_missing_features,
-    open_feature_store,
-    save_feature_extractor,
-)
+from wsabie.collection.learning import evaluation, feature_store
 from wsabie.collection.learning.model_fitting import EpochCallback, FitResult, FitSettings, fit_model, update_model
-from wsabie.collection.learning.retrain_policy import RetrainPlan, TrainingMode, choose_parent, plan_training
 from wsabie.collection.learning.suggestions import InferenceResult, infer_suggestions
+from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.item_index import renew_indices
-from wsabie.collection.registry.model_registry import (
-    LoadedModel,
-    load_model,
-    make_folder_name,
-    register_model,
-    remove_unfinished_models,
-)
 from wsabie.collection.registry.thresholds import save_holdout_suggestions
 from wsabie.collection.scan.roots import read_modality
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import PairedDifference
 from wsabie.io.modalities import PICTURES
 from wsabie.models.annotators import Annotator
+
+SMALL = 0.2
+"""Share of a model's original decisions that may change before the next training starts from scratch."""
+_MIN_CHANGES = 20
+
+TrainingMode = Literal["full", "corrections", "nothing"]
+
+
+class RetrainPlan(NamedTuple):
+    """Mode of a training, its reason, and the contents with decisions since the last one."""
+
+    method: TrainingMode
+    reason: str
+    changed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class RetrainForecast:
+    """Mode and reason of the next training, and the number of decisions unknown to the model in use."""
+
+    decisions: int
+    method: TrainingMode
+    reason: str
+
+
+def forecast_training(collection: Collection) -> RetrainForecast:
+    """Return the mode of the next training; with too few tags it would still be refused."""
+    parent, parent_error = choose_parent(collection, model_registry.load_model_in_use)
+    plan = plan_training(collection, parent, parent_error)
+    with begin_read(collection.engine) as connection:
+        n_decisions = training_examples.count_decisions_since(connection, parent.record.last_entry_id if parent else 0)
+    return RetrainForecast(n_decisions, plan.method, plan.reason)
+
+
+def choose_parent(
+    collection: Collection, load: Callable[[Collection], model_registry.LoadedModel] = model_registry.load_model
+) -> tuple[model_registry.LoadedModel | None, str]:
+    """Return the model in use, or None and the reason why it is unusable."""
+    with begin_read(collection.engine) as connection:
+        number = find_model_in_use(connection)
+    if number is None:
+        return None, "there is no model in use yet"
+    try:
+        return load(collection), ""
+    except InputError as error:
+        return None, str(error)
+
+
+def plan_training(
+    collection: Collection,
+    parent: model_registry.LoadedModel | None,
+    parent_error: str,
+    *,
+    full: bool = False,
+    dictionary: str | None = None,
+    holdout_bound: float = 0.0,
+) -> RetrainPlan:
+    """Choose training from scratch or from the model in use, with the reason.
+
+    Parameters
+    ----------
+    collection : Collection
+    parent, parent_error : model_registry.LoadedModel or None, str
+        Results of `choose_parent`.
+    full : bool
+        Train from scratch.
+    dictionary : str or None
+        Fingerprint of the feature extractor; None keeps the current one.
+    holdout_bound : float
+        Position up to which contents are held out now.
+    """
+    if full or parent is None:
+        return RetrainPlan("full", "as asked" if full else parent_error)
+    if dictionary not in (None, parent.dictionary):
+        return RetrainPlan("full", "items are described in another way than before")
+    if holdout_bound > parent.holdout_bound:
+        return RetrainPlan("full", f"too few tags are left on the items that model {parent.number} never learnt from")
+    facts, number = parent.record.facts, parent.number
+    max_changes = int(max(_MIN_CHANGES, SMALL * facts["decisions_of_full"])) - facts["changed_since_full"]
+    records = model_registry.list_models(collection)
+    with begin_read(collection.engine) as connection:
+        items = training_examples.find_changed_items(connection, parent.record.last_entry_id, max(max_changes, 0))
+        changed = frozenset(training_examples.read_hashes(connection, items or set()))
+        rejected_model = _find_rejected(connection, records, number)
+    if items is not None and not items:
+        return RetrainPlan(
+            "nothing", f"nothing was decided since model {number} learnt; train from scratch to do so anyway"
+        )
+    if rejected_model is not None:
+        return RetrainPlan(
+            "nothing",
+            f"nothing was decided since model {rejected_model} learnt, which did worse than model {number} "
+            "and is not in use; train from scratch if you want",
+        )
+    if items is None:
+        return RetrainPlan("full", "much was decided since the last training from scratch")
+    subject = "1 item was" if len(items) == 1 else f"{len(items):,} items were"
+    return RetrainPlan("corrections", f"{subject} decided about since model {number} learnt", changed)
+
+
+def _find_rejected(connection: Connection, records: list[model_registry.ModelRecord], parent: int) -> int | None:
+    """Return a later model that knows all decisions but did worse than the one in use."""
+    for record in records:
+        if (
+            record.parent == parent
+            and record.rejection_reason
+            and not training_examples.count_decisions_since(connection, record.last_entry_id)
+        ):
+            return record.number
+    return None
+
 
 MOST_EPOCHS = 10_000
 
@@ -76,8 +170,8 @@ class TrainingResult(NamedTuple):
     is_in_use: bool
     method: TrainingMode
     reason: str
-    facts: dict[str, Any]
-    figures: dict[str, Any]
+    facts: JsonObject
+    figures: JsonObject
     inference: InferenceResult | None
     unreadable: int = 0
     changed: int = 0
@@ -92,7 +186,7 @@ def train_model(
     dim: int = 100,
     epochs: int | None = None,
     even_if_worse: bool = False,
-    person_weight: float = PERSON_WEIGHT,
+    person_weight: float = training_examples.PERSON_WEIGHT,
     threads: int | None = None,
     seed: int = 0,
     executor: Executor | None = None,
@@ -141,10 +235,10 @@ def train_model(
     run = FitSettings(epochs, threads, seed, executor, progress, watch)
     with lock_models(collection):
         start = monotonic()
-        remove_unfinished_models(collection)
+        model_registry.remove_unfinished_models(collection)
         with begin_read(collection.engine) as connection:
-            examples = read_examples(connection, person_weight)
-        require_enough(examples, collection.folder)
+            examples = training_examples.read_examples(connection, person_weight)
+        training_examples.require_enough(examples, collection.folder)
         parent, parent_error = choose_parent(collection)
         store = _open_store(collection, parent, features, run)
         plan = plan_training(
@@ -156,32 +250,127 @@ def train_model(
             holdout_bound=examples.holdout_bound,
         )
         if plan.method == "nothing" and parent is not None:
-            return TrainingResult(
-                parent.number, True, "nothing", plan.reason, parent.record.facts, parent.record.figures, None
-            )
-        missing = extract_missing_features(collection, store, examples.hashes, executor=executor, progress=progress)
+            facts, figures = parent.record.facts, parent.record.figures
+            return TrainingResult(parent.number, True, "nothing", plan.reason, facts, figures, None)
+        missing = feature_store.extract_missing_features(
+            collection, store, examples.hashes, executor=executor, progress=progress
+        )
         examples = examples.take([i for i, name in enumerate(examples.hashes) if name in store.places])
         examples = examples._replace(n_absent=examples.n_absent + len(missing.unreadable))
-        require_enough(examples, collection.folder, len(missing.changed))
-        base = parent if plan.method == "corrections" else None
-        fit = (
-            fit_model(examples, store, dim, run)
-            if base is None
-            else update_model(base, examples, store, plan.changed, run)
-        )
-        _require_probabilities(fit, collection)
-        facts = _collect_facts(examples, fit, plan, base, store)
-        loaded_model = _save_model(collection, examples, fit, store, parent, plan, facts)
-        figures = _evaluate(collection, examples, store, loaded_model, parent, run)
+        training_examples.require_enough(examples, collection.folder, len(missing.changed))
+        training = _Training(collection, examples, store, parent, plan, run)
+        fit = training.fit(dim)
+        facts = training.collect_facts(fit)
+        model = training.save_model(fit, facts)
+        figures = training.evaluate(model)
         facts["rejection_reason"] = "" if even_if_worse or parent is None else _explain_decline(figures, parent.number)
-        inference = infer_suggestions(
-            collection, loaded_model, store, threads=threads, executor=executor, progress=progress
-        )
-        renew_indices(collection, loaded_model.path, progress)
-        facts |= {"curve": fit.curve, "seconds": round(monotonic() - start, 1)}
-        _publish(collection, loaded_model.number, plan, facts, figures, by)
-    outcome = loaded_model.number, not facts["rejection_reason"], plan.method, plan.reason, facts, figures, inference
+        inference = infer_suggestions(collection, model, store, threads=threads, executor=executor, progress=progress)
+        renew_indices(collection, model.path, progress)
+        facts |= {"curve": fit.curve.points, "seconds": round(monotonic() - start, 1)}
+        training.publish(model.number, facts, figures, by)
+    outcome = model.number, not facts["rejection_reason"], plan.method, plan.reason, facts, figures, inference
     return TrainingResult(*outcome, len(missing.unreadable), len(missing.changed))
+
+
+class _Training(NamedTuple):
+    """Training whose data and mode are known."""
+
+    collection: Collection
+    examples: training_examples.TrainingExamples
+    store: feature_store.FeatureStore
+    parent: model_registry.LoadedModel | None
+    plan: RetrainPlan
+    run: FitSettings
+
+    @property
+    def base(self) -> model_registry.LoadedModel | None:
+        """Model to update, if the training does not start from scratch."""
+        return self.parent if self.plan.method == "corrections" else None
+
+    def fit(self, dim: int) -> FitResult:
+        """Fit or update a model; raise if it has no probabilities."""
+        if self.base is None:
+            fit = fit_model(self.examples, self.store, dim, self.run)
+        else:
+            fit = update_model(self.base, self.examples, self.store, self.plan.changed, self.run)
+        if fit.model.calibration_ is None:
+            raise InputError(
+                f"the held-out items of {self.collection.folder} carry all labels, so that nothing tells right "
+                "suggestions from wrong ones; tag items that lack some of the labels, then train again"
+            )
+        return fit
+
+    def collect_facts(self, fit: FitResult) -> JsonObject:
+        """Return the training data and settings, without its outcome."""
+        examples, base = self.examples, self.base
+        base_facts = {} if base is None else base.record.facts
+        n_changed = 0 if base is None else len(self.plan.changed)
+        return {
+            "items": int((~examples.held_out).sum()),
+            "labels": len(fit.labels),
+            "accepted": int((examples.Y.data > 0).sum()),
+            "rejected": int((examples.Y.data < 0).sum()),
+            "skipped_regions": examples.regions,
+            "holdout_bound": examples.holdout_bound,
+            "n_rows": fit.n_rows,
+            "epochs": len(fit.model.history_),
+            "best_epoch": fit.curve.best,
+            "features": self.store.extractor.name,
+            "extractor": self.store.fingerprint,
+            "decisions_of_full": base_facts.get("decisions_of_full", int(examples.Y.nnz)),
+            "changed_since_full": base_facts.get("changed_since_full", 0) + n_changed,
+        }
+
+    def save_model(self, fit: FitResult, facts: JsonObject) -> model_registry.LoadedModel:
+        """Save the folder, then the row, of a model that is not in use yet."""
+        collection, store, folder = self.collection, self.store, model_registry.make_folder_name()
+        annotator_facts = {"system": "wsabie", "source": collection.folder.name, "fingerprint": None, **facts}
+        annotator_facts["label_ids"] = fit.labels.tolist()
+        annotator = Annotator(fit.model, store.extractor, None, annotator_facts, store.fingerprint)
+        annotator.save(collection.models / folder)
+        row: JsonObject = {
+            "folder": folder,
+            "method": self.plan.method,
+            "parent_id": self.parent and self.parent.number,
+        }
+        row |= {"facts": facts, "last_entry_id": self.examples.last_entry_id, "figures": {}}
+        return model_registry.load_model(collection, model_registry.register_model(collection, row))
+
+    def evaluate(self, model: model_registry.LoadedModel) -> JsonObject:
+        """Return the metrics of a model and its predecessor on the same items; save its suggestions."""
+        collection, examples, run = self.collection, self.examples, self.run
+        models = [model] if self.parent is None else [model, self.parent]
+        with begin_read(collection.engine) as connection:
+            column_labels = [model.labels_now(connection) for model in models]
+        holdout = evaluation.make_holdout_set(examples, models, column_labels)
+        if not len(evaluation.find_tagged_rows(holdout)):  # items held out from the predecessor have no tags any more
+            models, column_labels = models[:1], column_labels[:1]
+            holdout = evaluation.make_holdout_set(examples, models, column_labels)
+        stores = evaluation.open_feature_stores(collection, models[1:]) | {self.store.fingerprint: self.store}
+        holdout, rows = evaluation.read_features(collection, holdout, models, stores, run.executor, run.progress)
+        suggestions = evaluation.score_suggestions(model, column_labels[0], rows[0], holdout)
+        save_holdout_suggestions(model.path, suggestions)
+        now, *before = (
+            evaluation.evaluate_model(*model, holdout) for model in zip(models, column_labels, rows, strict=True)
+        )
+        figures = {"items": now.n_rows, "labels": len(holdout.labels), "now": evaluation.summarize_metrics(now)}
+        if not before:
+            return figures | {"before": None, "difference": None}
+        differences = evaluation.compute_differences(now, before[0])
+        difference = {name: difference._asdict() for name, difference in differences.items()}
+        return figures | {"before": evaluation.summarize_metrics(before[0]), "difference": difference}
+
+    def publish(self, number: int, facts: JsonObject, figures: JsonObject, by: str) -> None:
+        """Complete the model's row and put it into use unless it is held back; `undo` reverts the use."""
+        rejection = facts["rejection_reason"]
+        message = f"model {number} {'not put into use' if rejection else 'in use'}, "
+        message += "from scratch" if self.plan.method == "full" else "learnt from corrections"
+        message += f": {rejection}" if rejection else ""
+        with begin_entry(self.collection.engine, by, "train", message, always=True) as change:
+            change.connection.execute(update(models).where(models.c.id == number).values(facts=facts, figures=figures))
+            if not rejection:
+                previous = find_model_in_use(change.connection)
+                change.update(models, {n: {"in_use": n == number} for n in (previous, number) if n is not None})
 
 
 def _check_modality(collection: Collection) -> None:
@@ -189,9 +378,7 @@ def _check_modality(collection: Collection) -> None:
     modality = read_modality(collection)
     if modality not in (None, PICTURES.name):
         raise InputError(
-            f"models of a collection see pictures, and {collection.folder} holds {modality}; to learn from these: "
-            f"wsabie train {quote(str(collection.folder))} --model MODEL",
-            served=f"models of a collection see pictures, and this one holds {modality}",
+            f"models of a collection see pictures, and this one holds {modality}; train a model on its files instead"
         )
 
 
@@ -202,119 +389,22 @@ def _check_options(person_weight: float, epochs: int | None) -> None:
         raise InputError(f"{epochs} epochs cannot be; give a number from 1 to {MOST_EPOCHS:,}")
 
 
-def _require_probabilities(fit: FitResult, collection: Collection) -> None:
-    """Raise if the model has no probabilities."""
-    if fit.model.calibration_ is None:
-        raise InputError(
-            f"the held-out items of {collection.folder} carry all labels, so that nothing tells right suggestions from "
-            "wrong ones; tag items that lack some of the labels, then train again"
-        )
-
-
 def _open_store(
-    collection: Collection, parent: LoadedModel | None, features: str | None, run: FitSettings
-) -> FeatureStore:
+    collection: Collection, parent: model_registry.LoadedModel | None, features: str | None, run: FitSettings
+) -> feature_store.FeatureStore:
     """Return the feature store of the model in use, or of another extractor if it is requested."""
     if parent is not None and features in (None, parent.record.facts["features"]):
-        store = open_feature_store(collection, parent.extractor)
+        store = feature_store.open_feature_store(collection, parent.extractor)
         if not (store.folder / "extractor").is_dir():
-            save_feature_extractor(collection, parent.extractor)
+            feature_store.save_feature_extractor(collection, parent.extractor)
         return store
-    extractor = choose_feature_extractor(
+    extractor = feature_store.choose_feature_extractor(
         collection, features, seed=run.seed, executor=run.executor, progress=run.progress
     )
-    return open_feature_store(collection, extractor)
+    return feature_store.open_feature_store(collection, extractor)
 
 
-def _collect_facts(
-    examples: TrainingExamples, fit: FitResult, plan: RetrainPlan, base: LoadedModel | None, store: FeatureStore
-) -> dict[str, Any]:
-    base_facts = {} if base is None else base.record.facts
-    return {
-        "items": int((~examples.held_out).sum()),
-        "labels": len(fit.labels),
-        "accepted": int((examples.Y.data > 0).sum()),
-        "rejected": int((examples.Y.data < 0).sum()),
-        "skipped_regions": examples.regions,
-        "holdout_bound": examples.holdout_bound,
-        "n_rows": fit.n_rows,
-        "epochs": fit.n_epochs,
-        "best_epoch": fit.best,
-        "features": store.extractor.name,
-        "extractor": store.fingerprint,
-        "decisions_of_full": base_facts.get("decisions_of_full", int(examples.Y.nnz)),
-        "changed_since_full": base_facts.get("changed_since_full", 0) + (len(plan.changed) if base is not None else 0),
-    }
-
-
-def _save_model(
-    collection: Collection,
-    examples: TrainingExamples,
-    fit: FitResult,
-    store: FeatureStore,
-    parent: LoadedModel | None,
-    plan: RetrainPlan,
-    facts: dict[str, Any],
-) -> LoadedModel:
-    """Save the folder, then the row, of a model that is not in use yet."""
-    annotator_facts = {"system": "wsabie", "source": collection.folder.name, "fingerprint": None, **facts}
-    annotator_facts["label_ids"] = fit.labels.tolist()
-    folder = make_folder_name()
-    annotator = Annotator(fit.model, store.extractor, None, annotator_facts, store.fingerprint)
-    annotator.save(collection.models / folder)
-    row = {
-        "folder": folder,
-        "method": plan.method,
-        "parent_id": None if parent is None else parent.number,
-        "facts": facts,
-    }
-    return load_model(
-        collection, register_model(collection, row | {"last_entry_id": examples.last_entry_id, "figures": {}})
-    )
-
-
-def _evaluate(
-    collection: Collection,
-    examples: TrainingExamples,
-    store: FeatureStore,
-    loaded_model: LoadedModel,
-    parent: LoadedModel | None,
-    run: FitSettings,
-) -> dict[str, Any]:
-    """Return the metrics of a model and its predecessor on the same items; save its suggestions."""
-    compared_models = [loaded_model] if parent is None else [loaded_model, parent]
-    with begin_read(collection.engine) as connection:
-        column_labels = [model.labels_now(connection) for model in compared_models]
-    holdout = evaluation.make_holdout_set(examples, compared_models, column_labels)
-    if not len(holdout.items):  # items held out from the predecessor have no tags any more
-        compared_models, column_labels = compared_models[:1], column_labels[:1]
-        holdout = evaluation.make_holdout_set(examples, compared_models, column_labels)
-    stores = evaluation.open_feature_stores(collection, compared_models[1:]) | {store.fingerprint: store}
-    for other_store in stores.values():
-        extract_missing_features(collection, other_store, holdout.hashes, executor=run.executor, progress=run.progress)
-    holdout, rows = evaluation.select_items_with_features(holdout, compared_models, stores)
-    save_holdout_suggestions(
-        loaded_model.path, evaluation.score_suggestions(loaded_model, column_labels[0], rows[0], holdout)
-    )
-    evaluations = [
-        evaluation.evaluate_model(model, columns, X, holdout)
-        for model, columns, X in zip(compared_models, column_labels, rows, strict=True)
-    ]
-    figures: dict[str, Any] = {
-        "items": evaluations[0].n_rows,
-        "labels": len(holdout.labels),
-        "now": evaluation.summarize_metrics(evaluations[0]),
-    }
-    if len(evaluations) == 1:
-        return figures | {"before": None, "difference": None}
-    difference = {
-        name: difference._asdict()
-        for name, difference in evaluation.compute_differences(evaluations[0], evaluations[1]).items()
-    }
-    return figures | {"before": evaluation.summarize_metrics(evaluations[1]), "difference": difference}
-
-
-def _explain_decline(figures: dict[str, Any], predecessor: int) -> str:
+def _explain_decline(figures: JsonObject, predecessor: int) -> str:
     """Return in what a model does significantly worse than its predecessor, or ""."""
     if figures["difference"] is None:
         return ""
@@ -325,17 +415,3 @@ def _explain_decline(figures: dict[str, Any], predecessor: int) -> str:
         f"it does worse than model {predecessor} on {figures['items']:,} held-out items: MAP {difference.mean:+.3f} "
         f"[{difference.low:+.3f}, {difference.high:+.3f}]"
     )
-
-
-def _publish(
-    collection: Collection, number: int, plan: RetrainPlan, facts: dict[str, Any], figures: dict[str, Any], by: str
-) -> None:
-    """Complete the model's row and put it into use unless it is held back; `undo` reverts the use."""
-    message = f"model {number} {'in use' if not facts['rejection_reason'] else 'not put into use'}, "
-    message += "from scratch" if plan.method == "full" else "learnt from corrections"
-    message += f": {facts['rejection_reason']}" if facts["rejection_reason"] else ""
-    with begin_entry(collection.engine, by, "train", message, always=True) as change:
-        change.connection.execute(update(models).where(models.c.id == number).values(facts=facts, figures=figures))
-        if not facts["rejection_reason"]:
-            previous = find_model_in_use(change.connection)
-            change.update(models, {n: {"in_use": n == number} for n in (previous, number) if n is not None})

@@ -5,13 +5,19 @@ Principal components are computed on request. UMAP takes minutes; a job computes
 models/FOLDER/map/   tensors "items" (ids), "marks" (of their content) and "points" (n, 2) float32
 
 Later items are placed beside their nearest neighbours until the next UMAP.
+
+Only the direction of a point counts: models that compare by inner products give points different lengths, and nearness
+is measured by the cosine.
 """
 
 import hashlib
 import threading
+import warnings
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from shlex import quote
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,23 +30,145 @@ from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.db.tables import annotations, items, suggestions
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
-from wsabie.collection.maps.projection import (
-    compute_median,
-    compute_principal_components,
-    compute_umap,
-    has_umap,
-    place_between,
-)
-from wsabie.collection.registry.item_embeddings import ItemEmbeddings, SearchIndex, load_search_index
+from wsabie.collection.registry.item_index import ItemEmbeddings, SearchIndex, load_search_index
 from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
-from wsabie.core.arrays import Bool, Float32, Int64, UInt8
+from wsabie.core.arrays import Bool, Float32, Float64, Int64, UInt8
 from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.machine import limit_blas_threads
 from wsabie.core.progress import SILENT, Progress
 from wsabie.storage.model_folder import ModelState, open_model_folder, read_content_checksum, save_model_folder
 
+FEWEST = 10
+"""Minimum number of items for UMAP."""
+
+_BLOCK = 8192
+_NEIGHBOURS, _MIN_DISTANCE = 30, 0.4  # with fewer and less, groups shrink to specks that fly apart
+_SHORTEST = 1e-12
+
+
+class PrincipalComponents(NamedTuple):
+    """Two directions of largest variance of unit vectors; `share` is their part of the variance."""
+
+    mean: Float64  # (dim,)
+    directions: Float64  # (dim, 2)
+    share: float
+
+    def places(self, points: Float32) -> Float32:
+        """Return points (n, dim) in the plane, (n, 2)."""
+        plane = np.empty((len(points), 2), np.float32)
+        with limit_blas_threads():
+            for lo in range(0, len(points), _BLOCK):
+                plane[lo : lo + _BLOCK] = (_normalise(points[lo : lo + _BLOCK]) - self.mean) @ self.directions
+        return plane
+
+
+def compute_principal_components(points: Float32) -> PrincipalComponents:
+    """Return the principal components of directions, by exact covariance, with fixed signs.
+
+    The largest entry of each direction is positive, as in scikit-learn. The same points give the same bits for any
+    number of threads. Points are read in blocks, so a memory-mapped table need not fit in memory.
+
+    Parameters
+    ----------
+    points : (n, dim) float32
+
+    Examples
+    --------
+    >>> components = compute_principal_components(np.array([[1, 0.1, 0], [1, -0.1, 0], [0.5, 0, 0.5]], np.float32))
+    >>> np.abs(components.directions).round(1).tolist()
+    [[0.4, 0.0], [0.0, 1.0], [0.9, 0.0]]
+    """
+    n, dim = points.shape
+    mean, covariance = np.zeros(dim), np.zeros((dim, dim))
+    with limit_blas_threads():
+        for lo in range(0, n, _BLOCK):
+            mean += _normalise(points[lo : lo + _BLOCK]).sum(axis=0, dtype=np.float64) / n
+        centre = mean.astype(np.float32)
+        for lo in range(0, n, _BLOCK):
+            block = _normalise(points[lo : lo + _BLOCK]) - centre
+            covariance += block.T @ block
+        return PrincipalComponents(mean, *_find_leading(covariance))
+
+
+def _find_leading(covariance: Float64) -> tuple[Float64, float]:
+    from scipy.linalg import eigh
+
+    dim = len(covariance)
+    directions = np.zeros((dim, 2))
+    n_directions = min(2, dim)
+    values, vectors = eigh(covariance, subset_by_index=[dim - n_directions, dim - 1])
+    vectors = vectors[:, ::-1]
+    largest = np.abs(vectors).argmax(axis=0)
+    directions[:, :n_directions] = vectors * np.where(vectors[largest, np.arange(n_directions)] < 0, -1, 1)
+    return directions, float(values.sum() / max(np.trace(covariance), _SHORTEST))
+
+
+def has_umap() -> bool:
+    """Return True if UMAP is installed."""
+    return find_spec("umap") is not None
+
+
+def compute_umap(points: Float32, start: Float32, seed: int = 0) -> Float32:
+    """Return points in the plane by UMAP, which keeps neighbours together; it begins at `start`.
+
+    Parameters
+    ----------
+    points : (n, dim) float32
+        At least `FEWEST`.
+    start : (n, 2) float32
+        Principal components; points far apart in them stay apart.
+    seed : int
+        The same seed gives the same places; UMAP then runs in one thread.
+
+    Raises
+    ------
+    InputError
+        UMAP is not installed, or there are too few points.
+    """
+    if not has_umap():
+        raise InputError("UMAP is not installed; run: pip install 'wsabie[map]'")
+    if len(points) < FEWEST:
+        raise InputError(f"UMAP needs {FEWEST} items and there are {len(points)}; look at principal components")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecations, which do not concern readers of a map
+        from umap import UMAP
+
+        neighbours = min(_NEIGHBOURS, len(points) - 1)
+        initial_places = (start / max(float(start.std()), _SHORTEST)).astype(np.float32)
+        reducer = UMAP(
+            n_neighbors=neighbours,
+            min_dist=_MIN_DISTANCE,
+            metric="cosine",
+            init=initial_places,
+            random_state=seed,
+            n_jobs=1,
+        )
+        return np.asarray(reducer.fit_transform(np.asarray(points)), np.float32)
+
+
+def compute_median(places: Float32) -> Float32:
+    """Return, for each row of places (n, k, 2), the place nearest to all others in sum, (n, 2).
+
+    A mean could lie between the groups of a row, far from all places.
+
+    Examples
+    --------
+    >>> compute_median(np.array([[[0, 0], [0, 1], [9, 9]]], np.float32))
+    array([[0., 1.]], dtype=float32)
+    """
+    distances = np.sqrt(np.square(places[:, :, None] - places[:, None]).sum(axis=-1)).sum(axis=-1)
+    medians: Float32 = places[np.arange(len(places)), distances.argmin(axis=1)]
+    return medians
+
+
+def _normalise(block: Float32) -> Float32:
+    lengths = np.sqrt(np.einsum("ij,ij->i", block, block))
+    unit_vectors: Float32 = block / np.maximum(lengths, _SHORTEST)[:, None]
+    return unit_vectors
+
+
 T = TypeVar("T")
 Method = Literal["pca", "umap"]
-METHODS: tuple[Method, ...] = ("pca", "umap")
 
 _KIND = "map of items"
 _NEAREST = 3  # neighbours that place a new item
@@ -85,11 +213,12 @@ class Map(NamedTuple):
         return self.loaded_model.number
 
 
-class ProjectionStatus(NamedTuple):
+@dataclass(frozen=True)
+class ProjectionStatus:
     """State of a projection: "ready", "stale" (items came since), "none" or "not installed"."""
 
     method: Method
-    state: str
+    state: Literal["ready", "stale", "none", "not installed"]
     new_items: int
     created: str | None
 
@@ -102,27 +231,22 @@ class _Plane(NamedTuple):
     share: float | None
 
 
-def build_map(collection: Collection, method: str = "pca") -> Map:
+def build_map(collection: Collection, method: Method = "pca") -> Map:
     """Return the present items in the plane; fast if the same map was built before.
 
     Raises
     ------
     InputError
-        There is no model, it was not applied yet, the method is unknown, or its projection was not computed yet.
+        There is no model, it was not applied yet, or the projection was not computed yet.
     """
     loaded_model = load_model_in_use(collection)
-    method = _check_method(method)
     index, index_version = load_embedding_snapshot(loaded_model.path)
     projection, projection_version = None, ""
     if method == "umap":
         folder = loaded_model.path / "map"
         projection, projection_version = _load_consistent(folder, lambda: _load_projection(loaded_model.path))
         if projection is None:
-            raise InputError(
-                "there is no UMAP of the model in use yet; "
-                f"run: wsabie collection map {quote(str(collection.folder))} --umap",
-                served="there is no UMAP of the model in use yet; have it made on the page Map",
-            )
+            raise InputError("there is no UMAP of the model in use yet; have it computed first")
     plane_key = loaded_model.path, index_version, method, projection_version
     plane = _planes.get(plane_key, lambda: _project_points(index, projection))
     with begin_read(collection.engine) as connection:
@@ -130,8 +254,8 @@ def build_map(collection: Collection, method: str = "pca") -> Map:
         version = _make_digest(source_version, method, projection_version)
 
         def draw() -> Map:
-            ids = index.embeddings.items
-            is_present = np.isin(ids, _read_present_items(connection))
+            ids, query = index.embeddings.items, select(items.c.id).where(items.c.state == "present")
+            is_present = np.isin(ids, connection.execute(query).scalars().all())
             n_placed = int(plane.is_placed[is_present].sum())
             present_points = ids[is_present], plane.places[is_present], n_placed, plane.share
             return Map(loaded_model, index, method, version, source_version, *present_points)
@@ -160,12 +284,11 @@ def list_projections(collection: Collection) -> list[ProjectionStatus]:
     """
     model = load_model_in_use(collection).path
     points, projection = load_embedding_snapshot(model)[0].embeddings, _load_projection(model)
+    pca = ProjectionStatus("pca", "ready", 0, None)
     if projection is None:
-        umap = ProjectionStatus("umap", "none" if has_umap() else "not installed", 0, None)
-    else:
-        new_items = int((~projection.embeddings.contains(points.items, points.marks)).sum())
-        umap = ProjectionStatus("umap", "stale" if new_items else "ready", new_items, projection.created)
-    return [ProjectionStatus("pca", "ready", 0, None), umap]
+        return [pca, ProjectionStatus("umap", "none" if has_umap() else "not installed", 0, None)]
+    new_items = int((~projection.embeddings.contains(points.items, points.marks)).sum())
+    return [pca, ProjectionStatus("umap", "stale" if new_items else "ready", new_items, projection.created)]
 
 
 def compute_projection(collection: Collection, *, progress: Progress = SILENT) -> ProjectionStatus:
@@ -189,13 +312,6 @@ def compute_projection(collection: Collection, *, progress: Progress = SILENT) -
     return list_projections(collection)[1]
 
 
-def _check_method(method: str) -> Method:
-    for candidate in METHODS:
-        if candidate == method:
-            return candidate
-    raise InputError(f"there is no projection {method!r}; choose one of {', '.join(METHODS)}")
-
-
 def _make_digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
@@ -207,11 +323,6 @@ def _load_consistent(folder: Path, load: Callable[[], T]) -> tuple[T, str]:
         content = load()
         if read_content_checksum(folder) == head:
             return content, head
-
-
-def _read_present_items(connection: Connection) -> Int64:
-    query = select(items.c.id).where(items.c.state == "present")
-    return np.array(connection.execute(query).scalars().all(), np.int64)
 
 
 def _fingerprint_present(connection: Connection) -> tuple[int, ...]:
@@ -248,7 +359,7 @@ def _project_points(index: SearchIndex, projection: _StoredProjection | None) ->
     if len(new_points) and is_projected.any():
         k = min(_NEAREST, int(is_projected.sum()))
         nearest = index.cosine.top_k(points[new_points], k, candidates=np.flatnonzero(is_projected))[0]
-        places[new_points] = place_between(places, nearest)
+        places[new_points] = np.median(places[nearest], axis=1)
     return _Plane(places, ~is_projected, None)
 
 
@@ -266,12 +377,13 @@ def _load_projection(model: Path) -> _StoredProjection | None:
 NOTHING, REJECTED, ACCEPTED, SUGGESTED = range(4)
 """Codes of a label's state on an item; SUGGESTED to 255 are suggestions in order of probability."""
 
-
+_STATES = {"accepted": ACCEPTED, "rejected": REJECTED}
 _BEST = 5  # items that define the position of a label
 _making = threading.Lock()
 
 
-class LabelPosition(NamedTuple):
+@dataclass(frozen=True)
+class LabelPosition:
     """Label in the plane with the number of items on which it is accepted."""
 
     id: int
@@ -279,13 +391,6 @@ class LabelPosition(NamedTuple):
     x: float
     y: float
     accepted: int
-
-
-class ItemColours(NamedTuple):
-    """Ids of items with a state of a label, ascending, and the codes of the states."""
-
-    items: Int64
-    codes: UInt8
 
 
 def place_labels(collection: Collection, item_map: Map, k: int = 500) -> list[LabelPosition]:
@@ -305,21 +410,20 @@ def place_labels(collection: Collection, item_map: Map, k: int = 500) -> list[La
     query = select(a.label_id, func.count(a.item_id.distinct())).where(a.state == "accepted").group_by(a.label_id)
     with begin_read(collection.engine) as connection:
         columns, names = item_map.loaded_model.labels_now(connection), label_store.read_label_names(connection)
-        counts = {row[0]: int(row[1]) for row in connection.execute(query)}
-    label_ids = sorted(
-        {int(number) for number in columns} & names.keys(), key=lambda number: (-counts.get(number, 0), names[number])
-    )[:k]
+        counts: dict[int, int] = defaultdict(int, connection.execute(query).all())
+    known = {*columns.tolist()} & names.keys()
+    label_ids = sorted(known, key=lambda number: (-counts[number], names[number]))[:k]
     if not len(item_map.items) or not label_ids:
         return []
     places = compute_median(item_map.places[_find_best_items(item_map, label_ids, columns)])
     return [
-        LabelPosition(number, names[number], float(x), float(y), counts.get(number, 0))
+        LabelPosition(number, names[number], float(x), float(y), counts[number])
         for number, (x, y) in zip(label_ids, places, strict=True)
     ]
 
 
-def colour_items(collection: Collection, label: str) -> ItemColours:
-    """Return the codes of items with a decision or suggestion of a label, by name or synonym.
+def colour_items(collection: Collection, label: str) -> tuple[Int64, UInt8]:
+    """Return the items with a decision or suggestion of a label, by name or synonym, and their codes.
 
     Raises
     ------
@@ -329,15 +433,12 @@ def colour_items(collection: Collection, label: str) -> ItemColours:
     a, s = annotations.c, suggestions.c
     with begin_read(collection.engine) as connection:
         number = label_store.find_label(connection, label)
-        decision_query = select(a.item_id, a.state).where(a.label_id == number, a.region == "")
-        suggestion_query = select(s.item_id, s.probability).where(
-            s.model_id == find_model_in_use(connection), s.label_id == number
-        )
-        codes = {row[0]: _encode_probability(row[1]) for row in connection.execute(suggestion_query)}
-        states = {"accepted": ACCEPTED, "rejected": REJECTED}
-        codes |= {row[0]: states[row[1]] for row in connection.execute(decision_query)}
-    numbers = np.array(sorted(codes), np.int64)
-    return ItemColours(numbers, np.array([codes[item] for item in numbers.tolist()], np.uint8))
+        decided = select(a.item_id, a.state).where(a.label_id == number, a.region == "")
+        is_suggested = (s.model_id == find_model_in_use(connection)) & (s.label_id == number)
+        suggested = select(s.item_id, s.probability).where(is_suggested)
+        codes = {item: _encode_probability(probability) for item, probability in connection.execute(suggested)}
+        codes |= {item: _STATES[state] for item, state in connection.execute(decided)}
+    return np.array(sorted(codes), np.int64), np.array([codes[item] for item in sorted(codes)], np.uint8)
 
 
 def _encode_probability(probability: float) -> int:
@@ -376,17 +477,13 @@ class MapQuality(NamedTuple):
 
 def measure_map_quality(collection: Collection, item_map: Map, k: int = 10) -> MapQuality:
     """Measure how often the items around a label in the plane carry it, for the largest labels."""
-    positions = [
-        position for position in place_labels(collection, item_map, _MEASURED_LABELS) if position.accepted >= _FEWEST
-    ]
-    a = annotations.c
-    query = select(a.item_id, a.label_id).where(
-        a.state == "accepted", a.label_id.in_([position.id for position in positions])
-    )
-    items_by_label: dict[int, list[int]] = {}
+    positions = [p for p in place_labels(collection, item_map, _MEASURED_LABELS) if p.accepted >= _FEWEST]
+    a, items_by_label = annotations.c, defaultdict[int, list[int]](list)
+    is_measured = a.label_id.in_([position.id for position in positions])
     with begin_read(collection.engine) as connection:
+        query = select(a.item_id, a.label_id).where(a.state == "accepted", is_measured)
         for item, label in connection.execute(query):
-            items_by_label.setdefault(label, []).append(item)
+            items_by_label[label].append(item)
     shares, chances = [], []
     for position in positions:
         has_label = np.isin(item_map.items, items_by_label[position.id])

@@ -5,9 +5,10 @@ Weights are log-odds and add up from `PRIOR`; the score of a pair is 1 / (1 + ex
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations, product
 from math import exp
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection, select
@@ -34,27 +35,6 @@ _TIE_TOLERANCE = 1e-4  # tolerance of the cosine
 _MAX_TIES = 30  # largest number of ties with the k-th
 
 
-class PairCounts(NamedTuple):
-    """Co-occurrence counts of two labels.
-
-    Attributes
-    ----------
-    n_both : int
-        Number of items that have both.
-    expected : float
-        Expected number if the two were independent.
-    share : float
-        `n_both` over the items of the rarer label.
-    jaccard : float
-        `n_both` over the items that have either.
-    """
-
-    n_both: int
-    expected: float
-    share: float
-    jaccard: float
-
-
 class Cooccurrence:
     """Matrix of items and labels, with context vectors of the labels.
 
@@ -75,15 +55,12 @@ class Cooccurrence:
         self.counts: Int64 = np.diff(A.indptr).astype(np.int64)
         self.contexts: Float32 = _compute_contexts(A, self.counts)
 
-    def count_pairs(self, pairs: Int64) -> list[PairCounts]:
-        """Return the counts of pairs of labels, (n, 2)."""
-        n_items, counts = self.A.shape[0], []
+    def count_items_of_both(self, pairs: Int64) -> list[int]:
+        """Return the number of items that have both labels, for pairs (n, 2)."""
+        counts: list[int] = []
         for lo in range(0, len(pairs), 10_000):
             part = pairs[lo : lo + 10_000]
-            n_both = np.asarray(self.A[:, part[:, 0]].multiply(self.A[:, part[:, 1]]).sum(axis=0)).ravel()
-            for (a, b), n in zip(self.counts[part].tolist(), n_both.astype(int).tolist(), strict=True):
-                share, jaccard = n / max(min(a, b), 1), n / max(a + b - n, 1)
-                counts.append(PairCounts(n, a * b / max(n_items, 1), share, jaccard))
+            counts += self.A[:, part[:, 0]].multiply(self.A[:, part[:, 1]]).sum(axis=0).astype(int).tolist()[0]
         return counts
 
     def compute_cosines(self, pairs: Int64) -> Float32:
@@ -157,7 +134,7 @@ def find_mutual_neighbours(vectors: Float32, min_cosine: float, k: int = 3) -> l
     return [(a, b, round(cosine, 4)) for (a, b), cosine in zip(neighbours.tolist(), cosines.tolist(), strict=True)]
 
 
-def normalise_rows(vectors: Any) -> Float32:
+def normalise_rows(vectors: Float32) -> Float32:
     """Scale rows to unit length; zero rows stay."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     normalised: Float32 = np.divide(vectors, lengths, out=np.zeros_like(vectors, np.float32), where=lengths > 0)
@@ -218,7 +195,8 @@ class Evidence(NamedTuple):
     message: str
 
 
-class LabelCount(NamedTuple):
+@dataclass(frozen=True)
+class LabelCount:
     """Label with the number of its items."""
 
     id: int
@@ -319,9 +297,10 @@ class EvidenceCollector:
         if not pairs:
             return
         places = np.array(pairs)
-        cosines, counts = cooccurrence.compute_cosines(places).tolist(), cooccurrence.count_pairs(places)
-        for pair, cosine, pair_counts in zip(pairs, cosines, counts, strict=True):
-            self.by_pair[pair] += self._make_cooccurrence_evidence(pair, cosine, pair_counts)
+        cosines, counts = cooccurrence.compute_cosines(places).tolist(), cooccurrence.count_items_of_both(places)
+        n_items = max(cooccurrence.A.shape[0], 1)
+        for pair, cosine, n_both in zip(pairs, cosines, counts, strict=True):
+            self.by_pair[pair] += self._make_cooccurrence_evidence(pair, cosine, n_both, n_items)
 
     def add_differences(self) -> None:
         """Add evidence against similar names with different meanings."""
@@ -378,7 +357,7 @@ class EvidenceCollector:
                 return [Evidence("unknown", 1.0, f"'{name}' is no word that is known")]
         return []
 
-    def _make_cooccurrence_evidence(self, pair: Pair, cosine: float, counts: PairCounts) -> Iterator[Evidence]:
+    def _make_cooccurrence_evidence(self, pair: Pair, cosine: float, n_both: int, n_items: int) -> Iterator[Evidence]:
         a, b = (self.labels[place].items for place in pair)
         rarer = min(a, b)
         if not rarer:
@@ -388,13 +367,13 @@ class EvidenceCollector:
         if cosine != 0:
             weight = trust * float(np.clip(4 * (cosine - 0.35), -2, 2))
             yield Evidence("cooccurrence", round(weight, 2), f"beside the same labels: cosine {cosine:.2f}")
-        if counts.jaccard >= 0.8 and rarer >= 3:
+        if n_both / max(a + b - n_both, 1) >= 0.8 and rarer >= 3:
             weight, suffix = (2.5, ", in two languages") if self._differ_in_language(pair) else (1.0, "")
-            yield Evidence("always", weight, f"nearly always together{suffix}: {counts.n_both} of {a} and {b}")
-        elif counts.n_both == 0 and counts.expected * max(cosine, 0) * 10 >= 3:
+            yield Evidence("always", weight, f"nearly always together{suffix}: {n_both} of {a} and {b}")
+        elif n_both == 0 and a * b / n_items * max(cosine, 0) * 10 >= 3:
             yield Evidence("never", 1.5, f"never on the same item: {a} and {b}")
-        elif counts.share >= 0.1 and rarer >= MIN_ITEMS and not is_supported:
-            yield Evidence("often", -2.0, f"often, not always, on the same item: {counts.n_both} of {rarer}")
+        elif n_both / rarer >= 0.1 and rarer >= MIN_ITEMS and not is_supported:
+            yield Evidence("often", -2.0, f"often, not always, on the same item: {n_both} of {rarer}")
 
 
 def _count_word_letters(left_name: str, right_name: str) -> int:

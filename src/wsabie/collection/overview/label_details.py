@@ -1,13 +1,15 @@
 """Details of one label, its nearest neighbours, example items of labels, and completion of names."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from itertools import starmap
+from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, func, or_, select, union_all
+from sqlalchemy import Connection, func, select, union_all
 
 from wsabie.collection.annotations.decisions import find_model_in_use
-from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.database import begin_read, select_in
 from wsabie.collection.db.tables import annotations, items, labels, merge_exclusions, synonyms
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
@@ -16,14 +18,12 @@ from wsabie.collection.learning.suggestions import build_pending_query
 from wsabie.collection.merge_proposals.evidence import LabelCount
 from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
 from wsabie.collection.registry.thresholds import PRECISIONS
-from wsabie.collection.search.query_parsing import read_names
-from wsabie.collection.search.text_search import find_nearest_labels
+from wsabie.collection.search.text_search import find_nearest_labels, read_names
 from wsabie.core.errors import InputError
 
 MAX_CHILDREN = 500
 """Largest number of listed children, the most frequent."""
 
-_BATCH_SIZE = 500
 _SYNONYM_SHARE = 4  # one in so many places is reserved for synonyms
 _QUERIES_AT_ONCE = 100  # one subquery a label: an index gives the newest few, a window function would read all
 
@@ -35,14 +35,16 @@ class LabelNeighbour(NamedTuple):
     cosine: float
 
 
-class LabelSynonym(NamedTuple):
+@dataclass(frozen=True)
+class LabelSynonym:
     """Other name of a label."""
 
     name: str
     language: str
 
 
-class LabelThreshold(NamedTuple):
+@dataclass(frozen=True)
+class LabelThreshold:
     """Lowest probability whose suggestions reach `precision`; None if there is none."""
 
     precision: float
@@ -99,7 +101,8 @@ class LabelDetails(NamedTuple):
     held_out: LabelEvaluation | None
 
 
-class ExampleItem(NamedTuple):
+@dataclass(frozen=True, order=True)
+class ExampleItem:
     """Item with the hash of its content."""
 
     id: int
@@ -114,27 +117,33 @@ def read_label_details(collection: Collection, number: int) -> LabelDetails:
     NotFoundError
         The label is missing or was merged.
     """
-    loaded_model = _load_model(collection)
+    try:
+        loaded_model = load_model_in_use(collection)
+    except InputError:  # reported by the routes and commands that need a model
+        loaded_model = None
     with begin_read(collection.engine) as connection:
         label_store.read_label(connection, number)
         row = connection.execute(build_label_query(number)).one()
         s, c = synonyms.c, labels.c
         query = select(s.name, s.language).where(s.label_id == number).order_by(s.language, s.name)
-        names = [LabelSynonym(*row_values) for row_values in connection.execute(query)]
-        children = (
-            connection.execute(select(c.id).where(c.parent_id == number, c.merged_into.is_(None))).scalars().all()
-        )
+        names = list(starmap(LabelSynonym, connection.execute(query)))
+        is_child = (c.parent_id == number) & c.merged_into.is_(None)
+        children = connection.execute(select(c.id).where(is_child)).scalars().all()
         model, merge_targets = find_model_in_use(connection), label_store.read_merge_targets(connection)
-        child_counts = read_labels_by_number(connection, children)
-        child_labels = sorted(child_counts.values(), key=lambda label: (-label.items, label.name))
+        equivalent_ids = [number, *(merged_id for merged_id, target in merge_targets.items() if target == number)]
+        child_labels = _read_in_order(connection, children)
+        waiting = 0
+        if model is not None:
+            pending = build_pending_query(model, 0, number).subquery()
+            waiting = connection.execute(select(func.count()).select_from(pending)).scalar() or 0
         return LabelDetails(
             make_label(row, [synonym.name for synonym in names], len(children)),
             names,
             _read_in_order(connection, label_store.list_ancestors(connection, number)),
-            child_labels[:MAX_CHILDREN],
-            _read_in_order(connection, _read_exclusions(connection, number, merge_targets)),
-            0 if model is None else _count_rows(connection, build_pending_query(model, 0, number)),
-            None if loaded_model is None else _evaluate_label(loaded_model, connection, number, merge_targets),
+            sorted(child_labels, key=lambda label: (-label.items, label.name))[:MAX_CHILDREN],
+            _read_in_order(connection, _read_exclusions(connection, equivalent_ids, merge_targets)),
+            waiting,
+            None if loaded_model is None else _evaluate_label(loaded_model, connection, equivalent_ids),
         )
 
 
@@ -151,24 +160,17 @@ def find_label_neighbours(collection: Collection, number: int, k: int = 10) -> l
     neighbours = find_nearest_labels(collection, number, k)
     with begin_read(collection.engine) as connection:
         labels_by_id = read_labels_by_number(connection, [neighbour for neighbour, _, _ in neighbours])
-    return [
-        LabelNeighbour(labels_by_id[neighbour], cosine)
-        for neighbour, _, cosine in neighbours
-        if neighbour in labels_by_id
-    ]
+    return [LabelNeighbour(labels_by_id[label], cosine) for label, _, cosine in neighbours if label in labels_by_id]
 
 
 def read_labels_by_number(connection: Connection, numbers: Sequence[int]) -> dict[int, LabelCount]:
     """Return labels by id, without merged ones."""
-    labels_by_id: dict[int, LabelCount] = {}
     a, c = annotations.c, labels.c
-    for lo in range(0, len(numbers), _BATCH_SIZE):
-        part = numbers[lo : lo + _BATCH_SIZE]
-        counts = select(a.label_id, func.count(a.item_id.distinct())).where(a.label_id.in_(part), a.state == "accepted")
-        item_counts: dict[int, int] = {row[0]: row[1] for row in connection.execute(counts.group_by(a.label_id))}
-        query = select(c.id, c.name, c.language).where(c.id.in_(part), c.merged_into.is_(None))
-        labels_by_id |= {row[0]: LabelCount(*row, item_counts.get(row[0], 0)) for row in connection.execute(query)}
-    return labels_by_id
+    counts = select(a.label_id, func.count(a.item_id.distinct())).where(a.state == "accepted").group_by(a.label_id)
+    item_counts = dict(select_in(connection, counts, a.label_id, numbers))
+    query = select(c.id, c.name, c.language).where(c.merged_into.is_(None))
+    rows = select_in(connection, query, c.id, numbers)
+    return {label: LabelCount(label, name, language, item_counts.get(label, 0)) for label, name, language in rows}
 
 
 def find_example_items(connection: Connection, numbers: Iterable[int], k: int) -> dict[int, list[ExampleItem]]:
@@ -190,35 +192,24 @@ def _read_in_order(connection: Connection, numbers: Sequence[int]) -> list[Label
     return [labels_by_id[number] for number in numbers if number in labels_by_id]
 
 
-def _read_exclusions(connection: Connection, number: int, merge_targets: dict[int, int]) -> list[int]:
-    """Return the labels that a label must not be merged with; merged ones give their targets."""
-    equivalent_ids = [number, *(merged_id for merged_id, target in merge_targets.items() if target == number)]
+def _read_exclusions(connection: Connection, equivalent_ids: Sequence[int], merge_targets: dict[int, int]) -> list[int]:
+    """Return the labels that must not be merged with any of these; merged ones give their targets."""
     c, excluded_ids = merge_exclusions.c, set[int]()
-    for lo in range(0, len(equivalent_ids), _BATCH_SIZE):
-        part = equivalent_ids[lo : lo + _BATCH_SIZE]
-        query = select(c.label_a, c.label_b).where(or_(c.label_a.in_(part), c.label_b.in_(part)))
-        excluded_ids.update(
-            merge_targets.get(label_id, label_id) for row in connection.execute(query) for label_id in row
-        )
-    return sorted(excluded_ids - {number})
-
-
-def _load_model(collection: Collection) -> LoadedModel | None:
-    try:
-        return load_model_in_use(collection)
-    except InputError:  # reported by the routes and commands that need a model
-        return None
+    for column in (c.label_a, c.label_b):
+        for pair in select_in(connection, select(c.label_a, c.label_b), column, equivalent_ids):
+            excluded_ids |= {merge_targets.get(label_id, label_id) for label_id in pair}
+    return sorted(excluded_ids - {equivalent_ids[0]})
 
 
 def _evaluate_label(
-    model: LoadedModel, connection: Connection, number: int, merge_targets: dict[int, int]
+    model: LoadedModel, connection: Connection, equivalent_ids: Sequence[int]
 ) -> LabelEvaluation | None:
+    number = equivalent_ids[0]
     try:
         held_out = model.holdout_suggestions
         limits = [model.threshold(precision) for precision in PRECISIONS]
     except InputError:
         return None
-    equivalent_ids = [number, *(merged_id for merged_id, target in merge_targets.items() if target == number)]
     is_of_label = np.isin(held_out.labels, equivalent_ids)
     return LabelEvaluation(
         model.number,
@@ -232,11 +223,8 @@ def _evaluate_label(
     )
 
 
-def _count_rows(connection: Connection, query: Any) -> int:
-    return connection.execute(select(func.count()).select_from(query.subquery())).scalar() or 0
-
-
-class LabelCompletion(NamedTuple):
+@dataclass(frozen=True)
+class LabelCompletion:
     """Completed label; `synonym` is the one that matches (None: its name), `language` that of the match."""
 
     id: int
@@ -268,9 +256,11 @@ def complete_label(collection: Collection, start: str, k: int = 20) -> list[Labe
         matched_names: dict[int, str | None] = {number: None for number, _ in own_matches[: k - n_synonyms]}
         matched_names |= dict(list(synonyms_by_label.items())[:n_synonyms])
         labels = read_labels_by_number(connection, list(matched_names))
-    completions = []
-    for number, synonym in matched_names.items():
-        if (entry := labels.get(number)) is not None:
-            language = entry.language if synonym is None else names_index.languages[synonym]
-            completions.append(LabelCompletion(number, entry.name, synonym, language, entry.items))
-    return completions
+    languages = names_index.languages
+    return [
+        LabelCompletion(
+            number, entry.name, synonym, entry.language if synonym is None else languages[synonym], entry.items
+        )
+        for number, synonym in matched_names.items()
+        if (entry := labels.get(number)) is not None
+    ]

@@ -1,10 +1,10 @@
 """Status of a collection: folders, items, annotations, model and open suggestions."""
 
-from typing import Any, NamedTuple
+from itertools import starmap
+from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from wsabie.collection.annotations.decisions import find_model_in_use
 from wsabie.collection.db.damage import find_damage
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import JournalEntry, read_history
@@ -91,13 +91,14 @@ def read_status(collection: Collection, *, check: bool = False, entries: int = 5
         query = select(items.c.root_id, items.c.state, func.count()).group_by(items.c.root_id, items.c.state)
         for root, state, count in connection.execute(query):
             by_root.setdefault(root, {})[state] = count
-        n_labels = connection.execute(select(func.count()).where(labels.c.merged_into.is_(None)).select_from(labels))
-        label_count = n_labels.scalar() or 0
-        decided, model, waiting = (
-            _count_annotations(connection),
-            _read_active_model(connection),
-            _count_pending(connection),
-        )
+        is_unmerged = labels.c.merged_into.is_(None)
+        n_labels = connection.execute(select(func.count()).where(is_unmerged).select_from(labels)).scalar() or 0
+        a, m = annotations.c, models.c
+        query = select(a.state, a.origin, func.count()).group_by(a.state, a.origin).order_by(a.state, a.origin)
+        decided = tuple(starmap(AnnotationCount, connection.execute(query)))
+        query = select(m.id, m.created_at, m.method, m.folder).where(m.in_use.is_(True))
+        model = next(starmap(ActiveModel, connection.execute(query)), None)
+        waiting = _count_pending(connection, model.id) if model else 0
     item_counts = {state: sum(state_counts.get(state, 0) for state_counts in by_root.values()) for state in STATES}
     roots = tuple(
         RootStatus(str(root.folder), root.folder.is_dir(), by_root[root.id], root.options.get("tags"))
@@ -106,7 +107,7 @@ def read_status(collection: Collection, *, check: bool = False, entries: int = 5
     modality = next((root.options["modality"] for root in root_list if "modality" in root.options), None)
     last = tuple(read_history(collection.engine, entries))
     drafts = tuple(map(str, list_drafts(collection.place)))
-    return CollectionStatus(modality, item_counts, roots, label_count, decided, model, waiting, last, faults, drafts)
+    return CollectionStatus(modality, item_counts, roots, n_labels, decided, model, waiting, last, faults, drafts)
 
 
 def check_readiness(collection: Collection) -> TrainingReadiness:
@@ -118,32 +119,7 @@ def check_readiness(collection: Collection) -> TrainingReadiness:
     return TrainingReadiness(tagged is not None, nested_item is not None and not uses_folder_names)
 
 
-def serialize_status(status: CollectionStatus) -> dict[str, Any]:
-    """Return the status of a collection as a JSON document."""
-    return status._asdict() | {
-        "roots": [root._asdict() for root in status.roots],
-        "annotations": [count._asdict() for count in status.annotations],
-        "model": status.model and status.model._asdict(),
-        "last": [entry._asdict() for entry in status.last],
-    }
-
-
-def _count_annotations(connection: Connection) -> tuple[AnnotationCount, ...]:
-    a = annotations.c
-    query = select(a.state, a.origin, func.count()).group_by(a.state, a.origin).order_by(a.state, a.origin)
-    return tuple(AnnotationCount(*row) for row in connection.execute(query))
-
-
-def _read_active_model(connection: Connection) -> ActiveModel | None:
-    m = models.c
-    row = connection.execute(select(m.id, m.created_at, m.method, m.folder).where(m.in_use.is_(True))).first()
-    return None if row is None else ActiveModel(*row)
-
-
-def _count_pending(connection: Connection) -> int:
-    model = find_model_in_use(connection)
-    if model is None:
-        return 0
+def _count_pending(connection: Connection, model: int) -> int:
     s, a = suggestions.c, annotations.c
     is_same = (a.item_id == s.item_id) & (a.label_id == s.label_id) & (a.region == "")
     n_suggestions = connection.execute(select(func.count()).where(s.model_id == model)).scalar() or 0

@@ -1,5 +1,6 @@
-"""Searches by item embeddings: exact, or by approximate indices where a collection is large.
+"""Embeddings of items in a model's space, and searches by them: exact, or by approximate indices in a large collection.
 
+models/FOLDER/points/   tensors "items" (ids), "marks" (of their content) and "points" (n, dim) float32
 models/FOLDER/points/index-SIMILARITY/   the codes, and the "items" and "marks" of their points
 
 Items that came after the index are scored exactly, and items that are gone are skipped. `apply` rebuilds the index when
@@ -7,11 +8,12 @@ these are more than a fiftieth of all.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from sqlalchemy import bindparam, select
@@ -20,10 +22,10 @@ from wsabie.collection.db.cache import FileCache
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.registry.item_embeddings import ItemEmbeddings, SearchIndex, load_search_index
 from wsabie.collection.registry.model_registry import find_model_folder, load_model_in_use
-from wsabie.core.arrays import Int64
-from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix, UInt64
+from wsabie.core.errors import InputError, ModelFolderError, WsabieError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 
@@ -32,6 +34,114 @@ if TYPE_CHECKING:
     from wsabie.search.approximate_index import ApproximateIndex
     from wsabie.search.exact_index import ExactIndex
     from wsabie.search.faiss_codes import CodesKind
+
+_KIND = "points of items"
+
+
+class ItemEmbeddings(NamedTuple):
+    """Item ids, ascending, marks of their contents, and their points."""
+
+    items: Int64  # (n,)
+    marks: UInt64  # (n,)
+    points: Float32  # (n, dim)
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Array], dim: int) -> "ItemEmbeddings":
+        """Return the embeddings in a model folder.
+
+        Raises
+        ------
+        KeyError, ModelFolderError
+            A tensor is missing or has another shape.
+        """
+        embeddings = cls(*(tensors[name] for name in cls._fields))
+        n = len(embeddings.items)
+        if [tensor.shape for tensor in embeddings] != [(n,), (n,), (n, dim)]:
+            raise ModelFolderError("the points of items have another shape than the model")
+        return embeddings
+
+    def contains(self, numbers: Int64, marks: UInt64) -> Bool:
+        """Return a mask of the items that are stored with this content, (n,)."""
+        if not len(self.items):
+            return np.zeros(len(numbers), bool)
+        positions = np.minimum(np.searchsorted(self.items, numbers), len(self.items) - 1)
+        is_stored: Bool = (self.items[positions] == numbers) & (self.marks[positions] == marks)
+        return is_stored
+
+    def merge(self, updates: "ItemEmbeddings") -> "ItemEmbeddings":
+        """Return the embeddings merged with those of other items, which replace older ones."""
+        is_kept = ~np.isin(self.items, updates.items)
+        numbers = np.concatenate([self.items[is_kept], updates.items])
+        order = np.argsort(numbers)
+        marks = np.concatenate([self.marks[is_kept], updates.marks])[order]
+        return ItemEmbeddings(numbers[order], marks, np.concatenate([self.points[is_kept], updates.points])[order])
+
+
+class SearchIndex(NamedTuple):
+    """Embeddings of a model with search indices by inner product and by cosine."""
+
+    embeddings: ItemEmbeddings
+    dot: "ExactIndex"
+    cosine: "ExactIndex"
+
+
+def compute_mark(content: str) -> int:
+    """Return the mark of a content, derived from its hash.
+
+    Examples
+    --------
+    >>> compute_mark("00000000000000ff" + 16 * "7")
+    255
+    """
+    return int(content[:16], 16)
+
+
+def load_item_embeddings(model: Path, dim: int) -> ItemEmbeddings:
+    """Return the stored embeddings of a model; empty if there are none."""
+    try:
+        return ItemEmbeddings.from_tensors(open_model_folder(model / "points", verify=False).tensors, dim)
+    except (ModelFolderError, KeyError):
+        return ItemEmbeddings(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty((0, dim), np.float32))
+
+
+def save_item_embeddings(model: Path, points: ItemEmbeddings) -> None:
+    """Save the embeddings of a model atomically."""
+    save_model_folder(model / "points", ModelState(_KIND, {}, points._asdict()))
+
+
+def load_search_index(model: Path) -> SearchIndex:
+    """Return the embeddings of a model with search indices by inner product and by cosine.
+
+    Raises
+    ------
+    InputError
+        It has processed no items yet.
+    """
+    config = model / "points/config.json"
+    try:
+        stat = config.stat()
+    except OSError as error:
+        raise _make_unseen_error("the model in use has seen no items yet") from error
+    return _index_cache.get((model, stat.st_mtime_ns, stat.st_ino), lambda: _build_search_index(model))
+
+
+def _make_unseen_error(message: str, folder: str = "") -> InputError:
+    command = f"wsabie collection apply{folder}"
+    return InputError(f"{message}; run: {command}", served=f"{message}; press Suggest on the page Status")
+
+
+# Building the indices takes longer than a search.
+_index_cache = FileCache[SearchIndex](2)
+
+
+def _build_search_index(model: Path) -> SearchIndex:
+    from wsabie.search.exact_index import ExactIndex
+
+    tensors = open_model_folder(model / "points", verify=False).tensors
+    embeddings = ItemEmbeddings(*(tensors[name] for name in ItemEmbeddings._fields))
+    points = embeddings.points
+    return SearchIndex(embeddings, ExactIndex(points), ExactIndex(points, similarity="cosine"))
+
 
 CHANGED = 0.02
 """Share of changed points above which an index is rebuilt."""
@@ -54,14 +164,8 @@ class ItemNeighbour(NamedTuple):
     score: float
 
 
-class IndexReport(NamedTuple):
-    """Similarity of a new index and its `ApproximateIndex.facts`."""
-
-    similarity: str
-    facts: dict[str, Any]
-
-
-class IndexStatus(NamedTuple):
+@dataclass(frozen=True)
+class IndexStatus:
     """State of the index of a model's items.
 
     Attributes
@@ -82,21 +186,23 @@ class IndexStatus(NamedTuple):
 
 def find_nearest_items(
     collection: Collection,
-    query: Any,
+    queries: Sequence[Float32],
     k: int = 20,
     *,
     similarity: "SimilarityName" = "cosine",
     only: Iterable[int] | None = None,
     exclude: Iterable[int] = (),
     model: int | None = None,
-) -> list[ItemNeighbour]:
-    """Return the items nearest to a point of the model's space, best first; by an index if one exists.
+) -> list[list[ItemNeighbour]]:
+    """Return the items nearest to points of the model's space, best first; by an index if one exists.
+
+    Several points take little more time than one.
 
     Parameters
     ----------
     collection : Collection
-    query : (dim,) float32
-        Point of an item, a label, a picture or a region.
+    queries : sequence of (dim,) float32
+        Points of items, labels, pictures or regions.
     k : int
     similarity : {"cosine", "dot"}
         "cosine" between items, "dot" between a label and items.
@@ -105,7 +211,7 @@ def find_nearest_items(
     exclude : iterable of int
         Ids of excluded items.
     model : int or None
-        Id of the model of the query's space; None is the one in use, which may change at any time.
+        Id of the model of the space; None is the one in use, which may change at any time.
 
     Raises
     ------
@@ -113,20 +219,27 @@ def find_nearest_items(
         There is no model, or it was not applied yet.
     """
     folder, _ = find_model_folder(collection, model)
-    return _search(collection, folder, [query], k, similarity, only, exclude)[0]
-
-
-def find_nearest_items_each(
-    collection: Collection,
-    queries: Sequence[Any],
-    k: int = 20,
-    *,
-    exclude: Iterable[int] = (),
-    model: int | None = None,
-) -> list[list[ItemNeighbour]]:
-    """Return the nearest items of several label points, in little more time than of one."""
-    folder, _ = find_model_folder(collection, model)
-    return _search(collection, folder, queries, k, "dot", None, exclude)
+    points, dot, cosine = load_search_index(folder)
+    index = load_item_index(folder, points, dot if similarity == "dot" else cosine)
+    candidates = None if only is None else np.flatnonzero(np.isin(points.items, np.fromiter(only, np.int64)))
+    n_candidates = len(points.items) if candidates is None else len(candidates)
+    excluded = np.flatnonzero(np.isin(points.items, np.fromiter(exclude, np.int64)))
+    n_requested = min(k + _SPARE, n_candidates)
+    table, results = np.asarray(queries, np.float32), [list[ItemNeighbour]() for _ in queries]
+    pending = list(range(len(results)))  # queries with fewer than k results so far
+    while n_candidates and pending:
+        exclusion = _repeat_exclusion(excluded, len(pending), len(points.items)) if len(excluded) else None
+        ids, scores = index.top_k(table[pending], n_requested, candidates=candidates, exclude=exclusion)
+        numbers = np.where(ids >= 0, points.items[ids], -1)
+        present = _read_present(collection, np.unique(numbers[ids >= 0]).tolist())
+        for query, row_items, row_scores in zip(pending, numbers.tolist(), scores.tolist(), strict=True):
+            pairs = zip(row_items, row_scores, strict=True)
+            results[query] = [ItemNeighbour(item, score) for item, score in pairs if item in present][:k]
+        if n_requested == n_candidates:
+            break
+        pending = [query for query in pending if len(results[query]) < k]
+        n_requested = min(4 * n_requested, n_candidates)
+    return results
 
 
 def find_similar_items(
@@ -139,62 +252,19 @@ def find_similar_items(
     InputError
         As `find_nearest_items`; or the model has not processed the item.
     """
-    folder, _ = find_model_folder(collection, None)
-    points = load_search_index(folder)[0]
+    folder, model = find_model_folder(collection, None)
+    points = load_search_index(folder).embeddings
     position = int(np.searchsorted(points.items, item))
     if position == len(points.items) or points.items[position] != item:
-        message = f"the model has not seen item {item} yet"
-        raise InputError(
-            f"{message}; run: wsabie collection apply {quote(str(collection.folder))}",
-            served=f"{message}; press Suggest on the page Status",
-        )
-    return _search(collection, folder, [points.points[position]], k, "cosine", only, (item,))[0]
+        raise _make_unseen_error(f"the model has not seen item {item} yet", f" {quote(str(collection.folder))}")
+    return find_nearest_items(collection, [points.points[position]], k, only=only, exclude=(item,), model=model)[0]
 
 
-def _search(
-    collection: Collection,
-    folder: Path,
-    queries: Sequence[Any],
-    k: int,
-    similarity: "SimilarityName",
-    only: Iterable[int] | None,
-    exclude: Iterable[int],
-) -> list[list[ItemNeighbour]]:
-    points, dot, cosine = load_search_index(folder)
-    index = load_item_index(folder, points, dot if similarity == "dot" else cosine)
-    candidates = None if only is None else np.flatnonzero(np.isin(points.items, np.fromiter(only, np.int64)))
-    n_candidates = len(points.items) if candidates is None else len(candidates)
-    excluded_items = np.fromiter(exclude, np.int64)
-    excluded_positions = excluded_items
-    if len(excluded_items):
-        excluded_positions = np.flatnonzero(np.isin(points.items, excluded_items))
-    n_requested = min(k + _SPARE, n_candidates)
-    table, results = np.asarray(queries, np.float32), [list[ItemNeighbour]() for _ in queries]
-    pending = list(range(len(results)))  # queries with fewer than k results so far
-    while n_candidates and pending:
-        exclusion = (
-            _repeat_exclusion(excluded_positions, len(pending), len(points.items)) if len(excluded_positions) else None
-        )
-        ids, scores = index.top_k(table[pending], n_requested, candidates=candidates, exclude=exclusion)
-        numbers = np.where(ids >= 0, points.items[ids], -1)
-        present = _read_present(collection, np.unique(numbers[ids >= 0]).tolist())
-        for query, row_items, row_scores in zip(pending, numbers.tolist(), scores.tolist(), strict=True):
-            results[query] = [
-                ItemNeighbour(item, score) for item, score in zip(row_items, row_scores, strict=True) if item in present
-            ][:k]
-        if n_requested == n_candidates:
-            break
-        pending = [query for query in pending if len(results[query]) < k]
-        n_requested = min(4 * n_requested, n_candidates)
-    return results
-
-
-def _repeat_exclusion(positions: Int64, n_queries: int, n_items: int) -> Any:
+def _repeat_exclusion(positions: Int64, n_queries: int, n_items: int) -> Matrix:
     """Return the same exclusions for each query as a matrix for `top_k`, (n_queries, n_items)."""
     from scipy.sparse import csr_matrix
 
-    columns = np.tile(positions, n_queries)
-    starts = np.arange(n_queries + 1) * len(positions)
+    columns, starts = np.tile(positions, n_queries), np.arange(n_queries + 1) * len(positions)
     return csr_matrix((np.ones(len(columns), np.int8), columns, starts), (n_queries, n_items))
 
 
@@ -224,8 +294,8 @@ def read_index_status(model: Path, n_items: int) -> IndexStatus:
 
 def index_items(
     collection: Collection, *, kind: "CodesKind" = "ivf", recall: float = 0.95, progress: Progress = SILENT
-) -> list[IndexReport]:
-    """Build the indices of the model in use, by inner product and by cosine, tuned on its items.
+) -> dict[str, JsonObject]:
+    """Build the indices of the model in use, by inner product and by cosine, tuned on its items; return their facts.
 
     Raises
     ------
@@ -236,27 +306,26 @@ def index_items(
     return _build_indices(folder, load_search_index(folder), kind, recall, progress)
 
 
-def renew_indices(collection: Collection, model: Path, progress: Progress = SILENT) -> list[IndexReport]:
+def renew_indices(collection: Collection, model: Path, progress: Progress = SILENT) -> dict[str, JsonObject]:
     """Rebuild the indices of a model if much has changed, or if only earlier models have some."""
     from wsabie.search.label_index import DEFAULT_RECALL
 
     if not any(collection.models.glob("*/points/index-*/config.json")):
-        return []
+        return {}
     try:
         search_index = load_search_index(model)
     except InputError:  # it has processed no items
-        return []
+        return {}
     states = [_load_state(model, similarity) for similarity in _SIMILARITIES]
-    if all(state is not None and _is_current(state, search_index[0]) for state in states):
-        return []
+    if all(state is not None and _is_current(state, search_index.embeddings) for state in states):
+        return {}
     config = next((state.config for state in states if state is not None), {})
+    kind, recall = config.get("kind", "ivf"), float(config.get("wanted", DEFAULT_RECALL))
     try:
-        return _build_indices(
-            model, search_index, config.get("kind", "ivf"), float(config.get("wanted", DEFAULT_RECALL)), progress
-        )
+        return _build_indices(model, search_index, kind, recall, progress)
     except InputError as error:
         _log.warning("the index of the items was not made anew: %s", error)
-        return []
+        return {}
 
 
 def _is_current(state: ModelState, points: ItemEmbeddings) -> bool:
@@ -277,10 +346,10 @@ def load_item_index(model: Path, points: ItemEmbeddings, exact: "ExactIndex") ->
         return exact
     # The cached value holds the exact index, so its id cannot be reused meanwhile.
     key = config, stat.st_mtime_ns, stat.st_ino, id(exact)
-    return _index_cache.get(key, lambda: _open(model, points, exact))
+    return _item_index_cache.get(key, lambda: _open(model, points, exact))
 
 
-_index_cache = FileCache["ExactIndex | ApproximateIndex"](4)
+_item_index_cache = FileCache["ExactIndex | ApproximateIndex"](4)
 
 
 def _open(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
@@ -301,24 +370,18 @@ def _open(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactInd
 
 
 def _build_indices(
-    model: Path,
-    search_index: SearchIndex,
-    kind: "CodesKind",
-    recall: float,
-    progress: Progress,
-) -> list[IndexReport]:
+    model: Path, search_index: SearchIndex, kind: "CodesKind", recall: float, progress: Progress
+) -> dict[str, JsonObject]:
     from wsabie.search.approximate_index import ApproximateIndex
 
-    points, reports = search_index[0], []
+    points, *exact_indices = search_index
+    item_tensors, reports = {"items": points.items, "marks": points.marks}, {}
     with progress.stage("indexing", len(_SIMILARITIES), "indices") as bar:
-        for similarity, exact in zip(_SIMILARITIES, search_index[1:], strict=True):
+        for similarity, exact in zip(_SIMILARITIES, exact_indices, strict=True):
             index = ApproximateIndex.build(exact, kind=kind, recall=recall)
-            parts = index.to_parts()
-            item_tensors = {"items": points.items, "marks": points.marks}
-            save_model_folder(
-                _index_folder(model, similarity), ModelState(parts.kind, parts.config, parts.tensors | item_tensors)
-            )
-            reports.append(IndexReport(similarity, index.facts()))
+            state = index.to_parts()
+            save_model_folder(_index_folder(model, similarity), replace(state, tensors=state.tensors | item_tensors))
+            reports[similarity] = index.facts()
             bar.advance(1)
     return reports
 

@@ -3,21 +3,22 @@
 import re
 import secrets
 import shutil
-import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 
 from wsabie.collection.annotations.decisions import find_model_in_use, make_no_model_error
 from wsabie.collection.annotations.training_examples import HELD_OUT
+from wsabie.collection.db.cache import CatalogueCache, FileCache
 from wsabie.collection.db.database import begin_read, begin_write
-from wsabie.collection.db.journal import Row, begin_entry, format_current_time, read_last_entry
-from wsabie.collection.db.tables import changes, item_scores, journal, models, suggestions
+from wsabie.collection.db.journal import Row, begin_entry, format_current_time, next_id
+from wsabie.collection.db.tables import changes, item_scores, items, journal, models, suggestions
 from wsabie.collection.folder.collection import Collection, lock_models
 from wsabie.collection.labels import label_store
 from wsabie.collection.registry.thresholds import (
@@ -29,13 +30,13 @@ from wsabie.collection.registry.thresholds import (
 )
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, ModelFolderError, NotFoundError, WsabieError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.models.annotators import Annotator
 from wsabie.storage.atomic_files import remove_drafts
 from wsabie.storage.model_folder import is_model_folder
 
 _THRESHOLDS = 100  # cached for each model
-_MERGE_LOCK = threading.Lock()  # after a change, many requests ask at once
 
 
 class ModelRecord(NamedTuple):
@@ -67,8 +68,8 @@ class ModelRecord(NamedTuple):
     last_entry_id: int
     in_use: bool
     is_available: bool
-    facts: dict[str, Any]
-    figures: dict[str, Any]
+    facts: JsonObject
+    figures: JsonObject
 
     @property
     def rejection_reason(self) -> str:
@@ -76,7 +77,8 @@ class ModelRecord(NamedTuple):
         return str(self.facts.get("rejection_reason", ""))
 
 
-class Rollback(NamedTuple):
+@dataclass(frozen=True)
+class Rollback:
     """Journal entry that put the model into use, and the model that undoing it brings back."""
 
     entry: int
@@ -147,53 +149,40 @@ class LoadedModel:
         """
         return PrecisionCurve(self.holdout_suggestions)
 
-    def threshold(self, precision: float) -> Threshold:
-        """Return the lowest probabilities whose suggestions reach a precision.
+    @cached_property
+    def threshold(self) -> Callable[[float], Threshold]:
+        """Lowest probabilities whose suggestions reach a precision.
 
         Raises
         ------
         InputError
             The precision is no share, or the held-out suggestions are missing or damaged.
         """
-        threshold = self._thresholds.get(precision)
-        if threshold is None:
-            threshold = compute_threshold(self.holdout_suggestions, precision)
-            if len(self._thresholds) >= _THRESHOLDS:  # clients of a server choose the precision
-                self._thresholds.clear()
-            self._thresholds[precision] = threshold
-        return threshold
-
-    def labels_now(self, connection: Connection) -> Int64:
-        """Return the current label ids of the columns; merged labels are followed, -1 is deleted."""
-        entry = read_last_entry(connection)
-        with _MERGE_LOCK:
-            if entry not in self._labels_by_entry:
-                targets = label_store.read_merge_targets(connection)
-                targets |= {number: number for number in label_store.read_label_names(connection)}
-                self._labels_by_entry.clear()
-                self._labels_by_entry[entry] = np.array([targets.get(n, -1) for n in self.labels.tolist()], np.int64)
-            return self._labels_by_entry[entry]
+        return lru_cache(_THRESHOLDS)(lambda precision: compute_threshold(self.holdout_suggestions, precision))
 
     @cached_property
-    def _thresholds(self) -> dict[float, Threshold]:
-        """Thresholds by precision."""
-        return {}
+    def labels_now(self) -> CatalogueCache[Int64]:
+        """Current label ids of the columns, for a connection; merged labels are followed, -1 is deleted."""
+        return CatalogueCache(self._read_current_labels)
 
-    @cached_property
-    def _labels_by_entry(self) -> dict[int, Int64]:
-        """Current label ids by the last journal entry."""
-        return {}
+    def _read_current_labels(self, connection: Connection) -> Int64:
+        targets = label_store.read_merge_targets(connection)
+        targets |= {number: number for number in label_store.read_label_names(connection)}
+        return np.array([targets.get(n, -1) for n in self.labels.tolist()], np.int64)
 
 
-_loaded_models: dict[Path, LoadedModel] = {}
-_load_lock = threading.Lock()
+_loaded_models = FileCache[LoadedModel](1)
+_RECORDS = select(
+    models.c.id.label("number"), models.c.folder, models.c.created_at, models.c.method,
+    models.c.parent_id.label("parent"), models.c.last_entry_id, models.c.in_use, models.c.facts, models.c.figures,
+)  # fmt: skip
 
 
 def list_models(collection: Collection) -> list[ModelRecord]:
     """Return the records of all finished models that were not removed, last first."""
-    query = select(models).where(models.c.is_removed.is_(False)).order_by(models.c.id.desc())
+    query = _RECORDS.where(models.c.is_removed.is_(False)).order_by(models.c.id.desc())
     with begin_read(collection.engine) as connection:
-        records = [_make_record(collection, dict(row._mapping)) for row in connection.execute(query)]
+        records = [_make_record(collection, row._mapping) for row in connection.execute(query)]
     return [record for record in records if record.figures or record.in_use]
 
 
@@ -209,9 +198,11 @@ def read_model(collection: Collection, number: int) -> ModelRecord:
         if record.number == number:
             return record
     message = f"there is no model {number}"
-    raise NotFoundError(
-        f"{message}; `wsabie collection models {quote(str(collection.folder))}` lists them", served=message
-    )
+    raise NotFoundError(_suggest_list(collection, message), served=message)
+
+
+def _suggest_list(collection: Collection, message: str) -> str:
+    return f"{message}; `wsabie collection models {quote(str(collection.folder))}` lists them"
 
 
 def list_removed_models(collection: Collection) -> list[int]:
@@ -251,21 +242,18 @@ def load_model(collection: Collection, number: int | None = None) -> LoadedModel
     """
     with begin_read(collection.engine) as connection:
         number = find_model_in_use(connection) if number is None else number
-        row = connection.execute(select(models).where(models.c.id == number)).first()
+        row = connection.execute(_RECORDS.where(models.c.id == number)).first()
         if number is None:
             raise make_no_model_error(connection, collection.folder)
     if row is None:
         message = f"there is no model {number}"
-        raise InputError(
-            f"{message}; `wsabie collection models {quote(str(collection.folder))}` lists them", served=message
-        )
-    record = _make_record(collection, dict(row._mapping))
+        raise InputError(_suggest_list(collection, message), served=message)
+    record = _make_record(collection, row._mapping)
     path = collection.models / record.folder
     try:
         annotator = Annotator.load(path)
-        if not isinstance(annotator, Annotator) or len(annotator.facts["label_ids"]) != len(
-            annotator.model.vocabulary_
-        ):
+        is_annotator = isinstance(annotator, Annotator)
+        if not is_annotator or len(annotator.facts["label_ids"]) != len(annotator.model.vocabulary_):
             raise ModelFolderError(f"{path} is no model of a collection")
     except (WsabieError, KeyError, TypeError) as error:
         raise InputError(
@@ -285,11 +273,7 @@ def load_model_in_use(collection: Collection) -> LoadedModel:
         There is none, or its folder is missing or damaged.
     """
     folder, number = find_model_folder(collection, None)
-    with _load_lock:  # after a switch, many requests ask at once
-        if folder not in _loaded_models or not folder.is_dir():
-            _loaded_models.clear()
-            _loaded_models[folder] = load_model(collection, number)
-        return _loaded_models[folder]
+    return _loaded_models.get((folder, folder.is_dir()), lambda: load_model(collection, number))
 
 
 def find_model_folder(collection: Collection, model: int | None) -> tuple[Path, int]:
@@ -322,23 +306,14 @@ def use_model(collection: Collection, number: int, *, by: str) -> ModelSwitch:
 
 def count_unseen_items(connection: Connection, number: int) -> int:
     """Return the number of items that a model has not processed."""
-    from wsabie.collection.db.tables import items
-
-    is_scored = (
-        select(item_scores.c.item_id)
-        .where(item_scores.c.model_id == number, item_scores.c.item_id == items.c.id)
-        .exists()
-    )
+    v = item_scores.c
+    is_scored = select(v.item_id).where(v.model_id == number, v.item_id == items.c.id).exists()
     query = select(func.count()).where(items.c.state == "present", items.c.hash.is_not(None), ~is_scored)
     return connection.execute(query).scalar() or 0
 
 
-def _make_record(collection: Collection, row: Row) -> ModelRecord:
-    is_available = not row["is_removed"] and is_model_folder(collection.models / row["folder"])
-    columns = {
-        name: row[name] for name in ("folder", "created_at", "method", "last_entry_id", "in_use", "facts", "figures")
-    }
-    return ModelRecord(number=row["id"], parent=row["parent_id"], is_available=is_available, **columns)
+def _make_record(collection: Collection, row: RowMapping) -> ModelRecord:
+    return ModelRecord(**dict(row), is_available=is_model_folder(collection.models / row["folder"]))
 
 
 _FOLDER_NAME = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
@@ -353,15 +328,10 @@ def make_folder_name() -> str:
 
 def register_model(collection: Collection, row: Row) -> int:
     """Insert the row of a model that is not in use yet; return its id, which is never reused."""
-    last_change = select(func.max(changes.c.row)).where(changes.c.table == models.name)
+    defaults = {"created_at": format_current_time(), "in_use": False, "is_removed": False}
     with begin_write(collection.engine) as connection:
-        number = 1 + max(
-            connection.execute(query).scalar() or 0 for query in (last_change, select(func.max(models.c.id)))
-        )
-        connection.execute(
-            insert(models),
-            [{"created_at": format_current_time(), "in_use": False, "is_removed": False} | row | {"id": number}],
-        )
+        number = next_id(connection, models)
+        connection.execute(insert(models), [defaults | row | {"id": number}])
     return number
 
 
@@ -372,49 +342,46 @@ def remove_old_models(collection: Collection, n: int, *, by: str) -> list[int]:
     """
     with lock_models(collection):
         remove_unfinished_models(collection)
-        removed = [record.number for record in list_models(collection)[n:] if not record.in_use]
-        for number in removed:
+        removed = [record for record in list_models(collection)[n:] if not record.in_use]
+        for record in removed:
             with begin_write(collection.engine) as connection:
-                if find_model_in_use(connection) == number:
+                if find_model_in_use(connection) == record.number:
                     continue
-                connection.execute(update(models).where(models.c.id == number).values(is_removed=True))
-            _delete_data(collection, number)
+                connection.execute(update(models).where(models.c.id == record.number).values(is_removed=True))
+            _delete_data(collection, record.number, record.folder)
         if removed:
             with begin_entry(collection.engine, by, "models", f"{len(removed)} old models removed", always=True):
                 pass
-    return removed
+    return [record.number for record in removed]
 
 
 def remove_unfinished_models(collection: Collection) -> None:
     """Remove the remains of unfinished trainings; the caller holds the lock."""
+    c = models.c
     with begin_read(collection.engine) as connection:
-        is_unfinished = models.c.in_use.is_(False) & (models.c.figures == {}) & models.c.is_removed.is_(False)
-        unfinished_ids = connection.execute(select(models.c.id).where(is_unfinished)).scalars().all()
-        removed_ids = connection.execute(select(models.c.id).where(models.c.is_removed.is_(True))).scalars().all()
-    for number in (*unfinished_ids, *removed_ids):
-        _delete_data(collection, number)
-    if unfinished_ids:
+        rows = connection.execute(select(c.id, c.folder, c.in_use, c.figures, c.is_removed)).all()
+    unfinished = {row.id for row in rows if not (row.in_use or row.figures or row.is_removed)}
+    for row in rows:
+        if row.is_removed or row.id in unfinished:
+            _delete_data(collection, row.id, row.folder)
+    if unfinished:
         with begin_write(collection.engine) as connection:
-            connection.execute(delete(models).where(models.c.id.in_(unfinished_ids)))
-    with begin_read(collection.engine) as connection:
-        folders = set(connection.execute(select(models.c.folder).where(models.c.is_removed.is_(False))).scalars())
+            connection.execute(delete(models).where(c.id.in_(unfinished)))
+    folders = {row.folder for row in rows if not row.is_removed}
     for path in collection.models.glob("*"):
         if path.name not in folders and _FOLDER_NAME.fullmatch(path.name):
             shutil.rmtree(path, ignore_errors=True)
     remove_drafts(collection.place)
 
 
-def _delete_data(collection: Collection, number: int) -> None:
+def _delete_data(collection: Collection, number: int, folder: str) -> None:
     """Remove the folder, the suggestions and the scores of a model, a few items at a time."""
-    with begin_read(collection.engine) as connection:
-        folder = connection.execute(select(models.c.folder).where(models.c.id == number)).scalar()
-    if folder and _FOLDER_NAME.fullmatch(folder):
+    if _FOLDER_NAME.fullmatch(folder):
         shutil.rmtree(collection.models / folder, ignore_errors=True)
     for table in (suggestions, item_scores):
-        while True:
+        query = select(table.c.item_id).where(table.c.model_id == number).distinct().limit(_CHUNK)
+        item_ids: Sequence[int] | None = None
+        while item_ids is None or item_ids:
             with begin_write(collection.engine) as connection:
-                query = select(table.c.item_id).where(table.c.model_id == number).distinct().limit(_CHUNK)
                 item_ids = connection.execute(query).scalars().all()
-                if not item_ids:
-                    break
                 connection.execute(delete(table).where(table.c.model_id == number, table.c.item_id.in_(item_ids)))

@@ -15,8 +15,8 @@ from wsabie.core.input_files import format_open_error
 from wsabie.features.images.image_decoder import UnreadableItemError, open_image_stream, read_header
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import DOCUMENTS, MEDIA, PICTURES, Modality
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.tags.image_tags import find_sidecar, read_embedded_tag_paths, read_tag_paths
+from wsabie.storage.rejects import RowError
 
 VANISHED, CHANGING = "file that went away", "file that changes while it is read"
 SKIPPED = (VANISHED, CHANGING)
@@ -130,11 +130,10 @@ def inspect_file(task: InspectionTask) -> FileInspection:
     return FileInspection(reason=CHANGING)
 
 
-def rescan_error(folder: Path, reason: str) -> InputError:
+def rescan_error(folder: Path, reason: str, served_reason: str = "") -> InputError:
     """Return the error for files that changed since the last scan."""
-    return InputError(
-        f"{reason}; run: wsabie collection scan {quote(str(folder))}", served=f"{reason}; press Scan on the page Status"
-    )
+    served = f"{served_reason or reason}; press Scan on the page Status"
+    return InputError(f"{reason}; run: wsabie collection scan {quote(str(folder))}", served=served)
 
 
 def read_file_stat(path: Path) -> FileStat | None:
@@ -167,36 +166,28 @@ def _add_embedded_labels(task: InspectionTask, inspection: FileInspection, is_pa
     if not task.is_known or task.modality != PICTURES.name or find_sidecar(task.path) is None:
         return inspection._replace(is_partial=is_partial)
     try:
-        return inspection._replace(
-            embedded_labels=normalise_labels(path[-1] for path in read_embedded_tag_paths(task.path)),
-            is_partial=is_partial,
-        )
+        labels = normalise_labels(path[-1] for path in read_embedded_tag_paths(task.path))
+        return inspection._replace(embedded_labels=labels, is_partial=is_partial)
     except RowError:
         return inspection._replace(is_partial=True)
 
 
 def _inspect_content(task: InspectionTask, stat: FileStat) -> FileInspection:
     if stat.size > MAX_FILE_SIZE:
-        return FileInspection(
-            stat, reason="file that is too large", detail=f"{stat.size:,} bytes, at most {MAX_FILE_SIZE:,}"
-        )
+        size = f"{stat.size:,} bytes, at most {MAX_FILE_SIZE:,}"
+        return FileInspection(stat, reason="file that is too large", detail=size)
+    digest = None
     try:
-        stream = open_image_stream(task.path)
-    except UnreadableItemError as refusal:
-        return FileInspection(stat, reason=refusal.reason, detail=refusal.detail)
-    with stream:
-        try:
+        with open_image_stream(task.path) as stream:
             digest = _hash_content(stream, stat.size)
-        except OSError as error:
-            return FileInspection(stat, reason="unreadable file", detail=format_open_error(error))
-        if digest is None:
-            return FileInspection(reason=CHANGING)
-        if task.modality != PICTURES.name:
-            return FileInspection(stat, digest)
-        try:
-            return FileInspection(stat, digest, *read_header(stream))
-        except UnreadableItemError as refusal:
-            return FileInspection(stat, digest, reason=refusal.reason, detail=refusal.detail)
+            if digest is None:
+                return FileInspection(reason=CHANGING)
+            header = read_header(stream) if task.modality == PICTURES.name else ()
+        return FileInspection(stat, digest, *header)
+    except UnreadableItemError as refusal:
+        return FileInspection(stat, digest, reason=refusal.reason, detail=refusal.detail)
+    except OSError as error:
+        return FileInspection(stat, reason="unreadable file", detail=format_open_error(error))
 
 
 def _hash_content(stream: IO[bytes], size: int) -> str | None:

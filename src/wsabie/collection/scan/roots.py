@@ -1,22 +1,43 @@
-"""The folders of a collection, each with its modality and its source of tags."""
+"""The folders of a collection, each with its modality, its files and its source of tags."""
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, insert, select, update
 
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import JournalWriter, begin_entry
 from wsabie.collection.db.tables import roots, tag_sources
-from wsabie.collection.folder.collection import COLLECTION_ROOT, WEB_ROOT, Collection
+from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.folder.collection_file import PLACE
+from wsabie.collection.scan.file_inspection import FileStat, parse_modality, read_file_stat
 from wsabie.core.errors import InputError
-from wsabie.io.parsers.text_files import format_path
+from wsabie.core.input_files import is_regular_file, open_input
+from wsabie.core.json_conversion import JsonObject
+from wsabie.core.progress import Progress
+from wsabie.io.file_matching import find_files, normalise_relative_path
+from wsabie.io.formats.media_folder import (
+    NAMES,
+    SPLITS,
+    find_metadata,
+    has_label_folders,
+    make_labeller,
+    normalise_labels,
+    read_metadata,
+    read_synset_names,
+)
+from wsabie.io.modalities import PICTURES, Modality
+from wsabie.io.parsers.text_files import explain_reading_errors, format_path
+from wsabie.io.tags.image_tags import list_sidecar_paths, read_keywords
+from wsabie.storage.rejects import Rejects, RowError
 
-TAG_SOURCES = ("auto", "xmp", "tags", "folders", "metadata", "none")
-"""Sources of tags; "tags" are those inside sounds."""
+TagChoice: TypeAlias = Literal["auto", "xmp", "tags", "folders", "metadata", "none"]
+"""Source of tags; "tags" are those inside sounds."""
 
 
 class Root(NamedTuple):
@@ -33,26 +54,18 @@ class Root(NamedTuple):
 
     id: int
     folder: Path
-    options: dict[str, Any]
+    options: JsonObject
 
 
 def list_roots(collection: Collection) -> list[Root]:
     """Return the folders of a collection, its own folder first."""
+    query = select(roots.c.id, roots.c.options, tag_sources.c.source).outerjoin(tag_sources).order_by(roots.c.id)
+    folders = collection.roots()
     with begin_read(collection.engine) as connection:
-        query = (
-            select(roots, tag_sources.c.source)
-            .outerjoin(tag_sources)
-            .where(roots.c.path != WEB_ROOT)
-            .order_by(roots.c.id)
-        )
-        rows = connection.execute(query).all()
+        rows = connection.execute(query.where(roots.c.path != WEB_ROOT)).all()
     return [
-        Root(
-            number,
-            collection.folder if path == COLLECTION_ROOT else Path(path),
-            (options or {}) | ({"tags": tags} if tags else {}),
-        )
-        for number, path, options, tags in rows
+        Root(number, folders[number], (options or {}) | ({"tags": tags} if tags else {}))
+        for number, options, tags in rows
     ]
 
 
@@ -61,7 +74,7 @@ def read_modality(collection: Collection) -> str | None:
     return next((root.options["modality"] for root in list_roots(collection) if "modality" in root.options), None)
 
 
-def save_root_options(connection: Connection, number: int, options: dict[str, Any]) -> None:
+def save_root_options(connection: Connection, number: int, options: JsonObject) -> None:
     """Save the scan options of a root; an existing source of tags stays (see `change_tag_source`)."""
     stored = {name: value for name, value in options.items() if name != "tags"}
     connection.execute(update(roots).where(roots.c.id == number).values(options=stored))
@@ -130,21 +143,238 @@ def _check_file(file: Path, root: Path | None) -> None:
         raise InputError(f"{file} is hidden (as {PLACE} is), and what is hidden is not scanned; move it")
 
 
-def check_tag_source(collection: Collection, tags: str | None) -> None:
-    """Refuse an unknown or unsuitable source of tags.
+UNREADABLE_FOLDER = "folder that cannot be read"
+KEYWORD_SAMPLE = 200
+"""Number of pictures that are searched for keywords if sub-folders could be tags too."""
+MIN_KEYWORD_SHARE = 0.1
+"""Lowest share of pictures with keywords that makes keywords the tags: most collections have stray ones."""
+
+
+class TagSource(NamedTuple):
+    """Source of the tags of a root.
+
+    Attributes
+    ----------
+    by : str
+        Origin that annotations of these tags get.
+    inside : bool
+        The tags are inside the files.
+    labels_of : callable
+        Otherwise returns the labels of a file from its path in the root.
+    metadata : str or None
+        Hash of the table that lists them.
+    must_reread : bool
+        Tags of unchanged files must be read again, because the table or the source changed.
+    """
+
+    by: str = "none"
+    inside: bool = False
+    labels_of: Callable[[str], tuple[str, ...]] = lambda _: ()
+    metadata: str | None = None
+    must_reread: bool = False
+
+
+class RootContents(NamedTuple):
+    """Files of a root and their source of tags.
+
+    Attributes
+    ----------
+    root : Root
+    options : dict
+        Scan options from now on, as `Root.options`.
+    files : dict
+        Size and time by path in the root.
+    unreadable_folders : tuple of str
+        Folders that could not be read; items in them do not count as missing.
+    tag_source : TagSource
+    unreachable_reason : str
+        Why the root could not be read; empty if it was.
+    sidecars : dict
+        Stamp of the sidecar by path of a picture, if tags are inside the files.
+    notes : tuple of str
+        Remarks for people on the source of tags.
+    """
+
+    root: Root
+    options: JsonObject
+    files: dict[str, FileStat] = {}  # noqa: RUF012 - never changed
+    unreadable_folders: tuple[str, ...] = ()
+    tag_source: TagSource = TagSource()
+    unreachable_reason: str = ""
+    sidecars: dict[str, str] = {}  # noqa: RUF012 - never changed
+    notes: tuple[str, ...] = ()
+
+    def covers(self, name: str) -> bool:
+        """Return whether a file of this name would have been found if it existed."""
+        return not (self.unreachable_reason or name.startswith(self.unreadable_folders))
+
+
+def discover_roots(
+    collection: Collection | None, folders: Sequence[Path], tags: TagChoice | None, rejects: Rejects, progress: Progress
+) -> list[RootContents]:
+    """Discover the files of a collection, if there is one, and of folders that are about to join or to become it.
+
+    An unknown modality is taken from the first root with files.
 
     Raises
     ------
     InputError
-        It is not in `TAG_SOURCES`, or does not fit the modality of the collection.
+        As `discover_root`.
     """
-    if tags is None:
-        return
-    if tags not in TAG_SOURCES:
-        raise InputError(f"tags cannot come from {tags!r}; choose one of {', '.join(TAG_SOURCES)}")
-    modality = read_modality(collection)
-    required_modality = {"xmp": "pictures", "tags": "sounds"}.get(tags)
-    if required_modality is not None and modality is not None and modality != required_modality:
-        raise InputError(
-            f"this is a collection of {modality}, and only {required_modality} have {tags!r}; leave --tags out"
+    roots = [] if collection is None else list_roots(collection)
+    modality, all_contents = None if collection is None else read_modality(collection), []
+    with progress.stage("finding files", None, "files") as stage:
+        for root in (*roots, *(Root(0, folder.resolve(), {}) for folder in folders)):
+            contents = discover_root(root, modality, tags, rejects)
+            modality = modality or contents.options.get("modality")
+            stage.advance(len(contents.files))
+            all_contents.append(contents)
+    return all_contents
+
+
+def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None, rejects: Rejects) -> RootContents:
+    """Discover the files of one root.
+
+    Raises
+    ------
+    InputError
+        Its table of tags is unusable, or is required and missing.
+    """
+    folder_rejects = Rejects(most=10**7)
+    try:
+        expected = parse_modality(modality_name) if modality_name else None
+        modality, paths = find_files(root.folder, folder_rejects, expected)
+    except InputError as error:
+        return RootContents(root, root.options, unreachable_reason=str(error))
+    listed = folder_rejects.listed
+    unreadable_folders = tuple(f"{folder}/" for folder, reason, _ in listed if reason == UNREADABLE_FOLDER)
+    rejects.add_all(folder_rejects)
+    stats = {name: stat for name, path in paths.items() if (stat := read_file_stat(path)) is not None}
+    if not stats:
+        return RootContents(root, root.options, unreadable_folders=unreadable_folders)
+    choice, note = _choose_tag_source(root, tags, stats, modality)
+    notes = [note] if note else []
+    tag_source = _make_tag_source(root, choice, stats, modality, rejects, required=tags == "metadata")
+    options: JsonObject = {**root.options, "modality": modality.name, "tags": choice}
+    if tag_source.metadata is not None:
+        options["metadata"] = tag_source.metadata
+    if tag_source.must_reread:
+        options["anew"] = True  # until the scan is done
+    may_have_sidecars = modality is PICTURES and (tag_source.inside or tag_source.metadata)
+    sidecars = _stamp_sidecars(root.folder, stats) if may_have_sidecars else {}
+    if sidecars and not tag_source.inside:
+        count = "1 picture has" if len(sidecars) == 1 else f"{len(sidecars):,} pictures have"
+        notes.append(
+            f"in {root.folder} {count} a sidecar (.xmp) that is not asked, for a table says the tags (--tags xmp asks)"
         )
+        sidecars = {}
+    subfolders = sorted({name.rpartition("/")[0] for name in stats} - {""})
+    is_chosen_now = tags is not None or "tags" not in root.options
+    if is_chosen_now and choice == "metadata" and has_label_folders(stats) and not _is_split(stats):
+        n = len(subfolders)
+        names = "the name of 1 sub-folder is" if n == 1 else f"the names of {n:,} sub-folders are"
+        notes.append(
+            f"in {root.folder} {names} not asked, for a table says the tags (--tags folders takes these names)"
+        )
+    places = [root.folder / subfolder / name for subfolder in subfolders for name in NAMES]
+    tables = [place for place in places if is_regular_file(place)]
+    if tags is not None or len(tables) != root.options.get("tables", 0):
+        options["tables"] = len(tables)
+        if tables:
+            count = "1 table of tags is" if len(tables) == 1 else f"{len(tables):,} tables of tags are"
+            remedy = f"to take one over: wsabie collection import DIR {format_path(tables[0])}"
+            notes.append(f"in sub-folders of {root.folder} {count} not read; {remedy}")
+    return RootContents(root, options, stats, unreadable_folders, tag_source, sidecars=sidecars, notes=tuple(notes))
+
+
+def _stamp_sidecars(folder: Path, files: Iterable[str]) -> dict[str, str]:
+    """Return "name:size:time" of the sidecars by picture; folders without sidecars cost one look."""
+    stamps: dict[str, str] = {}
+    subfolders = {name.rpartition("/")[0] for name in files}
+    with_sidecars = {name for name in subfolders if any((folder / name).glob("*.[xX][mM][pP]"))}
+    for name in files:
+        if name.rpartition("/")[0] in with_sidecars:
+            for number, path in enumerate(list_sidecar_paths(folder / name)):
+                with suppress(OSError):
+                    stat = os.lstat(path)
+                    stamps[name] = f"{number}:{stat.st_size}:{stat.st_mtime_ns}"
+                    break
+    return stamps
+
+
+def _choose_tag_source(
+    root: Root, tags: TagChoice | None, files: dict[str, FileStat], modality: Modality
+) -> tuple[str, str]:
+    """Choose the source of tags and a remark on it; the meaning of "auto" stays as first chosen."""
+    if tags is None and "tags" in root.options:
+        return str(root.options["tags"]), ""
+    if tags is not None and tags != "auto":
+        owner = {"xmp": "pictures", "tags": "sounds"}.get(tags, modality.name)
+        if owner != modality.name:
+            statement = f"{root.folder} holds {modality.name}, and only {owner} have {tags!r}"
+            raise InputError(f"{statement}; leave --tags out, or say --tags {modality.inside}")
+        return tags, ""
+    if find_metadata(root.folder) is not None:
+        return "metadata", ""
+    if not has_label_folders(files) or _is_split(files):
+        return modality.inside, ""
+    if modality is not PICTURES or not (share := _measure_keyword_share(root.folder, list(files))):
+        return "folders", ""
+    statement = f"of {root.folder} {share:.0%} of the pictures that were asked have keywords"
+    if share >= MIN_KEYWORD_SHARE:
+        note = f"{statement}: these are the tags, not the names of sub-folders (--tags folders takes those)"
+        return modality.inside, note
+    return "folders", f"{statement}, but the names of sub-folders are the tags (--tags xmp takes the keywords)"
+
+
+def _is_split(files: Iterable[str]) -> bool:
+    """Return whether sub-folders are the sides of a split: "train" and "test" are hardly labels."""
+    top_folders = {name.partition("/")[0].lower() for name in files if "/" in name}
+    return len(top_folders) > 1 and top_folders <= SPLITS
+
+
+def _measure_keyword_share(folder: Path, files: Sequence[str]) -> float:
+    sample = files[:: -(-len(files) // KEYWORD_SAMPLE)]  # from the whole library, which begins with its oldest folder
+    n_tagged = 0
+    for name in sample:
+        with suppress(RowError):
+            n_tagged += bool(read_keywords(folder / name))
+    return n_tagged / len(sample)
+
+
+def _make_tag_source(
+    root: Root, choice: str, files: dict[str, FileStat], modality: Modality, rejects: Rejects, *, required: bool
+) -> TagSource:
+    is_changed = root.options.get("tags", choice) != choice or root.options.get("anew", False)
+    if choice == "none":
+        return TagSource()
+    if choice == "metadata":
+        return _make_table_source(root, files, rejects, required=required, is_changed=is_changed)
+    if choice == modality.inside:
+        return TagSource(choice, inside=True, must_reread=is_changed)
+    labeller = make_labeller(choice, modality, read_synset_names(root.folder, files))
+    return TagSource("folder", False, lambda name: normalise_labels(labeller(name, Path(name))), must_reread=is_changed)
+
+
+def _make_table_source(
+    root: Root, files: dict[str, FileStat], rejects: Rejects, *, required: bool, is_changed: bool
+) -> TagSource:
+    table = find_metadata(root.folder)
+    if table is None:
+        if required:
+            raise InputError(f"{root.folder} has no metadata.csv or metadata.jsonl; write one, or leave --tags out")
+        return TagSource()
+    with explain_reading_errors(table), open_input(table) as file:
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    labels: dict[str, dict[str, None]] = {}
+    for row in read_metadata(table, rejects=rejects):
+        try:
+            name = normalise_relative_path(row.file_name)
+            labels.setdefault(name, {}).update(dict.fromkeys(normalise_labels(row.labels)))
+        except RowError as error:
+            rejects.add(row.where, error.reason, error.detail)
+            continue
+        if name not in files:
+            rejects.add(row.where, "labels without a file", name)
+    must_reread = is_changed or root.options.get("metadata", digest) != digest
+    return TagSource("metadata", False, lambda name: tuple(labels.get(name, ())), digest, must_reread)

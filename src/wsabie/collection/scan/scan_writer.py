@@ -3,17 +3,17 @@
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, select, update
 
 from wsabie.collection.annotations.decisions import Decision, write_decisions
 from wsabie.collection.db.database import begin_write, select_in
-from wsabie.collection.db.journal import JournalWriter, begin_entry, format_current_time
+from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time
 from wsabie.collection.db.tables import annotations, changes, items, journal
 from wsabie.collection.labels import label_store
 from wsabie.collection.labels.label_store import set_parents_by_path
-from wsabie.collection.scan.file_inspection import FileInspection, FileStat
+from wsabie.collection.scan.file_inspection import FileInspection
 from wsabie.core.errors import InputError
 
 
@@ -30,14 +30,41 @@ class ItemRecord(NamedTuple):
     sidecar: str | None
 
 
+ScanKind = Literal["new", "moved", "changed", "same", "tags"]
+UnlistedTagState = Literal["kept", "withdrawn", "held"]
+"""Fate of tags that a file supplied and no longer lists; "held" tags stay, and are counted."""
+
+
 class FileRecord(NamedTuple):
-    """An inspected file, the item at its path in the catalogue, and the stamp of its sidecar."""
+    """An inspected file and what becomes of it.
+
+    Attributes
+    ----------
+    root : int
+    path : str
+    inspection : FileInspection
+    item : ItemRecord or None
+        The item at its path; of a classified file the item that the file is, None for a new one.
+    sidecar : str or None
+        Stamp of its sidecar.
+    kind : {"new", "moved", "changed", "same", "tags"}
+        "same": an item with unchanged content; "tags": an item that only gets labels.
+    labels : tuple of str
+    tag_origin : str
+        Source of the labels.
+    unlisted_tags : {"kept", "withdrawn", "held"}
+        Fate of earlier tags that the file no longer lists.
+    """
 
     root: int
     path: str
     inspection: FileInspection
     item: ItemRecord | None
     sidecar: str | None = None
+    kind: ScanKind = "new"
+    labels: tuple[str, ...] = ()
+    tag_origin: str = ""
+    unlisted_tags: UnlistedTagState = "kept"
 
 
 class MoveDetector:
@@ -47,21 +74,17 @@ class MoveDetector:
     ----------
     vanished : iterable of ItemRecord
         Items without a file at their path.
-    suspects : iterable of ItemRecord
-        Items whose file may have other content now.
-    stats : iterable of FileStat
-        Sizes and times of all files that the scan will inspect.
+    files : sequence of FileRecord
+        All files that the scan will inspect.
     """
 
-    def __init__(
-        self, vanished: Iterable[ItemRecord], suspects: Iterable[ItemRecord], stats: Iterable[FileStat]
-    ) -> None:
+    def __init__(self, vanished: Iterable[ItemRecord], files: Sequence[FileRecord]) -> None:
         self.vanished: defaultdict[str, list[ItemRecord]] = defaultdict(list)
         for item in vanished:
             if item.hash is not None:
                 self.vanished[item.hash].append(item)
-        self._suspect_hashes = {item.hash for item in suspects} - {None}
-        self._sizes = Counter(stat.size for stat in stats)
+        self._suspect_hashes = {file.item.hash for file in files if file.item is not None} - {None}
+        self._sizes = Counter(file.inspection.stat.size for file in files if file.inspection.stat is not None)
 
     def find_unique_match(self, file: FileRecord) -> ItemRecord | None:
         """Return the vanished item that a new file is, if no other file can be the same item."""
@@ -147,54 +170,6 @@ def _drop_blocked_moves(moves: dict[int, ItemRecord], files: Sequence[FileRecord
             del moves[number]
 
 
-ScanKind = Literal["new", "moved", "changed", "same", "tags"]
-UnlistedTagState = Literal["kept", "withdrawn", "held"]
-"""Fate of tags that a file supplied and no longer lists; "held" tags stay, and are counted."""
-
-
-class ScanRecord(NamedTuple):
-    """An inspected file with its classification, ready to be written.
-
-    Attributes
-    ----------
-    kind : {"new", "moved", "changed", "same", "tags"}
-        "same": an item with unchanged content; "tags": an item that only gets labels.
-    file : FileRecord
-    item : ItemRecord or None
-        The item that the file is; None for a new item.
-    labels : tuple of str
-    tag_origin : str
-        Source of the labels.
-    unlisted_tags : {"kept", "withdrawn", "held"}
-        Fate of earlier tags that the file no longer lists.
-    """
-
-    kind: ScanKind
-    file: FileRecord
-    item: ItemRecord | None = None
-    labels: tuple[str, ...] = ()
-    tag_origin: str = ""
-    unlisted_tags: UnlistedTagState = "kept"
-
-
-class BlockCounts(NamedTuple):
-    """Outcome of writing a block.
-
-    Attributes
-    ----------
-    counts : Counter of str
-        Files of each kind, and "tagged", "withdrawn", "held" and "found".
-    line : int or None
-        Journal entry of the block.
-    refused : list of (str, str)
-        Files with label paths that contradict the catalogue, and the reason.
-    """
-
-    counts: Counter[str]
-    line: int | None
-    refused: list[tuple[str, str]]
-
-
 def read_known_items(connection: Connection, roots: Sequence[int]) -> list[ItemRecord]:
     """Return all items of some roots."""
     c = items.c
@@ -202,25 +177,37 @@ def read_known_items(connection: Connection, roots: Sequence[int]) -> list[ItemR
     return [ItemRecord(*row) for row in connection.execute(query)]
 
 
-def write_block(engine: Engine, by: str, block: Sequence[ScanRecord]) -> BlockCounts:
-    """Write a block; leave out entries that another process has overtaken."""
+def write_block(
+    engine: Engine, by: str, block: Sequence[FileRecord]
+) -> tuple[Counter[str], int | None, list[tuple[str, str]]]:
+    """Write a block; leave out entries that another process has overtaken.
+
+    Returns
+    -------
+    counts : Counter of str
+        Files of each kind, and "tagged", "withdrawn", "held" and "found_again".
+    line : int or None
+        Journal entry of the block.
+    refused : list of (str, str)
+        Files with label paths that contradict the catalogue, and the reason.
+    """
     with begin_entry(engine, by, "scan", "a scan that was not finished") as change:
         valid = _select_valid(change.connection, block)
         _move_items(change.connection, [entry for entry in valid if entry.kind == "moved"])
         for entry in valid:
             if entry.kind != "moved" and entry.item is not None:
                 _update_item(change.connection, entry.item, _make_content_columns(entry))
-        numbers = _add_items(change.connection, [entry.file for entry in valid if entry.item is None])
+        numbers = _add_items(change.connection, [entry for entry in valid if entry.item is None])
         refused = _set_parents(change, valid)
         tagged = _add_tags(change, valid, numbers)
         unlisted_counts = _withdraw_tags(change, valid)
         line = change.id if change.n_changes else None
     counts = Counter[str](entry.kind for entry in valid) + unlisted_counts
-    counts["found"] = sum(
+    counts["found_again"] = sum(
         entry.kind == "same" and entry.item is not None and entry.item.state == "missing" for entry in valid
     )
     counts["tagged"] = tagged
-    return BlockCounts(counts, line, refused)
+    return counts, line, refused
 
 
 def write_missing(engine: Engine, missing: Sequence[ItemRecord]) -> int:
@@ -235,31 +222,32 @@ def write_missing(engine: Engine, missing: Sequence[ItemRecord]) -> int:
 def write_journal_line(engine: Engine, by: str, summary: str, lines: Sequence[int]) -> None:
     """Replace the journal entries of the blocks by one, as far as nobody else wrote between them."""
     with begin_entry(engine, by, "scan", summary, always=True) as change:
-        if not lines:
-            return
-        connection, last = change.connection, 0
         c = journal.c
-        foreign_entries = select(func.max(c.id)).where(c.id > lines[0], c.id < change.id, c.id.not_in(lines))
-        last = connection.execute(foreign_entries).scalar() or 0
+        foreign_entries = select(func.max(c.id)).where(
+            c.id > min(lines, default=0), c.id < change.id, c.id.not_in(lines)
+        )
+        last = change.connection.execute(foreign_entries).scalar() or 0
         replaceable = [line for line in lines if line > last]
-        connection.execute(update(changes).where(changes.c.entry_id.in_(replaceable)).values(entry_id=change.id))
-        connection.execute(delete(journal).where(c.id.in_(replaceable)))
+        moved = update(changes).where(changes.c.entry_id.in_(replaceable)).values(entry_id=change.id)
+        change.connection.execute(moved)
+        change.connection.execute(delete(journal).where(c.id.in_(replaceable)))
 
 
-def _select_valid(connection: Connection, block: Sequence[ScanRecord]) -> list[ScanRecord]:
+def _select_valid(connection: Connection, block: Sequence[FileRecord]) -> list[FileRecord]:
     """Return the entries that still hold: their items did not move, and their target paths become free."""
     paths = _read_paths(connection, [entry.item.id for entry in block if entry.item is not None])
-    occupants = _read_item_ids(connection, [entry.file for entry in block])
+    occupants = _read_item_ids(connection, block)
     valid = [
         entry for entry in block if entry.item is None or paths.get(entry.item.id) == (entry.item.root, entry.item.path)
     ]
     while True:
-        departing = {entry.item.id for entry in valid if entry.kind == "moved" and entry.item is not None}
-        remaining = []
-        for entry in valid:
-            occupant = occupants.get((entry.file.root, entry.file.path))
-            if occupant is None or (entry.item is not None and occupant == entry.item.id) or occupant in departing:
-                remaining.append(entry)
+        departing = {None, *(entry.item.id for entry in valid if entry.kind == "moved" and entry.item is not None)}
+        remaining = [
+            entry
+            for entry in valid
+            if (occupant := occupants.get((entry.root, entry.path))) in departing
+            or (entry.item is not None and occupant == entry.item.id)
+        ]
         if len(remaining) == len(valid):
             return remaining
         valid = remaining  # an entry whose target path stays occupied waits for the next scan
@@ -272,60 +260,50 @@ def _read_paths(connection: Connection, numbers: Sequence[int]) -> dict[int, tup
 
 def _read_item_ids(connection: Connection, files: Sequence[FileRecord]) -> dict[tuple[int, str], int]:
     """Return the items at the paths of files."""
-    paths_by_root: dict[int, list[str]] = {}
-    for file in files:
-        paths_by_root.setdefault(file.root, []).append(file.path)
     item_ids: dict[tuple[int, str], int] = {}
-    for root, paths in paths_by_root.items():
+    for root in {file.root for file in files}:
         query = select(items.c.path, items.c.id).where(items.c.root_id == root)
+        paths = [file.path for file in files if file.root == root]
         item_ids |= {(root, row[0]): row[1] for row in select_in(connection, query, items.c.path, paths)}
     return item_ids
 
 
-def _move_items(connection: Connection, moves: Sequence[ScanRecord]) -> None:
+def _move_items(connection: Connection, moves: Sequence[FileRecord]) -> None:
     """Move items to their new paths; all leave before any arrives, since they may swap paths."""
     pairs = [(entry.item, entry) for entry in moves if entry.item is not None]
     if len(pairs) > 1:
         leave = update(items).where(items.c.id == bindparam("number")).values(path=bindparam("aside"))
-        connection.execute(
-            leave, [{"number": item.id, "aside": f"/{item.id}"} for item, _ in pairs]
-        )  # no real path looks like this
+        asides = [{"number": item.id, "aside": f"/{item.id}"} for item, _ in pairs]  # no real path looks like this
+        connection.execute(leave, asides)
     for item, entry in pairs:
-        _update_item(
-            connection, item, _make_content_columns(entry) | _make_path_columns(entry.file), always=len(pairs) > 1
-        )
+        columns = _make_content_columns(entry) | _make_path_columns(entry)
+        _update_item(connection, item, columns, always=len(pairs) > 1)
 
 
-def _update_item(connection: Connection, item: ItemRecord, values: dict[str, Any], *, always: bool = False) -> None:
+def _update_item(connection: Connection, item: ItemRecord, values: Row, *, always: bool = False) -> None:
     current = {"root_id": item.root, **item._asdict()}
     if always or any(current.get(name, ...) != value for name, value in values.items()):
         connection.execute(update(items).where(items.c.id == item.id).values(values))
 
 
-def _make_content_columns(entry: ScanRecord) -> dict[str, Any]:
+def _make_content_columns(entry: FileRecord) -> Row:
     """Return the columns that depend on the content of a file."""
-    inspection = entry.file.inspection
-    stamp = entry.file.sidecar
+    inspection, stamp = entry.inspection, entry.sidecar
     if stamp is not None and inspection.tag_error:  # unreadable tags are read again by the next scan
         stamp = stamp[: stamp.index(":") + 1]
-    sidecar = {"sidecar": stamp}
     if entry.kind == "tags":
-        return sidecar
+        return {"sidecar": stamp}
     state = "unreadable" if inspection.reason else "present"
     if inspection.hash is None or inspection.stat is None:  # the next scan inspects it again
         return {"mtime_ns": None, "state": state}
-    values: dict[str, Any] = {
-        "size": inspection.stat.size,
-        "mtime_ns": inspection.stat.mtime_ns,
-        "state": state,
-    } | sidecar
+    values = {**inspection.stat._asdict(), "state": state, "sidecar": stamp}
     if entry.kind == "same":
         return values
     picture = {"width": inspection.width, "height": inspection.height, "taken_at": inspection.capture_time}
     return values | {"hash": inspection.hash} | picture
 
 
-def _make_path_columns(file: FileRecord) -> dict[str, Any]:
+def _make_path_columns(file: FileRecord) -> Row:
     parent = PurePosixPath(file.path).parent.as_posix()
     return {"root_id": file.root, "path": file.path, "folder": "" if parent == "." else parent}
 
@@ -335,7 +313,7 @@ def _add_items(connection: Connection, files: Sequence[FileRecord]) -> dict[tupl
     time = format_current_time()
     rows = [
         {"hash": None, "size": None, "width": None, "height": None, "taken_at": None, "added_at": time, "sidecar": None}
-        | _make_content_columns(ScanRecord("new", file))
+        | _make_content_columns(file)
         | _make_path_columns(file)
         for file in files
     ]
@@ -344,7 +322,7 @@ def _add_items(connection: Connection, files: Sequence[FileRecord]) -> dict[tupl
     return _read_item_ids(connection, files)
 
 
-def _add_tags(change: JournalWriter, entries: Iterable[ScanRecord], numbers: Mapping[tuple[int, str], int]) -> int:
+def _add_tags(change: JournalWriter, entries: Iterable[FileRecord], numbers: Mapping[tuple[int, str], int]) -> int:
     """Accept the labels that files list; return how many are new. Earlier decisions stay."""
     tagged = 0
     labelled = [entry for entry in entries if entry.labels]
@@ -353,9 +331,7 @@ def _add_tags(change: JournalWriter, entries: Iterable[ScanRecord], numbers: Map
         origin_entries = [entry for entry in labelled if entry.tag_origin == origin]
         labels = label_store.ensure_labels(change, [label for entry in origin_entries for label in entry.labels])
         decisions = [
-            Decision(
-                entry.item.id if entry.item else numbers[entry.file.root, entry.file.path], labels[label], "accepted"
-            )
+            Decision(entry.item.id if entry.item else numbers[entry.root, entry.path], labels[label], "accepted")
             for entry in origin_entries
             for label in entry.labels
             if entry.item is None or (entry.item.id, labels[label]) not in accepted
@@ -365,12 +341,10 @@ def _add_tags(change: JournalWriter, entries: Iterable[ScanRecord], numbers: Map
     return tagged
 
 
-def _withdraw_tags(change: JournalWriter, entries: Iterable[ScanRecord]) -> Counter[str]:
+def _withdraw_tags(change: JournalWriter, entries: Iterable[FileRecord]) -> Counter[str]:
     """Withdraw tags that a rescanned file no longer lists; return the counts of withdrawn and held tags."""
     rescanned = {entry.item.id: entry for entry in entries if entry.item is not None and entry.unlisted_tags != "kept"}
-    embedded_names = {
-        item: split_label_names(entry.file.inspection.embedded_labels)[0] for item, entry in rescanned.items()
-    }
+    embedded_names = {item: split_label_names(entry.inspection.embedded_labels)[0] for item, entry in rescanned.items()}
     names = {name for item, entry in rescanned.items() for name in (*entry.labels, *embedded_names[item])}
     label_ids = label_store.find_labels(change.connection, names)
     listed_pairs = {(item, label_ids.get(name)) for item, entry in rescanned.items() for name in entry.labels}
@@ -387,9 +361,9 @@ def _withdraw_tags(change: JournalWriter, entries: Iterable[ScanRecord]) -> Coun
     return counts
 
 
-def _set_parents(change: JournalWriter, entries: Iterable[ScanRecord]) -> list[tuple[str, str]]:
+def _set_parents(change: JournalWriter, entries: Iterable[FileRecord]) -> list[tuple[str, str]]:
     """Put labels below the broader labels of their paths in files; return refusals as (file, reason)."""
-    tag_paths = [(entry.file.path, path) for entry in entries if entry.labels for path in entry.file.inspection.paths]
+    tag_paths = [(entry.path, path) for entry in entries if entry.labels for path in entry.inspection.paths]
     if not tag_paths:
         return []
     normalised_paths = {

@@ -7,19 +7,20 @@ missing. A copy is a new item. A scan never deletes an item.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.scan.file_discovery import RootContents, discover_all_roots
-from wsabie.collection.scan.file_inspection import SKIPPED, FileInspection, FileStat, InspectionTask, inspect_files
+from wsabie.collection.scan.file_inspection import SKIPPED, FileInspection, InspectionTask, inspect_files
 from wsabie.collection.scan.roots import (
+    RootContents,
+    TagChoice,
     change_tag_source,
-    check_tag_source,
+    discover_roots,
     list_roots,
-    read_modality,
     save_root_options,
 )
 from wsabie.collection.scan.scan_writer import (
@@ -27,7 +28,6 @@ from wsabie.collection.scan.scan_writer import (
     ItemRecord,
     MoveDetector,
     ScanKind,
-    ScanRecord,
     UnlistedTagState,
     assign_items,
     read_known_items,
@@ -82,16 +82,16 @@ class ScanResult(NamedTuple):
         Such tags that stay: their file is gone, unreadable or another one, or the picture still contains them.
     """
 
-    new: int
-    moved: int
-    changed: int
-    missing: int
-    found_again: int
-    unchanged: int
-    unreadable: int
-    tagged: int
-    modality: str
-    away: tuple[UnreachableRoot, ...]
+    new: int = 0
+    moved: int = 0
+    changed: int = 0
+    missing: int = 0
+    found_again: int = 0
+    unchanged: int = 0
+    unreadable: int = 0
+    tagged: int = 0
+    modality: str = ""
+    away: tuple[UnreachableRoot, ...] = ()
     notes: tuple[str, ...] = ()
     still_unreadable: int = 0
     withdrawn: int = 0
@@ -121,7 +121,7 @@ def scan_collection(
     collection: Collection,
     *,
     by: str,
-    tags: str | None = None,
+    tags: TagChoice | None = None,
     rehash: bool = False,
     always: bool = False,
     files: Sequence[RootContents] = (),
@@ -157,13 +157,12 @@ def scan_collection(
     InputError
         The source of tags does not fit the collection, or the database is not writable.
     """
-    check_tag_source(collection, tags)
     rejects = Rejects() if rejects is None else rejects
     roots, contents_by_folder = list_roots(collection), {entry.root.folder: entry for entry in files}
     if contents_by_folder.keys() >= {root.folder for root in roots}:
         contents = [contents_by_folder[root.folder]._replace(root=root) for root in roots]
     else:
-        contents = discover_all_roots(roots, read_modality(collection), tags, rejects, progress)
+        contents = discover_roots(collection, (), tags, rejects, progress)
     run = _ScanRun(collection, by, contents, rejects)
     run.save_options(is_done=False)
     run.inspect_changes(executor or SerialExecutor(), progress, rehash)
@@ -233,50 +232,28 @@ class _ScanRun:
 
     def inspect_changes(self, executor: Executor, progress: Progress, rehash: bool) -> None:
         """Inspect the files that are new or may have changed, and write what they are."""
-        candidates = [
-            (root, name)
-            for root, contents in self.contents.items()
-            for name, stat in contents.files.items()
-            if rehash or not _is_unchanged(self.items_by_path.get((root, name)), stat)
-        ]
+        candidates = [file for file in self._list_files() if rehash or not _is_unchanged(file)]
         self.counts["unchanged"] += sum(len(contents.files) for contents in self.contents.values()) - len(candidates)
-        suspects = [item for place in candidates if (item := self.items_by_path.get(place)) is not None]
-        stats = (self.contents[root].files[name] for root, name in candidates)
-        detector = MoveDetector(self.vanished_items.values(), suspects, stats)
-        block: list[ScanRecord] = []
+        detector = MoveDetector(self.vanished_items.values(), candidates)
         ambiguous_files: list[FileRecord] = []
-        for file in self._inspect(candidates, executor, progress, reads_content=True):
-            entry = self._classify(file, detector)
-            if entry is None:
-                ambiguous_files.append(file)
-            else:
-                block.append(entry)
-            if len(block) >= BLOCK_SIZE:
-                self._write(block)
-                block = []
-        self._write(block)
+        files = self._inspect(candidates, executor, progress, reads_content=True)
+        self._write_blocks(
+            entry for file in files if (entry := self._classify(file, detector, ambiguous_files)) is not None
+        )
         self._write_moves(ambiguous_files, detector)
 
     def update_tags(self, executor: Executor, progress: Progress) -> None:
         """Update the tags of unchanged files whose table, sidecar or source of tags changed."""
-        candidates = [
-            (root, name)
-            for root, contents in self.contents.items()
-            if contents.tag_source.inside or contents.tag_source.must_reread
-            for name, stat in contents.files.items()
-            if _is_unchanged(self.items_by_path.get((root, name)), stat) and self._needs_tags(root, name)
-        ]
-        block: list[ScanRecord] = []
-        for file in self._inspect(candidates, executor, progress, reads_content=False):
-            if file.item is None:
-                continue
-            entry = self._make_record("tags", file, file.item)
-            if entry.labels or entry.unlisted_tags != "kept" or file.sidecar != file.item.sidecar:
-                block.append(entry)
-            if len(block) >= BLOCK_SIZE:
-                self._write(block)
-                block = []
-        self._write(block)
+        candidates = [file for file in self._list_files() if _is_unchanged(file) and self._needs_tags(file)]
+        entries = (
+            (file.item, self._make_record(file, file.item, "tags"))
+            for file in self._inspect(candidates, executor, progress, reads_content=False)
+        )
+        self._write_blocks(
+            entry
+            for item, entry in entries
+            if entry.labels or entry.unlisted_tags != "kept" or (item is not None and entry.sidecar != item.sidecar)
+        )
 
     def record_missing(self) -> None:
         """Mark the items whose files are gone as missing."""
@@ -286,82 +263,84 @@ class _ScanRun:
 
     def make_result(self) -> ScanResult:
         """Return the counts of the scan."""
-        counts = self.counts
-        unchanged = counts["unchanged"] + counts["same"] - counts["found"]
         modalities = (contents.options.get("modality") for contents in self.contents.values())
-        modality = next((name for name in modalities if name is not None), "")
-        notes = tuple(note for contents in self.contents.values() for note in contents.notes)
+        counts = {name: n for name, n in self.counts.items() if name in ScanResult._fields}
+        counts["unchanged"] = self.counts["unchanged"] + self.counts["same"] - self.counts["found_again"]
         return ScanResult(
-            counts["new"], counts["moved"], counts["changed"], counts["missing"], counts["found"], unchanged,
-            counts["unreadable"], counts["tagged"], modality, self.unreachable, notes, counts["still unreadable"],
-            counts["withdrawn"], counts["held"],
-        )  # fmt: skip
+            **counts,
+            modality=next((name for name in modalities if name is not None), ""),
+            away=self.unreachable,
+            notes=tuple(note for contents in self.contents.values() for note in contents.notes),
+        )
+
+    def _list_files(self) -> Iterator[FileRecord]:
+        """Yield all files of all roots, not inspected yet."""
+        for root, contents in self.contents.items():
+            for name, stat in contents.files.items():
+                item, sidecar = self.items_by_path.get((root, name)), contents.sidecars.get(name)
+                yield FileRecord(root, name, FileInspection(stat), item, sidecar)
 
     def _inspect(
-        self, candidates: Sequence[tuple[int, str]], executor: Executor, progress: Progress, *, reads_content: bool
+        self, candidates: Sequence[FileRecord], executor: Executor, progress: Progress, *, reads_content: bool
     ) -> Iterator[FileRecord]:
         """Yield inspected files in order; leave out files that vanish or change during the read."""
         if not candidates:
             return
-        tasks = [self._make_task(root, name, reads_content) for root, name in candidates]
+        tasks = [
+            InspectionTask(
+                Path(contents.root.folder, file.path),
+                contents.options["modality"],
+                reads_content,
+                contents.tag_source.inside,
+                is_known=file.item is not None,
+            )
+            for file in candidates
+            for contents in (self.contents[file.root],)
+        ]
         chunks = [tasks[lo : lo + _CHUNK_SIZE] for lo in range(0, len(tasks), _CHUNK_SIZE)]
         pool = executor if len(tasks) > MAX_SERIAL_FILES else SerialExecutor()
-        places = iter(candidates)
+        files = iter(candidates)
         with progress.stage("reading files" if reads_content else "reading tags", len(tasks), "files") as stage:
             for inspections in pool.map(inspect_files, chunks):
-                for inspection, (root, name) in zip(inspections, places, strict=False):
-                    if self._count_inspection(root, name, inspection):
-                        yield FileRecord(
-                            root, name, inspection, self.items_by_path.get((root, name)), self._get_sidecar(root, name)
-                        )
+                for inspection, file in zip(inspections, files, strict=False):
+                    inspected_file = file._replace(inspection=inspection)
+                    if self._count_inspection(inspected_file):
+                        yield inspected_file
                 stage.advance(len(inspections))
 
-    def _needs_tags(self, root: int, name: str) -> bool:
+    def _needs_tags(self, file: FileRecord) -> bool:
         """Return whether the tags of an item with unchanged content must be read again."""
-        item, tag_source = self.items_by_path.get((root, name)), self.contents[root].tag_source
-        return tag_source.must_reread or (
-            item is not None and tag_source.inside and item.sidecar != self._get_sidecar(root, name)
-        )
+        tag_source = self.contents[file.root].tag_source
+        is_new_sidecar = tag_source.inside and file.item is not None and file.item.sidecar != file.sidecar
+        return tag_source.must_reread or is_new_sidecar
 
-    def _get_sidecar(self, root: int, name: str) -> str | None:
-        return self.contents[root].sidecars.get(name)
-
-    def _make_task(self, root: int, name: str, reads_content: bool) -> InspectionTask:
-        contents = self.contents[root]
-        is_known = (root, name) in self.items_by_path
-        return InspectionTask(
-            Path(contents.root.folder, name),
-            contents.options["modality"],
-            reads_content,
-            contents.tag_source.inside,
-            is_known,
-        )
-
-    def _count_inspection(self, root: int, name: str, inspection: FileInspection) -> bool:
+    def _count_inspection(self, file: FileRecord) -> bool:
         """Count and report an unreadable file; return whether the file is to be written."""
+        root, name, inspection, item, *_ = file
         display_name = name if root == min(self.contents) else str(self.contents[root].root.folder / name)
         if inspection.reason:
             self.rejects.add(display_name, inspection.reason, inspection.detail)
         if inspection.reason and inspection.reason not in SKIPPED:
-            item = self.items_by_path.get((root, name))
             is_same = item is not None and item.state == "unreadable" and inspection.hash in (None, item.hash)
             self.counts["unreadable"] += 1
-            self.counts["still unreadable"] += is_same
+            self.counts["still_unreadable"] += is_same
         if inspection.tag_error:
             self.rejects.add(display_name, "tags that cannot be read", inspection.tag_error)
         return inspection.reason not in SKIPPED
 
-    def _classify(self, file: FileRecord, detector: MoveDetector) -> ScanRecord | None:
-        """Classify a file; None if that depends on other files."""
+    def _classify(
+        self, file: FileRecord, detector: MoveDetector, ambiguous_files: list[FileRecord]
+    ) -> FileRecord | None:
+        """Classify a file; if that depends on other files, it becomes one of the ambiguous ones."""
         if file.item is not None and file.inspection.hash in (None, file.item.hash):
-            needs_tags = self._needs_tags(file.root, file.path)
-            return self._make_record("same", file, file.item) if needs_tags else ScanRecord("same", file, file.item)
+            return self._make_record(file, file.item, "same") if self._needs_tags(file) else file._replace(kind="same")
         if (item := detector.find_unique_match(file)) is not None:
             detector.vanished[item.hash or ""].remove(item)
-            return self._make_record("moved", file, item)
+            return self._make_record(file, item)
         if detector.must_wait(file):
+            ambiguous_files.append(file)
             return None
-        return self._make_record("new" if file.item is None else "changed", file, file.item)
+        return self._make_record(file, file.item)
 
     def _write_moves(self, ambiguous_files: Sequence[FileRecord], detector: MoveDetector) -> None:
         """Write the ambiguous files in one block, because items may swap paths."""
@@ -369,57 +348,61 @@ class _ScanRun:
         moved_ids = {item.id for item in moves.values()}
         block = []
         for number, file in enumerate(ambiguous_files):
-            if number in moves:
-                block.append(self._make_record("moved", file, moves[number]))
-            elif file.item is None or file.item.id in moved_ids:
-                block.append(self._make_record("new", file, None))
-            else:
-                block.append(self._make_record("changed", file, file.item))
+            staying_item = None if file.item is None or file.item.id in moved_ids else file.item
+            block.append(self._make_record(file, moves.get(number, staying_item)))
         self._write(block)
 
-    def _make_record(self, kind: ScanKind, file: FileRecord, item: ItemRecord | None) -> ScanRecord:
-        tag_origin, unlisted_tags = self.contents[file.root].tag_source.by, self._classify_unlisted_tags(file, item)
-        return ScanRecord(kind, file, item, self._list_labels(file, item), tag_origin, unlisted_tags)
+    def _make_record(self, file: FileRecord, item: ItemRecord | None, kind: ScanKind | None = None) -> FileRecord:
+        """Return the record of a file that is this item; without a kind it is new, moved or changed."""
+        is_in_place = item is not None and (item.root, item.path) == (file.root, file.path)
+        return file._replace(
+            kind=kind or ("new" if item is None else "changed" if is_in_place else "moved"),
+            item=item,
+            labels=self._list_labels(file, None if is_in_place else item),
+            tag_origin=self.contents[file.root].tag_source.by,
+            unlisted_tags=self._classify_unlisted_tags(file, item) if is_in_place and item is not None else "kept",
+        )
 
-    def _classify_unlisted_tags(self, file: FileRecord, item: ItemRecord | None) -> UnlistedTagState:
+    def _classify_unlisted_tags(self, file: FileRecord, item: ItemRecord) -> UnlistedTagState:
         """Return the fate of earlier tags; only a tag that this file supplied and could list is withdrawn."""
-        is_inside = self.contents[file.root].tag_source.inside
-        if not is_inside or item is None or (item.root, item.path) != (file.root, file.path):
-            return "kept"
-        if file.inspection.reason or file.inspection.is_partial:
+        inspection, is_inside = file.inspection, self.contents[file.root].tag_source.inside
+        if not is_inside or inspection.reason or inspection.is_partial:
             return "kept"
         is_same_sidecar = _get_sidecar_rank(item.sidecar) == _get_sidecar_rank(file.sidecar)
         if file.sidecar is None:  # editors that drop all keywords do not mean to remove them
-            has_tags = bool(file.inspection.labels)
-        else:
-            has_tags = not _is_blank(file.sidecar)
-        return "withdrawn" if is_same_sidecar and has_tags and not file.inspection.tag_error else "held"
+            has_tags = bool(inspection.labels)
+        else:  # a sidecar is empty while another program begins to write it
+            has_tags = file.sidecar.split(":")[1] != "0"
+        return "withdrawn" if is_same_sidecar and has_tags and not inspection.tag_error else "held"
 
-    def _list_labels(self, file: FileRecord, item: ItemRecord | None = None) -> tuple[str, ...]:
-        """Return the labels of a file; for a moved file only those that its old path did not imply."""
+    def _list_labels(self, file: FileRecord, moved_item: ItemRecord | None) -> tuple[str, ...]:
+        """Return the labels of a file; for a moved item only those that its old path did not imply."""
         tag_source = self.contents[file.root].tag_source
-        labels, invalid_names = split_label_names(
-            file.inspection.labels if tag_source.inside else tag_source.labels_of(file.path)
-        )
+        names = file.inspection.labels if tag_source.inside else tag_source.labels_of(file.path)
+        labels, invalid_names = split_label_names(names)
         for name in invalid_names:
             self.rejects.add(file.path, "tag that cannot be a label", ascii(name)[:100])
-        if item is not None and (item.root, item.path) != (file.root, file.path):
-            old_labels = () if tag_source.inside else self.contents[item.root].tag_source.labels_of(item.path)
-            return tuple(label for label in labels if label not in old_labels)
-        return tuple(labels)
+        if moved_item is None or tag_source.inside:
+            return tuple(labels)
+        old_labels = self.contents[moved_item.root].tag_source.labels_of(moved_item.path)
+        return tuple(label for label in labels if label not in old_labels)
 
-    def _write(self, block: Sequence[ScanRecord]) -> None:
+    def _write_blocks(self, entries: Iterator[FileRecord]) -> None:
+        while block := list(islice(entries, BLOCK_SIZE)):
+            self._write(block)
+
+    def _write(self, block: Sequence[FileRecord]) -> None:
         if not block:
             return
-        outcome = write_block(self.collection.engine, self.by, block)
-        self.counts += outcome.counts
-        for path, reason in outcome.refused:
+        counts, line, refused = write_block(self.collection.engine, self.by, block)
+        self.counts += counts
+        for path, reason in refused:
             self.rejects.add(path, "broader tag that is not taken over", reason)
         for entry in block:
             if entry.kind == "moved" and entry.item is not None:
                 self.vanished_items.pop(entry.item.id, None)
-        if outcome.line is not None:
-            self.journal_entries.append(outcome.line)
+        if line is not None:
+            self.journal_entries.append(line)
 
 
 def _get_sidecar_rank(stamp: str | None) -> str | None:
@@ -427,14 +410,10 @@ def _get_sidecar_rank(stamp: str | None) -> str | None:
     return stamp and stamp.partition(":")[0]
 
 
-def _is_blank(stamp: str | None) -> bool:
-    """Return whether a sidecar is empty, as while another program begins to write it."""
-    return stamp is not None and stamp.split(":")[1] == "0"
-
-
-def _is_unchanged(item: ItemRecord | None, stat: FileStat) -> bool:
+def _is_unchanged(file: FileRecord) -> bool:
     """Return whether a file need not be read again.
 
     A missing item is read again, since another file may have its name now. An unreadable one is reported at every scan.
     """
-    return item is not None and (item.size, item.mtime_ns) == tuple(stat) and item.state == "present"
+    item = file.item
+    return item is not None and (item.size, item.mtime_ns) == file.inspection.stat and item.state == "present"

@@ -1,32 +1,201 @@
 """Search by words: items with the tag, items that look like it, and related labels.
 
 Words are label names in any language, with synonyms. Several may stand side by side; `-name` or `-"two words"` excludes
-items. The answer includes the interpretation of the words.
+items. Words mean labels by name, by synonym, or by knowledge files, and the answer says which.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import CompoundSelect, Connection, Select, func, select, union_all
+from sqlalchemy import Connection, SelectBase, func, select, union_all
 
+from wsabie.collection.db.cache import CatalogueCache
 from wsabie.collection.db.database import begin_read, begin_snapshot
-from wsabie.collection.db.tables import annotations, items, labels
+from wsabie.collection.db.tables import Query, annotations, items, labels, synonyms
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.registry.item_index import ItemNeighbour, find_nearest_items_each
+from wsabie.collection.labels import label_store
+from wsabie.collection.registry.item_index import ItemNeighbour, find_nearest_items
 from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
-from wsabie.collection.search.query_parsing import (
-    LabelKnowledge,
-    ParsedQuery,
-    QueryTerm,
-    find_related_labels,
-    parse_query,
-    read_names,
-)
 from wsabie.core.arrays import Float32, Int64
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.search.exact_index import find_top_k
+from wsabie.search.query_labels import QueryMatcher
+from wsabie.search.related_labels import HierarchyRelatedLabels
+from wsabie.vocabulary.concept_matching import match_labels
+from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
+from wsabie.vocabulary.label_names import format_unknown_label
+
+_WORD = re.compile(r'(?P<no>-?)(?:"(?P<quoted>[^"]*)"|(?P<word>[^\s,"]+))|,')
+_WORDS_OF_NAME = 6  # longest name that is looked up in knowledge files
+
+
+class QueryTerm(NamedTuple):
+    """Part of a query and the labels that it means, names by id, any of which may match; and an explanation."""
+
+    text: str
+    labels: dict[int, str]
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"'{self.text if len(self.labels) > 1 else next(iter(self.labels.values()))}'"
+
+
+class ParsedQuery(NamedTuple):
+    """Labels that a text means.
+
+    Attributes
+    ----------
+    terms : list of QueryTerm
+        Terms that an item has to fit, all of them.
+    excluded : dict of int to str
+        Labels that an item must not have.
+    notes : list of str
+        Sentences that explain the interpretation.
+    """
+
+    terms: list[QueryTerm]
+    excluded: dict[int, str]
+    notes: list[str]
+
+    @property
+    def labels(self) -> dict[int, str]:
+        """Labels of all terms."""
+        return {number: name for term in self.terms for number, name in term.labels.items()}
+
+
+class LabelKnowledge:
+    """Knowledge, such as WordNet, about a collection's labels; renewed when labels change.
+
+    A label with a synset has that meaning; any other label has the usual meaning of its name.
+
+    Parameters
+    ----------
+    knowledge : KnowledgeGraph
+    called : str
+        Name of the source in explanations.
+    """
+
+    def __init__(self, knowledge: KnowledgeGraph, called: str) -> None:
+        self.knowledge, self.called = knowledge, called
+        self.of = CatalogueCache(self._of)
+        """Matcher of words and finder of related labels, for a connection."""
+
+    def _of(self, connection: Connection) -> tuple[QueryMatcher, HierarchyRelatedLabels]:
+        query = select(labels.c.name, labels.c.wordnet).where(labels.c.merged_into.is_(None)).order_by(labels.c.id)
+        synsets = {name: synset for name, synset in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`
+        table = {name: synset for name, synset in synsets.items() if synset and self.knowledge.find(synset)}
+        matches = match_labels(self.knowledge, list(synsets), table)
+        return QueryMatcher(matches.labels, matches), HierarchyRelatedLabels(matches, source_name=self.called)
+
+
+def load_label_knowledge(*files: Path) -> LabelKnowledge | None:
+    """Return the knowledge of some files about words; None without files.
+
+    Raises
+    ------
+    InputError
+        As `knowledge_graphs.read_knowledge_graph`.
+    """
+    return LabelKnowledge(read_knowledge_graph(*files), " and ".join(file.stem for file in files)) if files else None
+
+
+def parse_query(connection: Connection, text: str, meanings: LabelKnowledge | None = None) -> ParsedQuery:
+    """Return the labels that words mean; the longest name of adjacent words counts.
+
+    Raises
+    ------
+    UnknownLabelError
+        No word means a label; the nearest names are suggested.
+    InputError
+        The query is empty or has unwanted labels only.
+    """
+    names, matcher = read_names(connection), None if meanings is None else meanings.of(connection)[0]
+    terms: list[QueryTerm] = []
+    unwanted: dict[int, str] = {}
+    for is_excluded, words in _split_phrases(text):
+        while words:
+            term, n_words = _match_longest(names, words, matcher)
+            if is_excluded:
+                unwanted |= term.labels
+            else:
+                terms.append(term)
+            words = words[n_words:]
+    if not terms:
+        raise InputError("nothing is searched for; write a label, and what it must not be behind it: dog -puppy")
+    return ParsedQuery(terms, unwanted, [term.note for term in terms if term.note])
+
+
+class LabelNames:
+    """Names and synonyms of all labels."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.labels: dict[int, str] = label_store.read_label_names(connection)
+        rows = connection.execute(select(synonyms.c.name, synonyms.c.label_id, synonyms.c.language)).all()
+        self.synonyms: dict[str, int] = {row[0]: row[1] for row in rows}
+        self.languages: dict[str, str] = {row[0]: row[2] for row in rows}
+        self.numbers = self.synonyms | {name: number for number, name in self.labels.items()}
+        self._ids_by_folded_name: dict[str, list[int]] = {}
+        for name, number in self.numbers.items():
+            self._ids_by_folded_name.setdefault(name.casefold(), []).append(number)
+        self.most_words = max((name.count(" ") + 1 for name in self.numbers), default=1)
+
+    def find(self, phrase: str) -> QueryTerm | None:
+        """Return the label of this name, or all labels that differ in case only."""
+        exact = self.numbers.get(phrase)
+        numbers = [exact] if exact is not None else self._ids_by_folded_name.get(phrase.casefold(), ())
+        matches = {number: self.labels[number] for number in numbers}
+        if not matches:
+            return None
+        if len(matches) > 1:
+            return QueryTerm(phrase, matches, f"'{phrase}' is {' or '.join(map(repr, matches.values()))}")
+        name = next(iter(matches.values()))
+        is_synonym = phrase.casefold() != name.casefold()
+        return QueryTerm(name, matches, f"'{phrase}' is another name of '{name}'" if is_synonym else "")
+
+
+read_names = CatalogueCache(LabelNames)
+"""Cached names of a database, read again after every change."""
+
+
+def _match_longest(names: LabelNames, words: Sequence[str], matcher: QueryMatcher | None) -> tuple[QueryTerm, int]:
+    """Return the meaning of the longest phrase at the start, and its number of words."""
+    for n_words in range(min(len(words), max(names.most_words, _WORDS_OF_NAME)), 0, -1):
+        phrase = " ".join(words[:n_words])
+        term = names.find(phrase) or (None if matcher is None else _match_knowledge(names, phrase, matcher))
+        if term is not None:
+            return term, n_words
+    raise UnknownLabelError(format_unknown_label(words[0], list(names.labels.values())))
+
+
+def _match_knowledge(names: LabelNames, phrase: str, matcher: QueryMatcher) -> QueryTerm | None:
+    """Return the labels that knowledge files name as synonyms or kinds of a phrase."""
+    try:
+        match = matcher.match(phrase)
+    except UnknownLabelError:
+        return None
+    return QueryTerm(phrase, {names.numbers[name]: name for name in match.labels}, match.sentence)
+
+
+def _split_phrases(text: str) -> Iterator[tuple[bool, list[str]]]:
+    """Yield adjacent words and whether they are excluded; quotes keep words together and apart."""
+    phrase: list[str] = []
+    for match in _WORD.finditer(text):
+        word = match["quoted"] if match["quoted"] is not None else match["word"]
+        if word is not None and not match["no"] and match["quoted"] is None:
+            phrase.append(word)
+            continue
+        if phrase:
+            yield False, phrase
+            phrase = []
+        if word:
+            yield bool(match["no"]), word.split()
+    if phrase:
+        yield False, phrase
 
 
 def find_items_of_labels(
@@ -40,18 +209,16 @@ def find_items_of_labels(
     results = [list[ItemNeighbour]() for _ in label_sets]
     try:
         loaded_model, column_labels = _load_model_and_labels(collection)
-        pairs = (
-            (place, _average_vectors(loaded_model, column_labels, label_set))
-            for place, label_set in enumerate(label_sets)
-        )
-        vectors = {place: vector for place, vector in pairs if vector is not None}
-        points = list(vectors.values())
-        neighbours = (
-            find_nearest_items_each(collection, points, k, exclude=exclude, model=loaded_model.number) if points else []
+        means = [_average_vectors(loaded_model, column_labels, label_set) for label_set in label_sets]
+        points = {place: vector for place, vector in enumerate(means) if vector is not None}
+        if not points:
+            return results
+        neighbours = find_nearest_items(
+            collection, list(points.values()), k, similarity="dot", exclude=exclude, model=loaded_model.number
         )
     except InputError:
         return results
-    for place, near in zip(vectors, neighbours, strict=True):
+    for place, near in zip(points, neighbours, strict=True):
         results[place] = near
     return results
 
@@ -62,13 +229,11 @@ def find_nearest_labels(collection: Collection, number: int, k: int = 10) -> lis
         loaded_model, column_labels = _load_model_and_labels(collection)
     except InputError:
         return []
-    columns = np.flatnonzero(column_labels == number)
-    if not len(columns):
+    vector = _average_vectors(loaded_model, column_labels, [number])
+    if vector is None:
         return []
-    vectors = loaded_model.model.label_vectors
-    ids, cosines = find_top_k(
-        vectors[columns].mean(axis=0, keepdims=True), vectors, min(k + 8, len(column_labels)), similarity="cosine"
-    )
+    n, vectors = min(k + 8, len(column_labels)), loaded_model.model.label_vectors
+    ids, cosines = find_top_k(vector[np.newaxis], vectors, n, similarity="cosine")
     with begin_read(collection.engine) as connection:
         names = read_names(connection).labels
     neighbours: dict[int, tuple[int, str, float]] = {}
@@ -165,7 +330,9 @@ def search_items(
         raise InputError(f"the text has {len(text):,} characters; search with at most {_LONGEST:,}")
     with begin_snapshot(collection.engine) as connection:
         meaning = parse_query(connection, text, meanings)
-        excluded_query = _select_excluded(meaning)
+        # Rejecting one label of a term with several is no reason against an item.
+        single_labels = [number for term in meaning.terms if len(term.labels) == 1 for number in term.labels]
+        excluded_query = _select_decided(single_labels, "rejected").union(_select_decided(meaning.excluded))
         excluded = connection.execute(excluded_query).scalars().all()
         candidates = [*_find_kinds(connection, meaning), *_find_by_knowledge(connection, meaning, meanings)]
         related = list(islice(_find_related(collection, meaning, candidates), _MAX_CANDIDATES))
@@ -193,23 +360,20 @@ def _make_main_groups(
 ) -> list[ResultGroup]:
     """Return the groups of tagged and of similar items; of a term's labels the best one counts."""
     tagged = _find_tagged(connection, meaning.terms, k, _select_decided(meaning.excluded))
-    tagged_items = {hit.item for hit in tagged}
-    best: dict[int, SearchHit] = {}
-    for label, neighbours in by_label:
-        for neighbour in neighbours:
-            if neighbour.item not in tagged_items and (
-                neighbour.item not in best or neighbour.score > (best[neighbour.item].score or 0.0)
-            ):
-                best[neighbour.item] = SearchHit(neighbour.item, label, neighbour.score)
-    similar = sorted(best.values(), key=lambda hit: -(hit.score or 0.0))[:k]
+    similar: dict[int, SearchHit] = {}
+    hits = [SearchHit(item, label, score) for label, neighbours in by_label for item, score in neighbours]
+    for hit in sorted(hits, key=lambda hit: -(hit.score or 0.0)):
+        similar.setdefault(hit.item, hit)
+    for hit in tagged:
+        similar.pop(hit.item, None)
     title, names = " and ".join(map(str, meaning.terms)), list(meaning.labels.values())
     return [
         ResultGroup(names, f"tagged {title}", None, tagged),
-        ResultGroup(names, f"looks like {title}", None, similar),
+        ResultGroup(names, f"looks like {title}", None, list(similar.values())[:k]),
     ]
 
 
-def _find_tagged(connection: Connection, terms: Sequence[QueryTerm], k: int, excluded: Any) -> list[SearchHit]:
+def _find_tagged(connection: Connection, terms: Sequence[QueryTerm], k: int, excluded: SelectBase) -> list[SearchHit]:
     """Return the newest items that have a label of each term and are not excluded."""
     query = select(items.c.id).where(items.c.state == "present").order_by(items.c.id.desc()).limit(k)
     for term in terms:
@@ -220,27 +384,18 @@ def _find_tagged(connection: Connection, terms: Sequence[QueryTerm], k: int, exc
     if len(first) == 1:
         return [SearchHit(item, name, None) for item in item_ids for name in first.values()]
     label_query = select(a.item_id, func.min(a.label_id)).where(a.item_id.in_(item_ids), a.label_id.in_(first))
-    label_of = {
-        row[0]: row[1] for row in connection.execute(label_query.where(a.state == "accepted").group_by(a.item_id))
-    }
+    rows = connection.execute(label_query.where(a.state == "accepted").group_by(a.item_id))
+    label_of = {row[0]: row[1] for row in rows}
     return [SearchHit(item, first[label_of[item]], None) for item in item_ids]
 
 
-def _select_decided(numbers: Iterable[int], state: str = "accepted") -> Select[Any]:
+def _select_decided(numbers: Iterable[int], state: str = "accepted") -> Query:
     """Return the query for items with a decision of this state about one of some labels."""
     a = annotations.c
     return select(a.item_id).where(a.label_id.in_(list(numbers)), a.state == state)
 
 
-def _select_excluded(meaning: ParsedQuery) -> CompoundSelect[Any]:
-    """Return the query for items that cannot match; rejecting one of a term's labels is no reason."""
-    label_ids = [number for term in meaning.terms if len(term.labels) == 1 for number in term.labels]
-    return _select_decided(label_ids, "rejected").union(_select_decided(meaning.excluded))
-
-
-def _find_newest(
-    connection: Connection, numbers: Sequence[int], k: int, excluded: CompoundSelect[Any]
-) -> dict[int, list[int]]:
+def _find_newest(connection: Connection, numbers: Sequence[int], k: int, excluded: SelectBase) -> dict[int, list[int]]:
     """Return the newest items of each label, at most k, in one query."""
     newest: dict[int, list[int]] = {number: [] for number in numbers}
     a = annotations.c
@@ -257,16 +412,13 @@ def _find_label_hits(
     label: RelatedLabel, k: int, tagged: Sequence[int], neighbours: Sequence[ItemNeighbour], shown_items: set[int]
 ) -> list[SearchHit]:
     """Return items tagged with a related label, then similar ones if these are few."""
-    hits = [SearchHit(item, label.name, None) for item in tagged if item not in shown_items][:k]
-    excluded = shown_items | {hit.item for hit in hits}
-    return [
-        *hits,
-        *(
-            SearchHit(neighbour.item, label.name, neighbour.score)
-            for neighbour in neighbours
-            if neighbour.item not in excluded
-        ),
-    ][:k]
+    candidates = [SearchHit(item, label.name, None) for item in tagged]
+    candidates += [SearchHit(item, label.name, score) for item, score in neighbours]
+    hits: dict[int, SearchHit] = {}
+    for hit in candidates:
+        if hit.item not in shown_items:
+            hits.setdefault(hit.item, hit)
+    return list(hits.values())[:k]
 
 
 def _find_kinds(connection: Connection, meaning: ParsedQuery) -> list[RelatedLabel]:
@@ -281,11 +433,11 @@ def _find_by_knowledge(
     connection: Connection, meaning: ParsedQuery, meanings: LabelKnowledge | None
 ) -> list[RelatedLabel]:
     """Return labels that knowledge files relate to the query as parts, kinds or wholes."""
-    names = read_names(connection)
-    links = [
-        link for term in meaning.terms for link in find_related_labels(connection, meanings, term, MAX_KNOWN_RELATED)
-    ]
-    return [RelatedLabel(names.get_id(link.label), link.label, link.why, link.score) for link in links]
+    if meanings is None:
+        return []
+    names, (_, finder) = read_names(connection), meanings.of(connection)
+    links = [link for term in meaning.terms for link in finder.related(term.text, MAX_KNOWN_RELATED)]
+    return [RelatedLabel(names.numbers[link.label], link.label, link.why, link.score) for link in links]
 
 
 def _find_related(
@@ -301,6 +453,5 @@ def _find_related(
         for related_id, related_name, cosine in find_nearest_labels(collection, number, RELATED):
             if related_id not in known_ids and cosine >= NEAR:
                 known_ids.add(related_id)
-                yield RelatedLabel(
-                    related_id, related_name, f"near '{name}' in the model's space (cosine {cosine:.2f})", cosine
-                )
+                reason = f"near '{name}' in the model's space (cosine {cosine:.2f})"
+                yield RelatedLabel(related_id, related_name, reason, cosine)

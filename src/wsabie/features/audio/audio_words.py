@@ -1,25 +1,28 @@
 """Sounds as histograms of words: typical coefficients, or typical boxes of stabilised images.
 
-Bengio et al. 2012, part II.
+Bengio et al. 2012, part II. Sounds are decoded into samples of one channel and one rate, a piece at a time: libsndfile
+decodes (WAV, FLAC, Ogg, MP3, AIFF ...), libsoxr changes the rate; both come with the extra "audio".
 """
 
-from abc import ABC, abstractmethod
+import importlib
+import io
+import math
+import os
+import re
+from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Float32, Int32
+from wsabie.core.arrays import Array, Float32
 from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
-from wsabie.features.audio.audio_extractor import (
-    RATES,
-    AudioDecoder,
-    AudioFeatureExtractor,
-    EncodedAudio,
-    require_audio,
-)
+from wsabie.core.validation import require
 from wsabie.features.audio.auditory_images import (
     BOX_FEATURES,
     AuditoryImageConfig,
@@ -30,20 +33,162 @@ from wsabie.features.audio.auditory_images import (
 )
 from wsabie.features.audio.mfcc import MfccConfig, append_derivatives, compute_mfcc
 from wsabie.features.base.codebook import Codebook, learn_codebook, suggest_codebook_size
-from wsabie.features.base.extraction_tasks import ExtractionTask
-from wsabie.features.base.idf_weighting import weight_counts
-from wsabie.features.base.sampling import (
-    WorkContext,
-    iterate_at_positions,
-    learn_idf,
-    sample_blocks,
-    select_evenly,
-    select_sample_positions,
-)
-from wsabie.features.images.image_decoder import UnreadableItemError
-from wsabie.io.records import ItemSource
+from wsabie.features.base.feature_extractor import EncodedRow
+from wsabie.features.base.sampling import WorkContext, iterate_at_positions, iterate_batches, select_evenly
+from wsabie.features.base.word_extractor import Weighting, WordExtractor
+from wsabie.features.images.image_decoder import UnreadableItemError, open_image_stream
+from wsabie.io.records import Item, ItemSource
 
-Weighting = Literal["counts", "tfidf"]
+REASONS = (
+    "not a sound",
+    "damaged sound",
+    "too short",
+    "too many channels",
+    "no finite samples",
+    "empty file",
+    "unreadable file",
+)
+"""Possible reasons of an `UnreadableItemError` of a sound."""
+
+RATES = (1_000, 192_000)
+PIECE_SECONDS = 30.0
+"""Length of the pieces in which sounds are processed, so that memory does not grow with their length."""
+
+_MOST_CHANNELS = 32
+_BLOCK = 1 << 16  # frames that are decoded at once
+_LOUDEST = 1e9  # samples are from -1 to 1; powers of far larger ones leave the range of floats
+_SHORTEST = 0.02  # seconds: less than a frame holds no features
+_EMPTY_TAG = b"ID3\x04" + bytes(5) + b"\x0a" + bytes(10)
+_STATED = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
+_UNKNOWN = 0x7FFFF000  # bytes: writers into a pipe, who do not know the length, state this or more
+
+
+class EncodedAudio(NamedTuple):
+    """Encoded sound.
+
+    Attributes
+    ----------
+    content : Path or bytes
+    max_seconds : float
+        Later samples are ignored.
+    """
+
+    content: Path | bytes
+    max_seconds: float
+
+    def native_rate(self) -> int:
+        """Return the samples a second of the recording.
+
+        Raises
+        ------
+        UnreadableItemError
+        """
+        with _open_decoder(self.content) as file:
+            return int(file.samplerate)
+
+    def pieces(self, rate: int) -> Iterator[Float32]:
+        """Yield the mean of the channels at a rate, in pieces of `PIECE_SECONDS`; the last may be shorter.
+
+        Raises
+        ------
+        UnreadableItemError
+            It cannot be read, or holds values that are not finite.
+        """
+        length, tail, n_samples = round(PIECE_SECONDS * rate), np.zeros(0, np.float32), 0
+        for block in self._resampled(rate):
+            tail = np.concatenate([tail, block]) if len(tail) else block
+            n_samples += len(block)
+            while len(tail) >= length:
+                yield tail[:length]
+                tail = tail[length:]
+        if n_samples < _SHORTEST * rate:
+            raise UnreadableItemError("too short", f"{n_samples / rate:.3f} seconds")
+        if len(tail) >= _SHORTEST * rate:
+            yield tail
+
+    def _resampled(self, rate: int) -> Iterator[Float32]:
+        soxr = _import_library("soxr")
+        with _open_decoder(self.content) as file:
+            stream = None if file.samplerate == rate else soxr.ResampleStream(file.samplerate, rate, 1, dtype="float32")
+            n_frames_left = math.ceil(self.max_seconds * file.samplerate)
+            while n_frames_left > 0:
+                frames = _read_frames(file, min(n_frames_left, _BLOCK))
+                n_frames_left -= len(frames)
+                last = not len(frames) or n_frames_left <= 0
+                with np.errstate(all="ignore"):
+                    mono = frames.mean(axis=1, dtype=np.float32)
+                if not (np.abs(mono) <= _LOUDEST).all():
+                    raise UnreadableItemError("no finite samples", f"or some above {_LOUDEST:g}")
+                block = mono if stream is None else stream.resample_chunk(mono, last=last)
+                if len(block):
+                    yield block
+                if last:
+                    return
+
+
+def require_audio() -> None:
+    """Raise InputError where the libraries for sounds are not installed."""
+    for name in ("soundfile", "soxr"):
+        _import_library(name)
+
+
+def _import_library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except (ImportError, OSError) as error:  # soundfile raises OSError where libsndfile is missing
+        raise InputError(f"sounds need {name}, which is not installed; run: pip install 'wsabie[audio]'") from error
+
+
+@contextmanager
+def _open_decoder(content: Path | bytes) -> Iterator[Any]:
+    soundfile = _import_library("soundfile")
+    open_image_stream(content).close()
+    try:
+        file = soundfile.SoundFile(_openable(content))
+    except (soundfile.SoundFileError, OSError) as error:
+        raise UnreadableItemError("not a sound", getattr(error, "error_string", str(error))) from error
+    with file:
+        low, high = RATES
+        if not 1 <= file.channels <= _MOST_CHANNELS:
+            raise UnreadableItemError("too many channels", f"{file.channels}, at most {_MOST_CHANNELS}")
+        if not low <= file.samplerate <= high:
+            raise UnreadableItemError("not a sound", f"{file.samplerate} samples a second, and not {low:,} to {high:,}")
+        _refuse_truncated(file)
+        yield file
+
+
+def _openable(content: Path | bytes) -> bytes | io.BytesIO:
+    """Return the name of a file, or its content as a stream.
+
+    MP3 without a tag is opened by name alone (soundfile 0.14 with libsndfile 1.2.2); in memory it gets an empty tag.
+    """
+    if isinstance(content, Path):
+        return os.fsencode(content.absolute())  # "-" would be the standard input
+    is_bare = content[:1] == b"\xff" and content[1:2] >= b"\xe0"
+    return io.BytesIO(_EMPTY_TAG + content if is_bare else content)
+
+
+def _refuse_truncated(file: Any) -> None:
+    """Refuse a file shorter than its header states; libsndfile only logs this and reads on."""
+    match = _STATED.search(file.extra_info)
+    if match is None or int(match[1]) >= _UNKNOWN:
+        return
+    stated, present = int(match[1]), int(match[2])
+    missing = file.frames * (stated / max(present, 1) - 1) / file.samplerate
+    if missing >= _SHORTEST or not file.frames:  # some writers count a few bytes of a header
+        raise UnreadableItemError("damaged sound", f"{present:,} bytes of {stated:,} are there")
+
+
+def _read_frames(file: Any, n_frames: int) -> Float32:
+    """Return up to `n_frames` frames, (n, channels)."""
+    soundfile = _import_library("soundfile")
+    try:
+        frames: Float32 = file.read(n_frames, dtype="float32", always_2d=True)
+    except (soundfile.SoundFileError, OSError) as error:
+        raise UnreadableItemError("damaged sound", getattr(error, "error_string", str(error))) from error
+    return frames
+
+
 WORDS = 2_000
 """Words of a codebook, as in Bengio et al. 2012."""
 
@@ -51,53 +196,6 @@ _RATE_SAMPLE = 64  # sounds
 _HIGHEST_AUTO = 22_050
 _IMAGES_AT_ONCE = 64
 _LEARNT_SECONDS = 60.0  # of a sound: words are learned from its beginning
-
-
-class AudioSegments(ABC):
-    """Base of functions that cut a sound into segments, (n, n_columns); sent to workers."""
-
-    @abstractmethod
-    def pieces(self, sound: EncodedAudio) -> Iterator[Float32]:
-        """Yield a few segments at a time."""
-
-    def __call__(self, sound: EncodedAudio) -> Float32:
-        return np.concatenate(list(self.pieces(sound)))
-
-
-@dataclass(frozen=True)
-class MfccSegments(AudioSegments):
-    """Segmentation into coefficients and their derivatives, (n, 39)."""
-
-    plan: MfccConfig
-
-    def pieces(self, sound: EncodedAudio) -> Iterator[Float32]:
-        """Yield the segments of `PIECE_SECONDS` at a time."""
-        for piece in sound.pieces(self.plan.rate):
-            yield append_derivatives(compute_mfcc(piece, self.plan))
-
-
-@dataclass(frozen=True)
-class AuditoryImageSegments(AudioSegments):
-    """Segmentation into boxes of stabilised images, (n, n_boxes * BOX_FEATURES)."""
-
-    plan: AuditoryImageConfig
-
-    def pieces(self, sound: EncodedAudio) -> Iterator[Float32]:
-        """Yield the boxes of a few images at a time."""
-        for piece in sound.pieces(self.plan.rate):
-            stack: list[Float32] = []
-            for image in compute_auditory_images(piece, self.plan):
-                stack.append(image.copy())
-                if len(stack) == _IMAGES_AT_ONCE:
-                    yield _flatten_boxes(stack)
-                    stack = []
-            if stack:
-                yield _flatten_boxes(stack)
-
-
-def _flatten_boxes(stack: list[Float32]) -> Float32:
-    features = extract_box_features(np.stack(stack))
-    return features.reshape(len(features), -1)
 
 
 @dataclass(frozen=True)
@@ -129,21 +227,8 @@ class AudioCodebooks:
         return np.concatenate(histograms).astype(np.float32)
 
 
-@dataclass(frozen=True)
-class AudioWordEncoder:
-    """Encoder of a sound as counts of words; sent to workers."""
-
-    cut: AudioSegments
-    words: AudioCodebooks
-    idf: Float32 | None = None
-
-    def __call__(self, sound: EncodedAudio) -> tuple[Int32, Float32]:
-        counts = sum(self.words.counts(part) for part in self.cut.pieces(sound))
-        words = np.flatnonzero(counts).astype(np.int32)
-        return words, weight_counts(words, np.asarray(counts)[words], self.idf)
-
-
-class AudioWords(AudioFeatureExtractor):
+@dataclass(eq=False, repr=False)
+class AudioWords(WordExtractor):
     """Base of extractors of sounds as counts of words; subclasses define the segments and the codebooks.
 
     Parameters
@@ -152,8 +237,12 @@ class AudioWords(AudioFeatureExtractor):
         Words of the codebook; fewer where the sample has not ten times as many distinct segments. "auto": 2,000.
     weighting : {"counts", "tfidf"}
         "counts": the number of segments nearest to the word. "tfidf": log(1 + count) * idf at unit length.
-    rate, max_seconds, seed
-        As in `AudioFeatureExtractor`.
+    rate : int or "auto"
+        Samples a second to which sounds are converted. "auto": the median of the collection, at most 22,050.
+    max_seconds : float
+        Later parts of a sound are ignored.
+    seed : int
+        Seed of the training sample.
 
     Attributes
     ----------
@@ -166,65 +255,67 @@ class AudioWords(AudioFeatureExtractor):
     max_samples: ClassVar[int]
     """Segments in the training sample."""
 
-    _names = ("n_words", "weighting")
+    modality = "sounds"
 
-    def __init__(
-        self,
-        n_words: int | Literal["auto"] = "auto",
-        *,
-        weighting: Weighting = "counts",
-        rate: int | Literal["auto"] = "auto",
-        max_seconds: float = 3600.0,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(rate=rate, max_seconds=max_seconds, seed=seed)
-        self.n_words = n_words
-        self.weighting = weighting
+    n_words: int | Literal["auto"] = "auto"
+    _: KW_ONLY
+    weighting: Weighting = "counts"
+    rate: int | Literal["auto"] = "auto"
+    max_seconds: float = 3600.0
+    words_: AudioCodebooks = field(init=False)
+    rate_: int = field(init=False)
 
-    @property
-    def n_features_(self) -> int:
-        """Number of columns."""
-        return len(self._fitted())
-
-    @property
-    def counts(self) -> bool:
-        """True if the values are counts."""
-        return self.weighting == "counts"
+    def iterate_views(self, item: Item, augment: int = 0) -> Iterator[EncodedAudio]:
+        """Yield the sound, which has no further views."""
+        yield EncodedAudio(item.full_content, self.max_seconds)
 
     @abstractmethod
-    def cut(self) -> AudioSegments:
-        """Return the segmentation of a sound at the learned rate."""
+    def iterate_segments(self, sound: EncodedAudio) -> Iterator[Float32]:
+        """Yield segments of a sound at the learned rate, (n, n_columns), a few at a time."""
 
     @abstractmethod
     def learn(self, samples: Float32, progress: Progress) -> AudioCodebooks:
         """Learn the words of samples (n, n_columns)."""
 
-    def _learn(self, source: ItemSource, run: WorkContext) -> None:
+    def cut(self, look: EncodedAudio) -> Float32:
+        """Return the segments of the beginning of a sound."""
+        beginning = look._replace(max_seconds=min(look.max_seconds, _LEARNT_SECONDS))
+        return np.concatenate(list(self.iterate_segments(beginning)))
+
+    def _learn_words(self, source: ItemSource, run: WorkContext) -> list[int]:
         require_audio()
         self.rate_ = self._choose_rate(source) if self.rate == "auto" else int(self.rate)
-        places = select_sample_positions(source, self.max_samples)
-        listener = AudioDecoder(min(self.max_seconds, _LEARNT_SECONDS), self.seed)
-        samples = sample_blocks(listener, self.cut(), source, places, self.max_samples, run)
+        positions, samples = self._sample_blocks(source, self.max_samples, run)
         self.words_ = self.learn(samples, run.progress)
-        self.idf_ = None
-        if self.weighting == "tfidf":
-            job = ExtractionTask(self.make_decoder(), AudioWordEncoder(self.cut(), self.words_))
-            self.idf_ = learn_idf(job, self.n_features_, source, places, run)
+        return positions
 
-    def encoder(self) -> AudioWordEncoder:
-        """Return the encoder, which is sent to workers."""
+    def prepare(self, augment: int = 0) -> None:
+        """Raise InputError before `fit`, or where libraries are not installed."""
         require_audio()
-        return AudioWordEncoder(self.cut(), self._fitted(), self.idf_)
+        super().prepare(augment)
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         super().check()
-        if self.n_words != "auto" and not (isinstance(self.n_words, int | np.integer) and 1 <= self.n_words <= 10_000):
-            raise InputError(f'n_words is {self.n_words}; give a number of words from 1 to 10,000, or "auto"')
-        if self.weighting not in ("counts", "tfidf"):
-            raise InputError(f'weighting is {self.weighting!r}; choose "counts" or "tfidf"')
+        low, high = RATES
+        is_rate = self.rate == "auto" or (isinstance(self.rate, int | np.integer) and low <= self.rate <= high)
+        require(is_rate, f'rate is {self.rate}; give samples a second from {low:,} to {high:,}, or "auto"')
+        in_range = _SHORTEST <= self.max_seconds <= 86_400
+        require(in_range, f"max_seconds is {self.max_seconds}; give {_SHORTEST} to 86,400 seconds")
+        is_count = isinstance(self.n_words, int | np.integer) and 1 <= self.n_words <= 10_000
+        is_count = is_count or self.n_words == "auto"
+        require(is_count, f'n_words is {self.n_words}; give a number of words from 1 to 10,000, or "auto"')
 
-    def _count_words(self) -> int:
+    def _words(self) -> AudioCodebooks:
+        self._require_learned("words_", "these words of sound have not been learned")
+        return self.words_
+
+    def _count_words(self, look: EncodedAudio) -> EncodedRow:
+        counts = reduce(np.add, map(self.words_.counts, self.iterate_segments(look)))
+        words = np.flatnonzero(counts).astype(np.int32)
+        return words, counts[words]
+
+    def _get_codebook_size(self) -> int:
         return WORDS if self.n_words == "auto" else int(self.n_words)
 
     def _choose_rate(self, source: ItemSource) -> int:
@@ -238,7 +329,7 @@ class AudioWords(AudioFeatureExtractor):
         return min(_HIGHEST_AUTO, int(np.median(rates))) if rates else _HIGHEST_AUTO
 
     def _tensors(self) -> dict[str, Array]:
-        words = self._fitted()
+        words = self._words()
         tensors: dict[str, Array] = {
             "rate": np.array([self.rate_], np.int64),
             "centres": np.concatenate([each.centres for each in words.dictionaries]),
@@ -246,9 +337,9 @@ class AudioWords(AudioFeatureExtractor):
             "shift": words.shift,
             "scale": words.scale,
         }
-        return tensors if self.idf_ is None else {**tensors, "idf": self.idf_}
+        return self._add_idf(tensors)
 
-    def _restore(self, tensors: dict[str, Any]) -> None:
+    def _restore(self, tensors: dict[str, Array]) -> None:
         try:
             (rate,), sizes = tensors["rate"], np.asarray(tensors["sizes"])
             centres, shift, scale = (np.asarray(tensors[name]) for name in ("centres", "shift", "scale"))
@@ -269,12 +360,6 @@ class AudioWords(AudioFeatureExtractor):
     def _n_columns(self) -> int:
         """Return the number of columns of a segment."""
 
-    def _fitted(self) -> AudioCodebooks:
-        words: AudioCodebooks | None = getattr(self, "words_", None)
-        if words is None:
-            raise InputError("these words of sound have not been learned yet; call fit with sounds first")
-        return words
-
 
 class MfccWords(AudioWords):
     """Sounds as counts of typical mel-frequency cepstral coefficients, 39 numbers every 10 ms.
@@ -286,9 +371,11 @@ class MfccWords(AudioWords):
     kind = "mfcc_words"
     max_samples = 200_000
 
-    def cut(self) -> MfccSegments:
-        """Return the segmentation into frames at the learned rate."""
-        return MfccSegments(MfccConfig(self.rate_))
+    def iterate_segments(self, sound: EncodedAudio) -> Iterator[Float32]:
+        """Yield coefficients with their derivatives, (n, 39)."""
+        plan = MfccConfig(self.rate_)
+        for piece in sound.pieces(plan.rate):
+            yield append_derivatives(compute_mfcc(piece, plan))
 
     def _n_columns(self) -> int:
         return 3 * MfccConfig(self.rate_).n_coefficients
@@ -298,7 +385,7 @@ class MfccWords(AudioWords):
         shift, deviation = samples.mean(axis=0), samples.std(axis=0)
         scale = 1 / np.maximum(deviation, np.float32(1e-6))
         return AudioCodebooks(
-            shift, scale, (_learn_codebook((samples - shift) * scale, self._count_words(), self.seed, progress),)
+            shift, scale, (_learn_codebook((samples - shift) * scale, self._get_codebook_size(), self.seed, progress),)
         )
 
 
@@ -313,9 +400,14 @@ class SaiWords(AudioWords):
     kind = "sai_words"
     max_samples = 16_000
 
-    def cut(self) -> AuditoryImageSegments:
-        """Return the segmentation into boxes at the learned rate."""
-        return AuditoryImageSegments(AuditoryImageConfig(self.rate_))
+    def iterate_segments(self, sound: EncodedAudio) -> Iterator[Float32]:
+        """Yield the boxes of stabilised images, (n, n_boxes * BOX_FEATURES)."""
+        plan = AuditoryImageConfig(self.rate_)
+        for piece in sound.pieces(plan.rate):
+            images = (image.copy() for image in compute_auditory_images(piece, plan))
+            for stack in iterate_batches(images, _IMAGES_AT_ONCE):
+                features = extract_box_features(np.stack(stack))
+                yield features.reshape(len(features), -1)
 
     def _n_columns(self) -> int:
         plan = AuditoryImageConfig(self.rate_)
@@ -324,7 +416,7 @@ class SaiWords(AudioWords):
     def learn(self, samples: Float32, progress: Progress) -> AudioCodebooks:
         """Learn a codebook of each box."""
         n_boxes = samples.shape[1] // BOX_FEATURES
-        n_words = max(1, self._count_words() // n_boxes)
+        n_words = max(1, self._get_codebook_size() // n_boxes)
         with progress.stage("learning boxes", n_boxes, "boxes") as stage:
             dictionaries = []
             for part in np.split(samples, n_boxes, axis=1):

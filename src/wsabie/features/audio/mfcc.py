@@ -2,6 +2,8 @@
 
 13 coefficients with their first and second derivatives, the first features of music in Bengio et al. 2012, part II.
 The coefficients are those of Davis and Mermelstein (1980), the derivatives those of Furui (1986).
+
+librosa computes the same coefficients, but would bring seven packages along (`docs/decisions/words-and-sound.md`).
 """
 
 from functools import lru_cache

@@ -11,14 +11,15 @@ import shutil
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
+from wsabie.core.validation import require
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection
 from wsabie.features.base.feature_extractor import AnyExtractor, FeatureExtractor
 from wsabie.features.base.sampling import WorkContext, format_nothing_readable, iterate_batches, iterate_item_batches
@@ -90,7 +91,7 @@ def read_summary(path: Path) -> ShardSummary | None:
         return None
 
 
-def merge_shards(folder: Path, n_shards: int, out: Path, key: str, facts: dict[str, Any], dense: bool) -> ShardSummary:
+def merge_shards(folder: Path, n_shards: int, out: Path, key: str, facts: JsonObject, dense: bool) -> ShardSummary:
     """Merge the shards of a folder into `out`, one row group each, and remove the folder.
 
     The metadata of the file hold `facts`. Columns that no row fills are left out.
@@ -229,10 +230,8 @@ def extract_to_file(
         `out` cannot be written, the disk is full, another process writes it, or no picture can be read.
     """
     out, rejects = Path(out), Rejects() if rejects is None else rejects
-    if out.is_dir():
-        raise InputError(f"{out} is a folder; give the name of a file, such as {out / 'features.parquet'}")
-    if shard_pictures < 1:
-        raise InputError(f"shard_pictures is {shard_pictures}; give a number of pictures, 1 or more")
+    require(not out.is_dir(), f"{out} is a folder; give the name of a file, such as {out / 'features.parquet'}")
+    require(shard_pictures >= 1, f"shard_pictures is {shard_pictures}; give a number of pictures, 1 or more")
     run = WorkContext(executor or SerialExecutor(), progress, rejects)
     plan = _plan_shards(source, extractor, augment, shard_pictures, out)
     refuse_unknown_files(plan.folder, SHARD_FILES)
@@ -301,16 +300,11 @@ def _run_plan(
     for old in () if resume else plan.folder.iterdir():
         old.unlink()
     summaries = {number: read_summary(build_shard_path(plan.folder, number)) for number in range(len(plan.keys))}
-    valid_summaries = {
-        number: summary
-        for number, summary in summaries.items()
-        if summary is not None and summary.key == plan.keys[number]
-    }
-    for shard in valid_summaries.values():
+    finished = {n: summary for n, summary in summaries.items() if summary and summary.key == plan.keys[n]}
+    for shard in finished.values():
         _list_rejections(shard.rejected, run.rejects)
-    n_rows = sum(shard.n_rows for shard in valid_summaries.values()) + _extract_missing(
-        plan, set(valid_summaries), source, extractor, run
-    )
+    n_rows = sum(shard.n_rows for shard in finished.values())
+    n_rows += _extract_missing(plan, set(finished), source, extractor, run)
     if not n_rows:
         shutil.rmtree(plan.folder, ignore_errors=True)
         raise InputError(format_nothing_readable(source, run.rejects))
@@ -334,38 +328,27 @@ def _extract_missing(
             pending_shards.append(number)
             yield batch
 
-    n_rows, n_shards, shard = 0, len(finished_shards), _ShardBuffer([], [])
+    n_rows, n_shards, n_pictures = 0, len(finished_shards), 0
+    rows, rejected = list[ItemFeatures](), list[ItemRejection]()
     with run.progress.stage(f"describing {source.modality}", sum(plan.sizes), source.modality) as stage:
         stage.advance(sum(plan.sizes[number] for number in finished_shards))
         for batch in extractor.extract_batches(iterate_pending(), executor=run.executor, augment=plan.augment):
             number = pending_shards.popleft()
-            shard.add(batch, run.rejects)
+            for result in batch:
+                if isinstance(result, ItemRejection):
+                    rejected.append(result)
+                    run.rejects.add(*result)
+                else:
+                    rows += result
+            n_pictures += len(batch)
             stage.advance(len(batch))
-            if shard.n_pictures == plan.sizes[number]:
+            if n_pictures == plan.sizes[number]:
                 path = build_shard_path(plan.folder, number)
-                write_shard(path, shard.rows, shard.rejected, plan.keys[number], extractor.dense)
-                n_rows, n_shards, shard = n_rows + len(shard.rows), n_shards + 1, _ShardBuffer([], [])
+                write_shard(path, rows, rejected, plan.keys[number], extractor.dense)
+                n_rows, n_shards, n_pictures, rows, rejected = n_rows + len(rows), n_shards + 1, 0, [], []
     if n_shards < len(plan.keys):
         raise InputError(f"{source.path} lost {source.modality} while it was read; run the same command again")
     return n_rows
-
-
-@dataclass
-class _ShardBuffer:
-    """Rows and rejections of an incomplete shard."""
-
-    rows: list[ItemFeatures]
-    rejected: list[ItemRejection]
-    n_pictures: int = 0
-
-    def add(self, batch: list[list[ItemFeatures] | ItemRejection], rejects: Rejects) -> None:
-        self.n_pictures += len(batch)
-        for result in batch:
-            if isinstance(result, ItemRejection):
-                self.rejected.append(result)
-                rejects.add(*result)
-            else:
-                self.rows.extend(result)
 
 
 def _iterate_missing(

@@ -5,27 +5,33 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
+from inspect import get_annotations
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Int32
 from wsabie.core.errors import InputError, ModelFolderError, bracket_detail
 from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
-from wsabie.features.base.extraction_tasks import (
-    Encode,
-    ExtractionTask,
-    ItemDecoder,
-    ItemFeatures,
-    ItemRejection,
-    extract_batch,
+from wsabie.core.validation import require
+from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection, iterate_results, process_or_reject
+from wsabie.features.base.sampling import (
+    BATCH,
+    WorkContext,
+    format_nothing_readable,
+    iterate_at_positions,
+    iterate_batches,
+    iterate_item_batches,
+    select_evenly,
 )
-from wsabie.features.base.sampling import BATCH, WorkContext, iterate_item_batches
 from wsabie.features.base.table_builder import build_feature_table
 from wsabie.features.extractor_names import list_extractor_names
+from wsabie.features.images.augmentation import format_view_id
 from wsabie.io.records import FeatureTable, Item, ItemSource, ModalityName
 from wsabie.io.regions import ItemContent
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
@@ -33,14 +39,20 @@ from wsabie.storage.rejects import Rejects
 from wsabie.storage.schema_validation import check_parameters, read_config
 
 AnyExtractor = TypeVar("AnyExtractor", bound="FeatureExtractor")
+EncodedRow: TypeAlias = tuple[Int32, Float32]
+"""Columns (nnz,), ascending, and values (nnz,) of a row."""
+
+_DECODING = ("crop", "max_pixels", "max_seconds", "seed")
+_FEWEST_BLOCKS = 64  # of an item, while there are more items than a sample can take in full
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FeatureExtractor(ABC):
     """Extractor of features from items: fit it to a collection, then transform any item.
 
-    A subclass defines `name`, `kind`, `_names`, `n_features_`, `encoder`, and, if it learns, `_learn`, `_tensors` and
-    `_restore`; `wsabie.features.extractor_registry` lists it. Most derive from `ImageFeatureExtractor` or
-    `AudioFeatureExtractor`.
+    Workers get a copy of it. A subclass is a dataclass whose fields are its parameters, and defines `name`, `kind`,
+    `n_features_`, `check`, `encode`, and, if it learns, `_learn`, `_tensors` and `_restore`;
+    `wsabie.features.extractor_registry` lists it. Most derive from `ImageFeatureExtractor` or `AudioWords`.
 
     Parameters
     ----------
@@ -52,20 +64,18 @@ class FeatureExtractor(ABC):
     """Name for `--features`."""
     kind: ClassVar[str]
     """Kind in the config of a saved folder."""
-    modality: ModalityName = "pictures"
+    noun: ClassVar[str] = ""
+    """Noun for error messages, where the kind is none."""
+    modality: ClassVar[ModalityName] = "pictures"
     """Modality of the items."""
     version: ClassVar[int] = 1
     """Version of the rows; increased when the same parameters give other rows."""
-    dense: bool = False
+    dense: ClassVar[bool] = False
     """True if every row holds every column."""
     batch_size: ClassVar[int] = BATCH
     """Most items of a batch for a worker."""
 
-    _names: ClassVar[tuple[str, ...]]  # of its parameters
-    _common: ClassVar[tuple[str, ...]] = ("seed",)
-
-    def __init__(self, *, seed: int = 0) -> None:
-        self.seed = seed
+    seed: int = 0
 
     @property
     def counts(self) -> bool:
@@ -78,14 +88,22 @@ class FeatureExtractor(ABC):
         """Number of columns."""
 
     @abstractmethod
-    def encoder(self) -> Encode:
-        """Return the encoder, which is sent to workers.
+    def iterate_views(self, item: Item, augment: int = 0) -> Iterator[Any]:
+        """Yield the decoded item as `encode` takes it: the first view, then `augment` further ones."""
 
-        Raises
-        ------
-        InputError
-            The extractor is not fitted.
-        """
+    @abstractmethod
+    def encode(self, look: Any) -> EncodedRow:
+        """Return the row of a view."""
+
+    def prepare(self, augment: int = 0) -> None:
+        """Raise InputError where it cannot extract features, or not of so many further views."""
+        self.check()
+        self.refuse_views(augment)
+
+    def refuse_views(self, augment: int) -> None:
+        """Raise InputError where further views are requested of items that have none."""
+        if augment and self.modality != "pictures":
+            raise InputError(f"{self.modality} have no further views as pictures have; leave augment out")
 
     def fit(
         self,
@@ -169,26 +187,21 @@ class FeatureExtractor(ABC):
     ) -> Iterator[ItemFeatures]:
         """Yield the rows of `transform` in order, with only a few batches of items in memory."""
         self.refuse(source)
-        rejects = Rejects() if rejects is None else rejects
+        items = iterate_item_batches(source, self.batch_size)
         with progress.stage(f"describing {self.modality}", len(source), self.modality) as stage:
-            for results in self.extract_batches(
-                iterate_item_batches(source, self.batch_size), executor=executor, augment=augment
-            ):
-                for result in results:
-                    if isinstance(result, ItemRejection):
-                        rejects.add(*result)
-                    else:
-                        yield from result
-                stage.advance(len(results))
+            batches = self.extract_batches(items, executor=executor, augment=augment)
+            for rows in iterate_results(batches, stage, rejects):
+                yield from rows
 
     def extract_batches(
         self, groups: Iterable[tuple[Item, ...]], *, executor: Executor | None = None, augment: int = 0
     ) -> Iterator[list[list[ItemFeatures] | ItemRejection]]:
         """Yield the rows, or the rejection, of each item of each group."""
-        job = ExtractionTask(self.make_decoder(augment), self.encoder())
-        return (executor or SerialExecutor()).map_with(extract_batch, job, groups)
+        self.prepare(augment)
+        work = partial(extract_batch, augment=augment)
+        return (executor or SerialExecutor()).map_with(work, self, groups)
 
-    def transform_one(self, content: ItemContent) -> tuple[Int32, Float32]:
+    def transform_one(self, content: ItemContent) -> EncodedRow:
         """Return columns (nnz,), ascending, and values (nnz,) of one item.
 
         Raises
@@ -196,12 +209,8 @@ class FeatureExtractor(ABC):
         UnreadableItemError
             The item cannot be read.
         """
-        row = ExtractionTask(self.make_decoder(), self.encoder()).rows(Item("", content, ()))[0]
-        return row.indices, row.values
-
-    @abstractmethod
-    def make_decoder(self, augment: int = 0) -> ItemDecoder:
-        """Return the decoder of items."""
+        self.prepare()
+        return self.encode(next(self.iterate_views(Item("", content, ()))))
 
     def refuse(self, source: object) -> None:
         """Raise InputError for anything but a source of such items."""
@@ -218,8 +227,8 @@ class FeatureExtractor(ABC):
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
-        if not (isinstance(self.seed, int | np.integer) and 0 <= self.seed < 2**63):
-            raise InputError(f"seed is {self.seed}; choose a whole number from 0 to {2**63 - 1}")
+        is_seed = isinstance(self.seed, int | np.integer) and 0 <= self.seed < 2**63
+        require(is_seed, f"seed is {self.seed}; choose a whole number from 0 to {2**63 - 1}")
 
     def to_parts(self) -> ModelState:
         """Return JSON-able parameters and named arrays."""
@@ -235,7 +244,8 @@ class FeatureExtractor(ABC):
             Of another kind or version, or without its arrays.
         """
         if parts.kind != cls.kind:
-            raise ModelFolderError(f"this is a {parts.kind!r} and no {cls.kind!r}; give the folder of one")
+            noun = cls.noun or repr(cls.kind)
+            raise ModelFolderError(f"this is a {parts.kind!r} and no {noun}; give the folder of one")
         if parts.config.get("descriptor") != cls.version:
             raise cls._other_version()
         with raise_damaged_parts(f"this {cls.kind!r}"):
@@ -264,15 +274,21 @@ class FeatureExtractor(ABC):
             digest.update(np.ascontiguousarray(parts.tensors[name]).data)
         return digest.hexdigest()[:32]
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters, JSON-able."""
-        return {name: _convert_to_lists(getattr(self, name)) for name in (*self._names, *self._common)}
+    def parameters(self) -> JsonObject:
+        """Return the parameters, JSON-able; those of the class come before those of its bases."""
+        names = {field.name for field in fields(self) if field.init}
+        ordered = [name for kind in type(self).__mro__ for name in get_annotations(kind) if name in names]
+        return {name: _convert_to_lists(getattr(self, name)) for name in ordered}
+
+    def decoding_parameters(self) -> JsonObject:
+        """Return the parameters that views depend on, and the seed."""
+        return {name: value for name, value in self.parameters().items() if name in _DECODING}
 
     def refuse_other(self, extractor: "FeatureExtractor", where: object, remedy: str) -> None:
         """Raise InputError when this extractor, at `where`, has other settings than `extractor`."""
         self.refuse_options(extractor._list_settings(), where, remedy)
 
-    def refuse_options(self, options: Mapping[str, Any], where: object, remedy: str) -> None:
+    def refuse_options(self, options: Mapping[str, object], where: object, remedy: str) -> None:
         """Raise InputError when this extractor, at `where`, has other settings than these options.
 
         An option of a concatenation applies to all parts that have it.
@@ -286,11 +302,11 @@ class FeatureExtractor(ABC):
         if differences:
             raise InputError(f"the dictionary {where} was made with {', '.join(differences)}; {remedy}")
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         """Return the settings without defaults, such as the name."""
         return {"features": self.name}
 
-    def _list_settings(self) -> dict[str, Any]:
+    def _list_settings(self) -> JsonObject:
         """Return the settings that `refuse_options` compares."""
         return {**self.identity(), **self.parameters()}
 
@@ -316,11 +332,65 @@ class FeatureExtractor(ABC):
         """Restore the learned arrays from `_tensors`."""
         return
 
+    def cut(self, look: Any) -> Float32:
+        """Return the blocks of a view, (n, n_bins), that a codebook is learned from."""
+        raise NotImplementedError
+
+    def _sample_blocks(self, source: ItemSource, most: int, run: WorkContext) -> tuple[list[int], Float32]:
+        """Sample about `most` random blocks, an equal number from each of some items.
+
+        Returns
+        -------
+        list of int
+            Positions of the items.
+        ndarray, (n, n_bins), float32
+        """
+        positions = select_evenly(len(source), max(1, most // _FEWEST_BLOCKS))
+        work = partial(_sample_batch, per_item=-(-most // max(1, len(positions))))
+        items = iterate_batches(iterate_at_positions(source, positions), BATCH)
+        with run.progress.stage(f"sampling {source.modality}", len(positions), source.modality) as stage:
+            blocks = list(iterate_results(run.executor.map_with(work, self, items), stage, run.rejects))
+        require(len(blocks) > 0, format_nothing_readable(source, run.rejects))
+        return positions, np.concatenate(blocks)
+
+    def _require_learned(self, attribute: str, clause: str) -> None:
+        """Raise InputError, which begins with the clause, before `fit`."""
+        require(hasattr(self, attribute), f"{clause} yet; call fit with {self.modality} first")
+
     @classmethod
     def _other_version(cls) -> ModelFolderError:
+        noun = cls.noun or repr(cls.kind)
         return ModelFolderError(
-            f"this {cls.kind!r} was made by another version of wsabie; install that version, or learn it again"
+            f"this {noun} was made by another version of wsabie; install that version, or learn it again"
         )
+
+
+def extract_batch(
+    extractor: FeatureExtractor, batch: tuple[Item, ...], augment: int
+) -> list[list[ItemFeatures] | ItemRejection]:
+    """Return the rows of each item, or its rejection."""
+
+    def extract(item: Item) -> list[ItemFeatures]:
+        group = item.id if item.group is None and augment else item.group
+        return [
+            ItemFeatures(format_view_id(item.id, number), item.labels, group, item.time, *extractor.encode(look))
+            for number, look in enumerate(extractor.iterate_views(item, augment))
+        ]
+
+    return [process_or_reject(item, extract) for item in batch]
+
+
+def _sample_batch(
+    extractor: FeatureExtractor, batch: tuple[tuple[int, Item], ...], per_item: int
+) -> list[Float32 | ItemRejection]:
+    """Return up to `per_item` random blocks of each (position, item), or its rejection."""
+
+    def sample(item: Item, place: int) -> Float32:
+        blocks = extractor.cut(next(extractor.iterate_views(item)))
+        positions = np.random.default_rng([extractor.seed, place]).permutation(len(blocks))[:per_item]
+        return blocks[np.sort(positions)]
+
+    return [process_or_reject(item, partial(sample, place=place)) for place, item in batch]
 
 
 def _convert_to_lists(value: Any) -> Any:
@@ -332,7 +402,7 @@ def _convert_to_lists(value: Any) -> Any:
 class FeatureExtractorConfig:
     """Config of the folder of an extractor."""
 
-    parameters: dict[str, Any]
+    parameters: JsonObject
 
 
 @dataclass(frozen=True)
@@ -340,7 +410,7 @@ class ExtractorPartConfig:
     """Config of a nested extractor: its kind and its own config."""
 
     kind: str
-    config: dict[str, Any]
+    config: JsonObject
 
 
 @contextmanager

@@ -1,13 +1,12 @@
 """Weighting of counts by inverse document frequency."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from wsabie.core.arrays import Float32, Int32
 
 
-def compute_idf(seen_in: Any, n: int) -> Float32:
+def compute_idf(seen_in: ArrayLike, n: int) -> Float32:
     """Return the inverse document frequency log((1 + n) / (1 + seen in)) + 1, never zero.
 
     Parameters

@@ -1,20 +1,14 @@
 """Feature tables in memory from a stream of rows."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
 from wsabie.core.arrays import Matrix
 from wsabie.features.base.extraction_tasks import ItemFeatures
-from wsabie.io.parsers.array_builders import (
-    GrowingArray,
-    LabelIndex,
-    build_feature_matrix,
-    build_label_matrix,
-    compute_row_offsets,
-)
+from wsabie.io.parsers.array_builders import GrowingArray, LabelIndex, build_feature_matrix, build_label_matrix
 from wsabie.io.records import FeatureTable, ItemSource
+from wsabie.storage.column_files import compute_offsets
 
 
 def build_feature_table(
@@ -41,48 +35,42 @@ def build_feature_table(
     augment : int
         Further views of each picture in the stream.
     """
-    collected = _TableCollector()
+    labels, ids, groups, times = LabelIndex(), list[str](), list[str | None](), list[str | None]()
+    sizes, indices, values = GrowingArray(np.int64), GrowingArray(np.int32), GrowingArray(np.float32)
+    label_counts, label_numbers = GrowingArray(np.int64), GrowingArray(np.int32)
     for row in described:
-        collected.add(row)
-    return replace(collected.rows(n_features, dense), counts=counts, dictionary=dictionary, augment=augment)
+        numbers = labels.numbers(row.labels)
+        label_counts.extend(np.array([len(numbers)]))
+        label_numbers.extend(np.array(numbers, np.int32))
+        ids.append(row.id)
+        groups.append(row.group)
+        times.append(row.time)
+        sizes.extend(np.array([len(row.indices)]))
+        indices.extend(row.indices)
+        values.extend(row.values)
+    names, final = labels.finish()
+    if dense:
+        X: Matrix = values.finish().reshape(len(ids), n_features)
+    else:
+        X = build_feature_matrix(compute_offsets(sizes.finish()), indices.finish(), values.finish(), n_features)
+    Y: Matrix = build_label_matrix(label_counts.finish(), final[label_numbers.finish()], len(names))
+    return FeatureTable(
+        X,
+        Y,
+        names,
+        ids,
+        _fill_missing(groups, ids),
+        _fill_missing(times, [""] * len(ids)),
+        counts=counts,
+        dictionary=dictionary,
+        augment=augment,
+    )
 
 
 def build_label_table(source: ItemSource) -> FeatureTable:
     """Return a table without features: ids, labels, groups and times of items that are not decoded."""
     nothing = np.empty(0, np.int32), np.empty(0, np.float32)
     return build_feature_table((ItemFeatures(p.id, p.labels, p.group, p.time, *nothing) for p in source), 0)
-
-
-class _TableCollector:
-    def __init__(self) -> None:
-        self.labels = LabelIndex()
-        self.ids: list[str] = []
-        self.groups: list[str | None] = []
-        self.times: list[str | None] = []
-        self.nnz, self.indices, self.values = GrowingArray(np.int64), GrowingArray(np.int32), GrowingArray(np.float32)
-        self.label_counts, self.label_numbers = GrowingArray(np.int64), GrowingArray(np.int32)
-
-    def add(self, row: ItemFeatures) -> None:
-        numbers = self.labels.numbers(row.labels)
-        self.label_counts.extend(np.array([len(numbers)]))
-        self.label_numbers.extend(np.array(numbers, np.int32))
-        self.ids.append(row.id)
-        self.groups.append(row.group)
-        self.times.append(row.time)
-        self.nnz.extend(np.array([len(row.indices)]))
-        self.indices.extend(row.indices)
-        self.values.extend(row.values)
-
-    def rows(self, n_features: int, dense: bool) -> FeatureTable:
-        names, final = self.labels.finish()
-        values = self.values.finish()
-        if dense:
-            X: Matrix = values.reshape(len(self.ids), n_features)
-        else:
-            X = build_feature_matrix(compute_row_offsets(self.nnz.finish()), self.indices.finish(), values, n_features)
-        Y: Matrix = build_label_matrix(self.label_counts.finish(), final[self.label_numbers.finish()], len(names))
-        groups, times = _fill_missing(self.groups, self.ids), _fill_missing(self.times, [""] * len(self.ids))
-        return FeatureTable(X, Y, names, self.ids, groups, times)
 
 
 def _fill_missing(values: list[str | None], otherwise: list[str]) -> list[str] | None:

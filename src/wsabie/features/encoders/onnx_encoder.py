@@ -1,39 +1,30 @@
 """Features of pictures from any image encoder in an ONNX file: dense rows."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Float32, Int32
+from wsabie.core.arrays import Array, Float32
 from wsabie.core.errors import InputError
-from wsabie.features.base.extraction_tasks import ImageView
+from wsabie.core.json_conversion import JsonObject
+from wsabie.core.validation import require
+from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext
-from wsabie.features.encoders.onnx_network import NORMALISATIONS, OnnxContent, OnnxNetwork, TrialCost, open_network
-from wsabie.features.encoders.onnx_sandbox import try_network
-from wsabie.features.images.image_extractor import MAX_PIXELS, ImageFeatureExtractor
+from wsabie.features.encoders.onnx_network import (
+    NORMALISATIONS,
+    OnnxContent,
+    TrialCost,
+    open_network,
+    try_network,
+)
+from wsabie.features.images.image_extractor import ImageFeatureExtractor, ImageView
 from wsabie.io.records import ItemSource
 
 _LONGEST = 3  # decode at this many input sides, so that the shorter side of most pictures is not enlarged
 
 
-@dataclass(frozen=True)
-class _NetworkEncoder:
-    model: OnnxContent
-    side: int | None
-    output: str | None
-    trial: TrialCost
-    mean: Float32
-    deviation: Float32
-
-    def __call__(self, look: ImageView) -> tuple[Int32, Float32]:
-        network = open_network(self.model, self.side, self.output)
-        pixels = look.at(_LONGEST * max(network.input.height, network.input.width))
-        values = network.features(pixels, self.mean, self.deviation, self.trial)
-        return np.arange(len(values), dtype=np.int32), values
-
-
+@dataclass(eq=False, repr=False)
 class OnnxEncoder(ImageFeatureExtractor):
     """Features of pictures from a network in an ONNX file.
 
@@ -58,7 +49,7 @@ class OnnxEncoder(ImageFeatureExtractor):
 
     Examples
     --------
-    >>> OnnxEncoder("missing.onnx").encoder()
+    >>> OnnxEncoder("missing.onnx").prepare()
     Traceback (most recent call last):
     ...
     wsabie.core.errors.InputError: there is no ONNX file at missing.onnx; give the file of an image encoder
@@ -67,25 +58,14 @@ class OnnxEncoder(ImageFeatureExtractor):
     name = "onnx"
     kind = "onnx_encoder"
     dense = True
-    _names = ("normalise", "output", "side")
-    _common = ("crop", "max_pixels", "seed")
 
-    def __init__(
-        self,
-        model: str | Path | None = None,
-        *,
-        normalise: str | tuple[tuple[float, ...], tuple[float, ...]] = "imagenet",
-        output: str | None = None,
-        side: int | None = None,
-        crop: float = 1.0,
-        max_pixels: int = MAX_PIXELS,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(crop=crop, max_pixels=max_pixels, seed=seed)
-        self.model = model
-        self.normalise = normalise
-        self.output = output
-        self.side = side
+    model: str | Path | None = None
+    _: KW_ONLY
+    normalise: str | tuple[tuple[float, ...], tuple[float, ...]] = "imagenet"
+    output: str | None = None
+    side: int | None = None
+    model_: OnnxContent = field(init=False)
+    trial_: TrialCost = field(init=False)
 
     @property
     def n_features_(self) -> int:
@@ -94,21 +74,32 @@ class OnnxEncoder(ImageFeatureExtractor):
 
     def _learn(self, source: ItemSource, run: WorkContext) -> None:
         """Read the file and run the network once."""
-        self._network()
+        self._trial()
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         mean, deviation = self._moments()
-        if mean.shape != (3,) or deviation.shape != (3,) or not (deviation > 0).all():
-            raise InputError("normalise is no (mean, deviation) of three channels each, deviations above 0")
-        if self.side is not None and not 8 <= self.side <= 1365:
-            raise InputError(f"side is {self.side}; give the input's side in pixels, from 8 to 1365")
+        are_moments = mean.shape == (3,) and deviation.shape == (3,) and bool((deviation > 0).all())
+        require(are_moments, "normalise is no (mean, deviation) of three channels each, deviations above 0")
+        is_side = self.side is None or 8 <= self.side <= 1365
+        require(is_side, f"side is {self.side}; give the input's side in pixels, from 8 to 1365")
         super().check()
 
-    def encoder(self) -> _NetworkEncoder:
-        """Return the encoder, which is sent to workers with the whole file."""
-        self.check()
-        return _NetworkEncoder(self._model(), self.side, self.output, self._trial(), *self._moments())
+    def prepare(self, augment: int = 0) -> None:
+        """Read the file and run the network once; workers get the file and the result."""
+        super().prepare(augment)
+        self._trial()
+
+    def encode(self, look: ImageView) -> EncodedRow:
+        """Return the row of a view."""
+        network = open_network(self._model(), self.side, self.output)
+        pixels = look.at(_LONGEST * max(network.input.height, network.input.width))
+        values = network.features(pixels, *self._moments(), self._trial())
+        return np.arange(len(values), dtype=np.int32), values
+
+    def parameters(self) -> JsonObject:
+        """Return the parameters without the file, which is stored as an array."""
+        return {name: value for name, value in super().parameters().items() if name != "model"}
 
     def _moments(self) -> tuple[Float32, Float32]:
         moments = NORMALISATIONS.get(self.normalise) if isinstance(self.normalise, str) else self.normalise
@@ -117,11 +108,9 @@ class OnnxEncoder(ImageFeatureExtractor):
         return np.array(moments[0], np.float32), np.array(moments[1], np.float32)
 
     def _trial(self) -> TrialCost:
-        return try_network(self._model(), self.side, self.output)
-
-    def _network(self) -> OnnxNetwork:
-        self._trial()
-        return open_network(self._model(), self.side, self.output)
+        if not hasattr(self, "trial_"):
+            self.trial_ = try_network(self._model(), self.side, self.output)
+        return self.trial_
 
     def _model(self) -> OnnxContent:
         if not hasattr(self, "model_"):
@@ -133,9 +122,9 @@ class OnnxEncoder(ImageFeatureExtractor):
     def _tensors(self) -> dict[str, Array]:
         return {"model": self._model().content}
 
-    def _restore(self, tensors: dict[str, Any]) -> None:
+    def _restore(self, tensors: dict[str, Array]) -> None:
         self.model_ = OnnxContent(tensors["model"])
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         """Return the settings without defaults: the name, and the hash of the file."""
         return {**super().identity(), "model": self._model().sha256[:16]}

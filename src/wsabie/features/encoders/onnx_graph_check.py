@@ -113,6 +113,7 @@ _MOST_NODES = 100_000
 _MODEL_GRAPH, _MODEL_FUNCTION = 7, 25
 _NODE, _INITIALIZER, _SPARSE, _INPUT = 1, 5, 15, 11
 _NODE_INPUT, _NODE_OUTPUT, _OP, _ATTRIBUTE, _DOMAIN = 1, 2, 4, 5, 7
+_NODE_TEXTS = (_NODE_INPUT, _NODE_OUTPUT, _OP, _DOMAIN)
 _TENSOR, _TENSORS, _GRAPHS, _SPARSES, _STRINGS = 5, 10, (6, 11), (22, 23), (4, 9)
 _DIMS, _STRING_DATA, _NAME = 1, 6, 8
 _DATA = (4, 5, 6, 7, 9, 10, 11)
@@ -265,26 +266,15 @@ def _find_variable(nodes: list[_Node], pictures: set[bytes]) -> set[bytes]:
 
 
 def _read_node(content: Content, node: MessageField) -> _Node:
-    op, domain = b"", b""
-    attributes: list[MessageField] = []
-    inputs: list[bytes] = []
-    outputs: list[bytes] = []
+    fields: defaultdict[int, list[MessageField]] = defaultdict(list)
     for field in _messages(content, node.begin, node.end):
-        if field.number == _ATTRIBUTE:
-            attributes.append(field)
-        elif field.number == _NODE_INPUT:
-            inputs.append(_text(content, field))
-        elif field.number == _NODE_OUTPUT:
-            outputs.append(_text(content, field))
-        elif field.number == _OP:
-            op = _text(content, field)
-        elif field.number == _DOMAIN:
-            domain = _text(content, field)
-    name = op if domain in _STANDARD_DOMAINS else domain + b"." + op
-    text = name.decode("utf-8", "replace")
-    for attribute in attributes:
-        _check_attribute(content, attribute, text)
-    return _Node(text, inputs, outputs)
+        fields[field.number].append(field)
+    texts = {number: [_text(content, field) for field in fields[number]] for number in _NODE_TEXTS}
+    op, domain = (texts[number][-1] if texts[number] else b"" for number in (_OP, _DOMAIN))
+    name = (op if domain in _STANDARD_DOMAINS else domain + b"." + op).decode("utf-8", "replace")
+    for attribute in fields[_ATTRIBUTE]:
+        _check_attribute(content, attribute, name)
+    return _Node(name, texts[_NODE_INPUT], texts[_NODE_OUTPUT])
 
 
 def _check_attribute(content: Content, attribute: MessageField, op: str) -> None:

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int32, Int64, UInt8
-from wsabie.core.errors import InputError
-from wsabie.features.base.extraction_tasks import ImageView
-from wsabie.features.images.image_extractor import MAX_PIXELS, ImageFeatureExtractor
-from wsabie.features.images.spatial_pyramid import check_levels, compute_spatial_histograms, count_cells
-
-
-def select_nonzero(histogram: Float32) -> tuple[Int32, Float32]:
-    """Return the columns and values of the non-zeros."""
-    columns = np.flatnonzero(histogram).astype(np.int32)
-    return columns, histogram[columns]
+from wsabie.core.arrays import Int64, UInt8
+from wsabie.core.validation import require
+from wsabie.features.base.feature_extractor import EncodedRow
+from wsabie.features.images.image_extractor import ImageView, ScaledImageExtractor
+from wsabie.features.images.spatial_pyramid import (
+    check_levels,
+    compute_spatial_histograms,
+    count_cells,
+    select_nonzero,
+)
 
 
 def assign_colour_bins(pixels: UInt8, bins: int) -> Int64:
@@ -34,21 +33,8 @@ def assign_colour_bins(pixels: UInt8, bins: int) -> Int64:
     return number
 
 
-@dataclass(frozen=True)
-class _ColourEncoder:
-    sizes: tuple[int, ...]
-    bins: int
-    levels: tuple[int, ...]
-
-    def __call__(self, look: ImageView) -> tuple[Int32, Float32]:
-        histograms = [
-            compute_spatial_histograms(assign_colour_bins(look.at(size), self.bins), self.bins**3, self.levels)
-            for size in self.sizes
-        ]
-        return select_nonzero(np.concatenate(histograms))
-
-
-class ColourHistograms(ImageFeatureExtractor):
+@dataclass(eq=False, repr=False)
+class ColourHistograms(ScaledImageExtractor):
     """Pictures as histograms of their colours in every cell of a spatial pyramid, at several scales.
 
     Parameters
@@ -70,23 +56,9 @@ class ColourHistograms(ImageFeatureExtractor):
 
     name = "colour"
     kind = "colour_histograms"
-    _names = ("bins", "levels", "scales")
-
-    def __init__(
-        self,
-        bins: int = 6,
-        levels: tuple[int, ...] = (1, 2, 4),
-        scales: int = 2,
-        *,
-        size: int = 256,
-        crop: float = 1.0,
-        max_pixels: int = MAX_PIXELS,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(size=size, crop=crop, max_pixels=max_pixels, seed=seed)
-        self.bins = bins
-        self.levels = levels
-        self.scales = scales
+    bins: int = 6
+    levels: tuple[int, ...] = (1, 2, 4)
+    scales: int = 2
 
     @property
     def n_features_(self) -> int:
@@ -96,14 +68,12 @@ class ColourHistograms(ImageFeatureExtractor):
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         check_levels(self.levels)
-        if not 2 <= self.bins <= 32:
-            raise InputError(f"bins is {self.bins}; cut each channel into 2 to 32 parts")
-        if not 1 <= self.scales <= 6:
-            raise InputError(f"scales is {self.scales}; look at a picture at 1 to 6 scales")
+        require(2 <= self.bins <= 32, f"bins is {self.bins}; cut each channel into 2 to 32 parts")
+        require(1 <= self.scales <= 6, f"scales is {self.scales}; look at a picture at 1 to 6 scales")
         super().check()
 
-    def encoder(self) -> _ColourEncoder:
-        """Return the encoder, which is sent to workers."""
-        self.check()
-        sizes = tuple(max(1, self.size >> scale) for scale in range(self.scales))
-        return _ColourEncoder(sizes, self.bins, self.levels)
+    def encode(self, look: ImageView) -> EncodedRow:
+        """Return the row of a view."""
+        bins = [assign_colour_bins(look.at(max(1, self.size >> scale)), self.bins) for scale in range(self.scales)]
+        histograms = [compute_spatial_histograms(numbers, self.bins**3, self.levels) for numbers in bins]
+        return select_nonzero(np.concatenate(histograms))

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Float64, Int32, UInt8
-from wsabie.core.errors import InputError
-from wsabie.features.base.extraction_tasks import ImageView
-from wsabie.features.images.colour_histograms import select_nonzero
-from wsabie.features.images.image_extractor import MAX_PIXELS, ImageFeatureExtractor
-from wsabie.features.images.spatial_pyramid import assign_cells, check_levels
+from wsabie.core.arrays import Float64, UInt8
+from wsabie.core.validation import require
+from wsabie.features.base.feature_extractor import EncodedRow
+from wsabie.features.images.image_extractor import ImageView, ScaledImageExtractor
+from wsabie.features.images.spatial_pyramid import assign_cells, check_levels, select_nonzero
 
 _CLIP = 0.2  # of a block's unit length; one strong edge must not hide the others
 _SMALL = 1e-2  # gradient below which a block counts as flat; pixels are 0 to 1
@@ -61,19 +60,8 @@ def normalise_blocks(histograms: Float64) -> Float64:
     return normalised.ravel()
 
 
-@dataclass(frozen=True)
-class _HogEncoder:
-    size: int
-    levels: tuple[int, ...]
-    n_directions: int
-
-    def __call__(self, look: ImageView) -> tuple[Int32, Float32]:
-        pixels = look.at(self.size)
-        blocks = [normalise_blocks(compute_cell_histograms(pixels, cells, self.n_directions)) for cells in self.levels]
-        return select_nonzero(np.concatenate(blocks).astype(np.float32))
-
-
-class HogFeatures(ImageFeatureExtractor):
+@dataclass(eq=False, repr=False)
+class HogFeatures(ScaledImageExtractor):
     """Pictures as histograms of the directions of their edges, block by block.
 
     Parameters
@@ -93,21 +81,8 @@ class HogFeatures(ImageFeatureExtractor):
 
     name = "hog"
     kind = "hog"
-    _names = ("levels", "n_directions")
-
-    def __init__(
-        self,
-        levels: tuple[int, ...] = (4, 8),
-        n_directions: int = 9,
-        *,
-        size: int = 256,
-        crop: float = 1.0,
-        max_pixels: int = MAX_PIXELS,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(size=size, crop=crop, max_pixels=max_pixels, seed=seed)
-        self.levels = levels
-        self.n_directions = n_directions
+    levels: tuple[int, ...] = (4, 8)
+    n_directions: int = 9
 
     @property
     def n_features_(self) -> int:
@@ -118,11 +93,12 @@ class HogFeatures(ImageFeatureExtractor):
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         check_levels(self.levels)
-        if not 2 <= self.n_directions <= 90:
-            raise InputError(f"n_directions is {self.n_directions}; give a number from 2 to 90")
+        in_range = 2 <= self.n_directions <= 90
+        require(in_range, f"n_directions is {self.n_directions}; give a number from 2 to 90")
         super().check()
 
-    def encoder(self) -> _HogEncoder:
-        """Return the encoder, which is sent to workers."""
-        self.check()
-        return _HogEncoder(self.size, self.levels, self.n_directions)
+    def encode(self, look: ImageView) -> EncodedRow:
+        """Return the row of a view."""
+        pixels = look.at(self.size)
+        blocks = [normalise_blocks(compute_cell_histograms(pixels, cells, self.n_directions)) for cells in self.levels]
+        return select_nonzero(np.concatenate(blocks).astype(np.float32))

@@ -29,9 +29,8 @@ from wsabie.features.images.image_scaling import (
     find_grey_levels,
     shrink_image,
 )
-from wsabie.io.decoder_messages import silence_decoders
 from wsabie.io.image_errors import explain_decoding_error, is_truncated, refuse_exhausted_handles
-from wsabie.io.image_inspection import FORMATS, ImageStructure, inspect_image
+from wsabie.io.image_inspection import FORMATS, ImageStructure, inspect_image, silence_decoders
 from wsabie.io.modalities import PICTURES
 from wsabie.io.regions import OUTSIDE, Box, ItemContent, Region, RegionCrop
 
@@ -122,7 +121,7 @@ def _tiff_bytes(image: Image.Image) -> int:
     return strip_bytes + turned + len(getattr(image, "tile", ())) * 500
 
 
-def _number(value: Any, otherwise: int) -> int:
+def _number(value: object, otherwise: int) -> int:
     return value if isinstance(value, int) and value > 0 else otherwise
 
 

@@ -1,21 +1,54 @@
-"""Base of the feature extractors of pictures."""
+"""Bases of the feature extractors of pictures."""
 
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
-from wsabie.core.errors import InputError
-from wsabie.features.base.extraction_tasks import ImageDecoder
+from wsabie.core.arrays import Float64, Int32, UInt8
+from wsabie.core.validation import require
 from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.images.augmentation import CropView, crop_view, generate_views
+from wsabie.features.images.image_decoder import DecodedImage, decode_with_size
+from wsabie.io.records import Item
 
 MAX_PIXELS = 64_000_000
 
 
+class BlockMap(NamedTuple):
+    """Visual words of a picture with their places.
+
+    Boxes are (left, top, right, bottom) in pixels of the picture in full, upright.
+    """
+
+    boxes: Float64  # (n_blocks, 4)
+    terms: Int32  # (n_blocks,)
+    width: int
+    height: int
+
+
+class ImageView(NamedTuple):
+    """View of a picture; all views share the decoded picture."""
+
+    decoded: Callable[[int], DecodedImage]  # at a size, decoded once
+    view: CropView
+
+    def at(self, size: int) -> UInt8:
+        """Return the pixels of the view, (h, w, 3), with the longer side of the picture scaled to `size`.
+
+        Raises
+        ------
+        UnreadableItemError
+        """
+        return crop_view(self.decoded(size).pixels, self.view)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class ImageFeatureExtractor(FeatureExtractor):
     """Base of the feature extractors of pictures.
 
     Parameters
     ----------
-    size : int
-        Longer side in pixels to which pictures are scaled down; smaller ones stay as they are.
     crop : float
         Side of the centred window, as a share of the picture's. Below 1 it goes well with `augment`, whose random
         windows then show what the centred one leaves out.
@@ -25,22 +58,37 @@ class ImageFeatureExtractor(FeatureExtractor):
         Seed of the training sample and of the random views.
     """
 
-    _common: ClassVar[tuple[str, ...]] = ("size", "crop", "max_pixels", "seed")
+    crop: float = 1.0
+    max_pixels: int = MAX_PIXELS
 
-    def __init__(self, *, size: int = 256, crop: float = 1.0, max_pixels: int = MAX_PIXELS, seed: int = 0) -> None:
-        super().__init__(seed=seed)
-        self.size = size
-        self.crop = crop
-        self.max_pixels = max_pixels
-
-    def make_decoder(self, augment: int = 0) -> ImageDecoder:
-        """Return the decoder of pictures."""
-        return ImageDecoder(self.max_pixels, self.crop, augment, self.seed)
+    def iterate_views(self, item: Item, augment: int = 0) -> Iterator[ImageView]:
+        """Yield the centred view, then the random ones."""
+        decoded = cache(lambda size: decode_with_size(item.content, size=size, max_pixels=self.max_pixels))
+        for view in generate_views(item.id, augment, crop=self.crop, seed=self.seed):
+            yield ImageView(decoded, view)
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         super().check()
-        if not 1 <= self.size <= 4096:
-            raise InputError(f"size is {self.size}; give the longer side in pixels, from 1 to 4096")
-        if not 0 < self.crop <= 1:
-            raise InputError(f"crop is {self.crop}; give a share of the picture's side, above 0 and at most 1")
+        in_range = 0 < self.crop <= 1
+        require(in_range, f"crop is {self.crop}; give a share of the picture's side, above 0 and at most 1")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ScaledImageExtractor(ImageFeatureExtractor):
+    """Base of the feature extractors of pictures that are scaled down first.
+
+    Parameters
+    ----------
+    size : int
+        Longer side in pixels to which pictures are scaled down; smaller ones stay as they are.
+    crop, max_pixels, seed
+        As in `ImageFeatureExtractor`.
+    """
+
+    size: int = 256
+
+    def check(self) -> None:
+        """Raise InputError where a parameter is out of range."""
+        super().check()
+        require(1 <= self.size <= 4096, f"size is {self.size}; give the longer side in pixels, from 1 to 4096")

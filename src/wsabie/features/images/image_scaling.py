@@ -4,12 +4,12 @@ A tile holds whole squares of `Image.reduce`, so that the result is that of the 
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
 
-from wsabie.core.arrays import UInt8
+from wsabie.core.arrays import Float32, UInt8
 
 TILE = 1 << 20
 """Approximate pixels of a tile."""
@@ -129,7 +129,7 @@ def _is_deep(image: Image.Image) -> bool:
     return image.mode.startswith("I") or image.mode == "F"
 
 
-def _as_floats(image: Image.Image) -> np.ndarray[Any, np.dtype[np.float32]]:
+def _as_floats(image: Image.Image) -> Float32:
     return np.nan_to_num(np.asarray(image).astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
 
 

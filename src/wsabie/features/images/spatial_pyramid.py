@@ -3,12 +3,10 @@
 Lazebnik, Schmid and Ponce (2006), without their weights: every level has the same mass, so that a model may choose.
 """
 
-from typing import Any
-
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int64
-from wsabie.core.errors import InputError
+from wsabie.core.arrays import Array, Float32, Int32, Int64
+from wsabie.core.validation import require
 
 MASS = 1000.0
 """Sum of the histograms of one level; values are thousandths of the picture, a good range for logarithms."""
@@ -38,7 +36,7 @@ def assign_cells(height: int, width: int, level: int) -> Int64:
     return cells
 
 
-def compute_spatial_histograms(bins: Any, n_bins: int, levels: tuple[int, ...]) -> Float32:
+def compute_spatial_histograms(bins: Array, n_bins: int, levels: tuple[int, ...]) -> Float32:
     """Count the bins of a picture's pixels in every cell of every level.
 
     Parameters
@@ -68,9 +66,14 @@ def compute_spatial_histograms(bins: Any, n_bins: int, levels: tuple[int, ...]) 
     return out
 
 
+def select_nonzero(histogram: Float32) -> tuple[Int32, Float32]:
+    """Return the columns and values of the non-zeros."""
+    columns = np.flatnonzero(histogram).astype(np.int32)
+    return columns, histogram[columns]
+
+
 def check_levels(levels: tuple[int, ...]) -> None:
     """Raise InputError unless there are levels that can be counted."""
-    if not levels or not all(isinstance(level, int | np.integer) and 1 <= level <= 32 for level in levels):
-        raise InputError(
-            f"levels is {levels}; give one number from 1 to 32 for each level of the pyramid, as (1, 2, 4)"
-        )
+    are_counts = all(isinstance(level, int | np.integer) and 1 <= level <= 32 for level in levels)
+    remedy = "give one number from 1 to 32 for each level of the pyramid, as (1, 2, 4)"
+    require(bool(levels) and are_counts, f"levels is {levels}; {remedy}")

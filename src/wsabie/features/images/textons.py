@@ -6,20 +6,24 @@ at a pixel, and in which direction. Brightness itself is left out. Separable fil
 of matrices: F_y I F_x^T.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Float32, Int32, UInt8
-from wsabie.core.errors import InputError
+from wsabie.core.arrays import Array, Float32, UInt8
+from wsabie.core.validation import require
 from wsabie.features.base.codebook import Codebook, learn_codebook
-from wsabie.features.base.extraction_tasks import ImageView
-from wsabie.features.base.sampling import WorkContext, sample_blocks, select_sample_positions
-from wsabie.features.images.colour_histograms import select_nonzero
-from wsabie.features.images.image_extractor import MAX_PIXELS, ImageFeatureExtractor
-from wsabie.features.images.spatial_pyramid import check_levels, compute_spatial_histograms, count_cells
+from wsabie.features.base.feature_extractor import EncodedRow
+from wsabie.features.base.sampling import WorkContext
+from wsabie.features.images.image_extractor import ImageView, ScaledImageExtractor
+from wsabie.features.images.spatial_pyramid import (
+    check_levels,
+    compute_spatial_histograms,
+    count_cells,
+    select_nonzero,
+)
 from wsabie.io.records import ItemSource
 from wsabie.storage.schema_validation import check_array
 
@@ -95,30 +99,8 @@ def build_filter_matrix(n: int, stride: int, sigma: float, order: int) -> Float3
     return out.astype(np.float32)
 
 
-@dataclass(frozen=True)
-class _ResponseSampler:
-    size: int
-    bank: FilterBank
-
-    def __call__(self, look: ImageView) -> Float32:
-        responses = self.bank.responses(look.at(self.size))
-        return responses.reshape(-1, responses.shape[-1])
-
-
-@dataclass(frozen=True)
-class _TextonEncoder:
-    size: int
-    bank: FilterBank
-    textons: Codebook
-    levels: tuple[int, ...]
-
-    def __call__(self, look: ImageView) -> tuple[Int32, Float32]:
-        responses = self.bank.responses(look.at(self.size))
-        bins = self.textons.assign(responses.reshape(-1, responses.shape[-1])).reshape(responses.shape[:2])
-        return select_nonzero(compute_spatial_histograms(bins, len(self.textons), self.levels))
-
-
-class Textons(ImageFeatureExtractor):
+@dataclass(eq=False, repr=False)
+class Textons(ScaledImageExtractor):
     """Pictures as histograms of textons in every cell of a spatial pyramid.
 
     Parameters
@@ -145,25 +127,11 @@ class Textons(ImageFeatureExtractor):
     max_samples: ClassVar[int] = 200_000
     """Responses in the sample of `fit`."""
 
-    _names = ("n_textons", "levels", "sigmas", "stride")
-
-    def __init__(
-        self,
-        n_textons: int = 256,
-        levels: tuple[int, ...] = (1, 2, 4),
-        sigmas: tuple[float, ...] = (1.0, 2.0, 4.0),
-        stride: int = 2,
-        *,
-        size: int = 256,
-        crop: float = 1.0,
-        max_pixels: int = MAX_PIXELS,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(size=size, crop=crop, max_pixels=max_pixels, seed=seed)
-        self.n_textons = n_textons
-        self.levels = levels
-        self.sigmas = sigmas
-        self.stride = stride
+    n_textons: int = 256
+    levels: tuple[int, ...] = (1, 2, 4)
+    sigmas: tuple[float, ...] = (1.0, 2.0, 4.0)
+    stride: int = 2
+    textons_: Codebook = field(init=False)
 
     @property
     def n_features_(self) -> int:
@@ -171,10 +139,7 @@ class Textons(ImageFeatureExtractor):
         return self.n_textons * count_cells(self.levels)
 
     def _learn(self, source: ItemSource, run: WorkContext) -> None:
-        places = select_sample_positions(source, self.max_samples)
-        samples = sample_blocks(
-            self.make_decoder(), _ResponseSampler(self.size, self._bank()), source, places, self.max_samples, run
-        )
+        _, samples = self._sample_blocks(source, self.max_samples, run)
         self.textons_ = learn_codebook(
             samples, self.n_textons, passes=10, seed=self.seed, executor=run.executor, progress=run.progress
         )
@@ -182,31 +147,37 @@ class Textons(ImageFeatureExtractor):
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         check_levels(self.levels)
-        if not (isinstance(self.n_textons, int | np.integer) and 2 <= self.n_textons <= 100_000):
-            raise InputError(f"n_textons is {self.n_textons}; give a number from 2 to 100,000")
-        if not self.sigmas or not all(0.5 <= sigma <= 64 for sigma in self.sigmas):
-            raise InputError(f"sigmas is {self.sigmas}; give scales from 0.5 to 64 pixels, such as (1.0, 2.0, 4.0)")
-        if not 1 <= self.stride <= 64:
-            raise InputError(f"stride is {self.stride}; give a number of pixels from 1 to 64")
+        is_count = isinstance(self.n_textons, int | np.integer) and 2 <= self.n_textons <= 100_000
+        require(is_count, f"n_textons is {self.n_textons}; give a number from 2 to 100,000")
+        are_scales = bool(self.sigmas) and all(0.5 <= sigma <= 64 for sigma in self.sigmas)
+        require(are_scales, f"sigmas is {self.sigmas}; give scales from 0.5 to 64 pixels, such as (1.0, 2.0, 4.0)")
+        require(1 <= self.stride <= 64, f"stride is {self.stride}; give a number of pixels from 1 to 64")
         super().check()
 
-    def encoder(self) -> _TextonEncoder:
-        """Return the encoder, which is sent to workers."""
-        return _TextonEncoder(self.size, self._bank(), self._fitted(), self.levels)
+    def prepare(self, augment: int = 0) -> None:
+        """Raise InputError before `fit`."""
+        super().prepare(augment)
+        self._require_learned("textons_", "these textons have not been learned")
+
+    def cut(self, look: ImageView) -> Float32:
+        """Return the responses of all filters at all places."""
+        responses = self._compute_responses(look)
+        return responses.reshape(-1, responses.shape[-1])
+
+    def encode(self, look: ImageView) -> EncodedRow:
+        """Return the row of a view."""
+        responses = self._compute_responses(look)
+        bins = self.textons_.assign(responses.reshape(-1, responses.shape[-1])).reshape(responses.shape[:2])
+        return select_nonzero(compute_spatial_histograms(bins, len(self.textons_), self.levels))
+
+    def _compute_responses(self, look: ImageView) -> Float32:
+        return FilterBank(self.sigmas, self.stride).responses(look.at(self.size))
 
     def _tensors(self) -> dict[str, Array]:
-        return {"centres": self._fitted().centres}
+        self.prepare()
+        return {"centres": self.textons_.centres}
 
-    def _restore(self, tensors: dict[str, Any]) -> None:
+    def _restore(self, tensors: dict[str, Array]) -> None:
         self.textons_ = Codebook(check_array(tensors, "centres", "float32", (None, None)))
         if self.textons_.centres.shape != (self.n_textons, len(ORDERS) * len(self.sigmas)):
             raise self._other_version()
-
-    def _bank(self) -> FilterBank:
-        return FilterBank(self.sigmas, self.stride)
-
-    def _fitted(self) -> Codebook:
-        codebook: Codebook | None = getattr(self, "textons_", None)
-        if codebook is None:
-            raise InputError("these textons have not been learned yet; call fit with pictures first")
-        return codebook

@@ -1,21 +1,25 @@
-"""Documents as bags of words: counts of the words of a dictionary, or of hashed words."""
+"""Documents as bags of words: counts of the words of a dictionary, or of hashed words.
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+scikit-learn's vectorizers take 2.5 times as long, and learning one keeps every word that occurs
+(`docs/decisions/words-and-sound.md`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Float32, Int32, Int64, UInt8, view_as_writable
+from wsabie.core.arrays import Array, Int32, Int64, UInt8, view_as_writable
 from wsabie.core.errors import InputError, ModelFolderError
-from wsabie.features.base.extraction_tasks import ExtractionTask
-from wsabie.features.base.feature_extractor import FeatureExtractor
-from wsabie.features.base.idf_weighting import weight_counts
-from wsabie.features.base.sampling import WorkContext, format_nothing_readable, learn_idf, select_evenly
+from wsabie.core.validation import require
+from wsabie.features.base.feature_extractor import EncodedRow
+from wsabie.features.base.sampling import WorkContext, format_nothing_readable, select_evenly
+from wsabie.features.base.word_extractor import Weighting, WordExtractor
 from wsabie.features.images.image_decoder import UnreadableItemError
-from wsabie.features.text.text_decoder import TextDecoder, fold_text
-from wsabie.io.records import ItemSource, ModalityName
+from wsabie.features.text.text_decoder import decode_text, fold_text
+from wsabie.io.records import Item, ItemSource, ModalityName
 from wsabie.kernels.text.word_counts import (
     LETTERS,
     LONGEST_WORD,
@@ -71,7 +75,7 @@ class WordList:
         """Return the word of a number."""
         return self.letters[self.starts[number] : self.starts[number + 1]].tobytes().decode("utf-8", "replace")
 
-    def counts(self, text: bytearray) -> tuple[Int32, Float32]:
+    def counts(self, text: bytearray) -> EncodedRow:
         """Count the known words of a folded text: numbers (nnz,), ascending, and counts (nnz,)."""
         letters = np.frombuffer(text, np.uint8)
         numbers = np.empty((len(letters) + 1) // 2, np.int32)
@@ -92,20 +96,7 @@ class WordList:
         return WordIndex(letters, starts, _slots(letters, starts, len(self), len(self)))
 
 
-def count_hashed_words(text: bytearray, n_columns: int) -> tuple[Int32, Float32]:
-    """Count the hashed words of a folded text: columns (nnz,), ascending, and counts (nnz,).
-
-    Examples
-    --------
-    >>> count_hashed_words(bytearray(b"sky, sea and sky"), 1000)
-    (array([372, 850, 905], dtype=int32), array([1., 1., 2.], dtype=float32))
-    """
-    letters = np.frombuffer(text, np.uint8)
-    columns = np.empty((len(letters) + 1) // 2, np.int32)
-    return _count_numbers(columns[: hash_words(letters, n_columns, columns)])
-
-
-def _count_numbers(numbers: Int32) -> tuple[Int32, Float32]:
+def _count_numbers(numbers: Int32) -> EncodedRow:
     numbers.sort()
     counts = np.empty(len(numbers), np.float32)
     n_distinct = count_runs(numbers, counts)
@@ -209,7 +200,6 @@ class WordCounter:
         self._table = WordIndex(letters, starts, _slots(letters, starts, n, n_words))
 
 
-KIND = "bag_of_words"
 MAX_WORDS = 1_000_000
 """Default number of words of a dictionary."""
 
@@ -227,24 +217,21 @@ class HashedColumns:
     def __len__(self) -> int:
         return self.n
 
-    def counts(self, text: bytearray) -> tuple[Int32, Float32]:
-        """Count the words of each column: columns (nnz,), ascending, and counts (nnz,)."""
-        return count_hashed_words(text, self.n)
+    def counts(self, text: bytearray) -> EncodedRow:
+        """Count the words of each column: columns (nnz,), ascending, and counts (nnz,).
+
+        Examples
+        --------
+        >>> HashedColumns(1000).counts(bytearray(b"sky, sea and sky"))
+        (array([372, 850, 905], dtype=int32), array([1., 1., 2.], dtype=float32))
+        """
+        letters = np.frombuffer(text, np.uint8)
+        columns = np.empty((len(letters) + 1) // 2, np.int32)
+        return _count_numbers(columns[: hash_words(letters, self.n, columns)])
 
 
-@dataclass(frozen=True)
-class WordCountEncoder:
-    """Encoder of a folded text as counts of words; sent to workers."""
-
-    words: WordList | HashedColumns
-    idf: Float32 | None = None
-
-    def __call__(self, text: bytearray) -> tuple[Int32, Float32]:
-        terms, counts = self.words.counts(text)
-        return terms, weight_counts(terms, counts, self.idf) if len(terms) else counts
-
-
-class BagOfWords(FeatureExtractor):
+@dataclass(eq=False, repr=False)
+class BagOfWords(WordExtractor):
     """Documents as counts of their words.
 
     A word is a run of letters, digits and underscores (with the marks that letters carry), in small letters (Unicode's
@@ -276,73 +263,53 @@ class BagOfWords(FeatureExtractor):
     """
 
     name: ClassVar[str] = "words"
-    kind: ClassVar[str] = KIND
-    modality: ModalityName = "documents"
+    kind: ClassVar[str] = "bag_of_words"
+    modality: ClassVar[ModalityName] = "documents"
     batch_size: ClassVar[int] = 128
-    _names: ClassVar[tuple[str, ...]] = ("n_words", "min_count", "hashing", "weighting")
 
-    def __init__(
-        self,
-        n_words: int | Literal["auto"] = "auto",
-        *,
-        min_count: int = 2,
-        hashing: bool = False,
-        weighting: Literal["counts", "tfidf"] = "counts",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(seed=seed)
-        self.n_words = n_words
-        self.min_count = min_count
-        self.hashing = hashing
-        self.weighting = weighting
-        self.idf_: Float32 | None = None
+    n_words: int | Literal["auto"] = "auto"
+    _: KW_ONLY
+    min_count: int = 2
+    hashing: bool = False
+    weighting: Weighting = "counts"
+    words_: WordList = field(init=False)
+    missed_: int = field(init=False)
 
-    @property
-    def counts(self) -> bool:
-        """True if the values are counts."""
-        return self.weighting == "counts"
+    def iterate_views(self, item: Item, augment: int = 0) -> Iterator[bytearray]:
+        """Yield the folded text, which has no further views."""
+        yield decode_text(item)
 
-    @property
-    def n_features_(self) -> int:
-        """Number of columns."""
-        return len(self._words())
-
-    def _learn(self, source: ItemSource, run: WorkContext) -> None:
+    def _learn_words(self, source: ItemSource, run: WorkContext) -> list[int]:
         """Count the words of a collection, in this process and in bounded memory."""
         if not self.hashing:
-            self.words_, self.missed_ = self._learn_words(source, run)
-        self.idf_ = None
-        if self.weighting == "tfidf":
-            job = ExtractionTask(self.make_decoder(), self.encoder())
-            self.idf_ = learn_idf(job, self.n_features_, source, select_evenly(len(source), _WEIGHED), run)
+            self._learn_dictionary(source, run)
+        return select_evenly(len(source), _WEIGHED)
 
-    def _learn_words(self, source: ItemSource, run: WorkContext) -> tuple[WordList, int]:
+    def _learn_dictionary(self, source: ItemSource, run: WorkContext) -> None:
         counter = WordCounter(self._count_columns())
         n_read = 0
         for text in _join_texts(self._texts(source, run)):
             counter.add(text)
             n_read += len(text)
-        if not n_read:
-            raise InputError(format_nothing_readable(source, run.rejects))
+        require(n_read > 0, format_nothing_readable(source, run.rejects))
         words, _ = counter.most_frequent(self._count_columns(), min_count=self.min_count)
         if not len(words):
             raise InputError(
                 f"no word is found {self.min_count} times in the documents of {source.path}; give more documents, or "
                 "a lower min_count (wsabie features text --min-count)"
             )
-        return words, counter.missed
+        self.words_, self.missed_ = words, counter.missed
 
     def _texts(self, source: ItemSource, run: WorkContext) -> Iterator[bytearray]:
-        viewer = self.make_decoder()
         with run.progress.stage("counting words", len(source), source.modality) as stage:
             for item in source:
                 try:
-                    yield next(viewer.iterate_views(item))
+                    yield decode_text(item)
                 except UnreadableItemError as rejected:
                     run.rejects.add(item.id, rejected.reason, rejected.detail)
                 stage.advance(1)
 
-    def extract_text(self, text: str) -> tuple[Int32, Float32]:
+    def extract_text(self, text: str) -> EncodedRow:
         """Return columns (nnz,), ascending, and values (nnz,) of one text; a word is a document of one word.
 
         Examples
@@ -350,35 +317,17 @@ class BagOfWords(FeatureExtractor):
         >>> BagOfWords(100, hashing=True).extract_text("Sea, sea!")
         (array([72], dtype=int32), array([2.], dtype=float32))
         """
-        return self.encoder()(bytearray(fold_text(text)))
-
-    def encoder(self) -> Callable[[Any], tuple[Int32, Float32]]:
-        """Return the encoder, which is sent to workers."""
-        return WordCountEncoder(self._words(), self.idf_)
-
-    def make_decoder(self, augment: int = 0) -> TextDecoder:
-        """Return the decoder of documents.
-
-        Raises
-        ------
-        InputError
-            `augment` is not 0: a document has no further views.
-        """
-        if augment:
-            raise InputError("documents have no further views as pictures have; leave augment out")
-        return TextDecoder(self.seed)
+        self.prepare()
+        return self.encode(bytearray(fold_text(text)))
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         super().check()
-        if self.n_words != "auto" and not _is_integer_between(self.n_words, 1, _MOST_TERMS):
-            raise InputError(f'n_words is {self.n_words}; give a number of words from 1 to {_MOST_TERMS:,}, or "auto"')
-        if not _is_integer_between(self.min_count, 1, 2**31):
-            raise InputError(f"min_count is {self.min_count}; give a number from 1 up")
-        if not isinstance(self.hashing, bool):
-            raise InputError(f"hashing is {self.hashing!r}; give True or False")
-        if self.weighting not in ("counts", "tfidf"):
-            raise InputError(f'weighting is {self.weighting!r}; choose "counts" or "tfidf"')
+        is_count = self.n_words == "auto" or _is_integer_between(self.n_words, 1, _MOST_TERMS)
+        require(is_count, f'n_words is {self.n_words}; give a number of words from 1 to {_MOST_TERMS:,}, or "auto"')
+        is_count = _is_integer_between(self.min_count, 1, 2**31)
+        require(is_count, f"min_count is {self.min_count}; give a number from 1 up")
+        require(isinstance(self.hashing, bool), f"hashing is {self.hashing!r}; give True or False")
 
     def _count_columns(self) -> int:
         return MAX_WORDS if self.n_words == "auto" else int(self.n_words)
@@ -386,19 +335,17 @@ class BagOfWords(FeatureExtractor):
     def _words(self) -> WordList | HashedColumns:
         if self.hashing:
             return HashedColumns(self._count_columns())
-        words: WordList | None = getattr(self, "words_", None)
-        if words is None:
-            raise InputError("this bag of words has not learned yet; call fit with documents first")
-        return words
+        self._require_learned("words_", "this bag of words has not learned")
+        return self.words_
+
+    def _count_words(self, look: bytearray) -> EncodedRow:
+        return self._words().counts(look)
 
     def _tensors(self) -> dict[str, Array]:
-        tensors: dict[str, Array] = {} if self.idf_ is None else {"idf": self.idf_}
         words = self._words()
-        return (
-            tensors
-            if isinstance(words, HashedColumns)
-            else {**tensors, "letters": words.letters, "starts": words.starts}
-        )
+        if isinstance(words, HashedColumns):
+            return self._add_idf({})
+        return {**self._add_idf({}), "letters": words.letters, "starts": words.starts}
 
     def _restore(self, tensors: dict[str, Array]) -> None:
         if not self.hashing:

@@ -2,11 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -54,30 +51,24 @@ def _find_word_letters() -> Bool:
     return is_word_letter
 
 
-@dataclass(frozen=True)
-class TextDecoder:
-    """Decoder of documents, sent to each worker once.
+def decode_text(item: Item) -> bytearray:
+    """Return the folded text of a document.
 
-    Attributes
-    ----------
-    seed : int
+    Raises
+    ------
+    UnreadableItemError
+        With one of `REASONS`.
     """
-
-    seed: int = 0
-    augment: ClassVar[int] = 0
-
-    def iterate_views(self, item: Item) -> Iterator[bytearray]:
-        """Yield the folded text, which has no further views."""
-        content = item.full_content if isinstance(item.full_content, bytes) else _read_file(item.full_content)
-        if len(content) > LONGEST:
-            raise UnreadableItemError("too long", f"more than {LONGEST >> 20} MiB")
-        try:
-            text = content.lower() if content.isascii() else fold_text(_refuse_piled_marks(content.decode()))
-        except UnicodeDecodeError as error:
-            raise UnreadableItemError("not UTF-8", str(error)) from error
-        if not _LETTER.search(text):
-            raise UnreadableItemError("no words")
-        yield bytearray(text)
+    content = item.full_content if isinstance(item.full_content, bytes) else _read_file(item.full_content)
+    if len(content) > LONGEST:
+        raise UnreadableItemError("too long", f"more than {LONGEST >> 20} MiB")
+    try:
+        text = content.lower() if content.isascii() else fold_text(_refuse_piled_marks(content.decode()))
+    except UnicodeDecodeError as error:
+        raise UnreadableItemError("not UTF-8", str(error)) from error
+    if not _LETTER.search(text):
+        raise UnreadableItemError("no words")
+    return bytearray(text)
 
 
 def _refuse_piled_marks(text: str) -> str:

@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
+from wsabie.core.validation import require
 from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes
 from wsabie.io.datasets.magnatagatune import is_magnatagatune, read_magnatagatune_attributes
 from wsabie.io.datasets.million_song import is_million_song, read_million_song_attributes
 from wsabie.io.datasets.spoken_digits import is_spoken_digits, read_spoken_digits_attributes
 from wsabie.io.file_matching import find_files, normalise_relative_path
-from wsabie.io.formats.media_folder import normalise_labels
-from wsabie.io.formats.metadata_table import FILE_COLUMN, NAMES, find_metadata
+from wsabie.io.formats.media_folder import FILE_COLUMN, NAMES, find_metadata, normalise_labels
 from wsabie.io.modalities import SOUNDS
-from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.parsers.text_files import format_path
 from wsabie.io.parsers.text_tables import (
     SEPARATORS,
     LabelCellReader,
@@ -24,13 +22,14 @@ from wsabie.io.parsers.text_tables import (
     to_text_cell,
 )
 from wsabie.io.tags.audio_tags import read_audio_tags
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 RESERVED = ("group", "split", "time", "text")
 """Columns that are no kinds unless `kinds` names them."""
 TAGGED = ("artist", "album", "genre")
 """Kinds that are read from the tags inside sounds."""
 _ID_COLUMNS = (FILE_COLUMN, "id")
+_SINGULAR = SEPARATORS.replace(",", "")
 
 
 def read_attributes(
@@ -68,7 +67,7 @@ def read_attributes(
     >>> related.pairs["artist"], related.pairs["genres"]
     ([('1', 'Earth, Wind & Fire'), ('2', 'Nina')], [('1', 'funk'), ('1', 'soul'), ('2', 'soul')])
     """
-    path = Path(path)
+    path, rejects = Path(path), Rejects() if rejects is None else rejects
     reader = next((reader for is_layout, reader in _LAYOUTS if path.is_dir() and is_layout(path)), None)
     if reader is None and not (path.is_dir() and find_metadata(path) is None):
         return read_metadata_attributes(path, kinds=kinds, rejects=rejects)
@@ -76,9 +75,7 @@ def read_attributes(
     return related if kinds is None else related.of_kinds(kinds)
 
 
-def read_metadata_attributes(
-    path: Path, *, kinds: Sequence[str] | None = None, rejects: Rejects | None = None
-) -> AttributeTable:
+def read_metadata_attributes(path: Path, *, kinds: Sequence[str] | None = None, rejects: Rejects) -> AttributeTable:
     """Read names from the columns of a table.
 
     A cell holds one name or several, in JSON also a list. The separator is the first of `;` and `|` that
@@ -92,7 +89,7 @@ def read_metadata_attributes(
         `metadata.csv` or `metadata.jsonl`.
     kinds : sequence of str or None
         The columns that are read; None: all but `file_name`, `id`, `group`, `split`, `time` and `text`.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists rows without an id, and malformed ones.
 
     Returns
@@ -105,26 +102,25 @@ def read_metadata_attributes(
     InputError
         Nothing usable, no such columns, malformed as a whole, or names and numbers mixed in a column.
     """
-    rejects = Rejects() if rejects is None else rejects
     if path.is_dir():
-        path = _require_metadata(path)
+        folder, path = path, find_metadata(path) or path
+        require(path != folder, f"{folder} has no {' or '.join(NAMES)}; write one, or give a table")
     rows = list(iterate_table_rows(path, rejects))
     columns = dict.fromkeys(name for _, row in rows for name in row)
     id_column = next((name for name in _ID_COLUMNS if name in columns), None)
     if rows and id_column is None:
         raise InputError(
-            f"{format_path(path)} has no column {' or '.join(map(repr, _ID_COLUMNS))} (it has "
+            f"{path} has no column {' or '.join(map(repr, _ID_COLUMNS))} (it has "
             f"{format_column_names(columns)}); name the things in one"
         )
     kind_names = [name for name in columns if name not in (*_ID_COLUMNS, *RESERVED)] if kinds is None else list(kinds)
     if missing := [name for name in kind_names if name not in columns]:
-        raise InputError(f"{format_path(path)} has no column {missing[0]!r}; it has {format_column_names(columns)}")
-    return AttributeTable.of(
-        path, _iterate_attributes(rows, id_column or "", kind_names, rejects), rejects, "rows of things"
-    )
+        raise InputError(f"{path} has no column {missing[0]!r}; it has {format_column_names(columns)}")
+    items = _iterate_attributes(rows, id_column or "", kind_names, rejects)
+    return AttributeTable.of(path, items, rejects, "rows of things")
 
 
-def read_tag_attributes(folder: Path, *, rejects: Rejects | None = None) -> AttributeTable:
+def read_tag_attributes(folder: Path, *, rejects: Rejects) -> AttributeTable:
     """Read artists, albums and genres from the tags of the sounds of a folder.
 
     Raises
@@ -132,7 +128,6 @@ def read_tag_attributes(folder: Path, *, rejects: Rejects | None = None) -> Attr
     InputError
         No sounds, none with tags, or mutagen is not installed.
     """
-    rejects = Rejects() if rejects is None else rejects
     _, files = find_files(folder, rejects, SOUNDS)
     return AttributeTable.of(folder, _iterate_tagged(files, rejects), rejects, "sounds with tags")
 
@@ -144,23 +139,20 @@ _LAYOUTS: tuple[tuple[Callable[[Path], bool], Callable[..., AttributeTable]], ..
 )
 
 
-def _require_metadata(folder: Path) -> Path:
-    path = find_metadata(folder)
-    if path is None:
-        raise InputError(f"{format_path(folder)} has no {' or '.join(NAMES)}; write one, or give a table")
-    return path
-
-
 def _iterate_attributes(
-    rows: list[tuple[str, dict[str, Any]]], id_column: str, kinds: list[str], rejects: Rejects
+    rows: list[tuple[str, JsonObject]], id_column: str, kinds: list[str], rejects: Rejects
 ) -> Iterator[ItemAttributes]:
     readers = [
-        LabelCellReader(kind, None, find_separator((row.get(kind) for _, row in rows), kind, _separators(kind)))
+        LabelCellReader(
+            kind,
+            None,
+            find_separator((row.get(kind) for _, row in rows), kind, SEPARATORS if kind.endswith("s") else _SINGULAR),
+        )
         for kind in kinds
     ]
     sides: dict[str, str] = {}
     for where, row in rows:
-        try:
+        with rejects.catch(where):
             name, side = to_text_cell(row.get(id_column)), to_text_cell(row.get("split"))
             if name is None:
                 raise RowError("row without an id")
@@ -173,8 +165,6 @@ def _iterate_attributes(
             if side is not None:
                 sides[name] = side
             yield ItemAttributes(name, names, side, to_text_cell(row.get("group")))
-        except RowError as error:
-            rejects.add(where, error.reason, error.detail)
 
 
 def _read_names(reader: LabelCellReader, cell: object, where: str) -> tuple[str, ...]:
@@ -184,17 +174,11 @@ def _read_names(reader: LabelCellReader, cell: object, where: str) -> tuple[str,
         raise InputError(f"{error}, or leave the column out of kinds=") from error
 
 
-def _separators(kind: str) -> str:
-    return SEPARATORS if kind.endswith("s") else SEPARATORS.replace(",", "")
-
-
 def _iterate_tagged(files: dict[str, Path], rejects: Rejects) -> Iterator[ItemAttributes]:
     for name, path in files.items():
-        try:
+        with rejects.catch(name):
             tags = read_audio_tags(path)
             names = {kind: normalise_labels(getattr(tags, kind)) for kind in TAGGED}
             if not any(names.values()):
                 raise RowError(SOUNDS.unlabelled)
             yield ItemAttributes(name, names)
-        except RowError as error:
-            rejects.add(name, error.reason, error.detail)

@@ -12,12 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.documents import DocumentResult, DocumentSource, encode_text, scan_documents
+from wsabie.io.formats.documents import DocumentSource, encode_text, scan_documents
 from wsabie.io.formats.media_folder import normalise_labels
-from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
+from wsabie.io.parsers.text_files import iterate_numbered_lines
 from wsabie.io.records import Item
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 _BEGINNING = re.compile(rb"\s*Package: ?[A-Za-z0-9][A-Za-z0-9+.-]*\r?\n[A-Z][\w-]*:")
 _NAME = re.compile(r"(^|_)Packages(\.gz)?$")
@@ -29,7 +28,7 @@ _MOST_HELD = 1 << 29  # bytes of long descriptions
 Paragraph = dict[str, str]
 
 
-def read_packages(path: Path, *, labels_from: str = "auto", rejects: Rejects | None = None) -> DocumentSource:
+def read_packages(path: Path, *, labels_from: str = "auto", rejects: Rejects) -> DocumentSource:
     """Read the packages of lists as documents.
 
     Parameters
@@ -38,7 +37,7 @@ def read_packages(path: Path, *, labels_from: str = "auto", rejects: Rejects | N
         A list, or a folder of lists.
     labels_from : str
         "none": without their tags.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists packages without a description or a name, and those that come again.
 
     Raises
@@ -46,8 +45,8 @@ def read_packages(path: Path, *, labels_from: str = "auto", rejects: Rejects | N
     InputError
         Missing, no text, or not a single package.
     """
-    iterate_results = partial(_iterate_documents, find_package_lists(path), labels_from != "none")
-    return scan_documents(path, iterate_results, Rejects() if rejects is None else rejects)
+    documents = partial(_iterate_documents, find_package_lists(path), labels_from != "none")
+    return scan_documents(path, documents, rejects)
 
 
 def find_package_lists(path: Path) -> list[Path]:
@@ -60,22 +59,16 @@ def is_package_list(content: bytes) -> bool:
     return _BEGINNING.match(content) is not None
 
 
-def _iterate_documents(lists: list[Path], labelled: bool) -> Iterator[tuple[str, DocumentResult]]:
+def _iterate_documents(lists: list[Path], labelled: bool, rejects: Rejects) -> Iterator[tuple[str, Item]]:
     for file in lists:
         longer = _read_long_descriptions(file)
         for number, fields in _iterate_paragraphs(file):
-            yield f"{format_path(file)}:{number}", _parse_package(fields, longer, labelled)
-
-
-def _parse_package(fields: Paragraph, longer: dict[str, str], labelled: bool) -> DocumentResult:
-    try:
-        if not fields.get("package"):
-            raise RowError("paragraph without a package")
-        text = longer.get(fields.get("description-md5", "")) or fields.get("description")
-        tags = normalise_labels(re.split(r"[,\n]", fields.get("tag", ""))) if labelled else ()
-        return Item(fields["package"], encode_text(text), tags)
-    except RowError as error:
-        return error
+            with rejects.catch(file, number):
+                if not fields.get("package"):
+                    raise RowError("paragraph without a package")
+                text = longer.get(fields.get("description-md5", "")) or fields.get("description")
+                tags = normalise_labels(re.split(r"[,\n]", fields.get("tag", ""))) if labelled else ()
+                yield f"{file}:{number}", Item(fields["package"], encode_text(text), tags)
 
 
 def _read_long_descriptions(file: Path) -> dict[str, str]:
@@ -87,9 +80,7 @@ def _read_long_descriptions(file: Path) -> dict[str, str]:
         text = fields.get("description-en", "")
         n_characters += len(text)
         if n_characters > _MOST_HELD:
-            raise InputError(
-                f"{format_path(translation)} holds more than {_MOST_HELD >> 20} MiB of descriptions; move it away"
-            )
+            raise InputError(f"{translation} holds more than {_MOST_HELD >> 20} MiB of descriptions; move it away")
         descriptions[fields.get("description-md5", "")] = text
     return descriptions
 
@@ -106,7 +97,7 @@ def _iterate_paragraphs(file: Path) -> Iterator[tuple[int, Paragraph]]:
             size += len(line)
             if size > _LONGEST_PARAGRAPH:
                 raise InputError(
-                    f"{format_path(file)}:{first} begins a paragraph of more than {_LONGEST_PARAGRAPH >> 20} MiB; "
+                    f"{file}:{first} begins a paragraph of more than {_LONGEST_PARAGRAPH >> 20} MiB; "
                     "fetch the list again"
                 )
         elif lines:

@@ -19,12 +19,12 @@ from pathlib import Path, PurePosixPath
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.id_labels import IdLabelCollector, read_names
-from wsabie.io.parsers.array_builders import RowError, require_rows
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path, iterate_numbered_lines, open_decompressed
+from wsabie.io.parsers.array_builders import require_rows
+from wsabie.io.parsers.text_files import explain_reading_errors, iterate_numbered_lines, open_decompressed
 from wsabie.io.parsers.text_tables import read_code_names
 from wsabie.io.parsers.xml_elements import parse_xml
 from wsabie.io.records import FeatureTable, ItemList
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 CODES = "wlist.txt"
 DICTIONARY = "iaprtc12_dictionary.txt"
@@ -49,14 +49,14 @@ def is_iapr(folder: Path) -> bool:
     return next(_find_descriptions(folder), None) is not None or _has_regions(folder)
 
 
-def read_iapr(folder: Path, *, rejects: Rejects | None = None) -> FeatureTable | ItemList:
+def read_iapr(folder: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
     """Read descriptions or regions.
 
     Parameters
     ----------
     folder : Path
         `iaprtc12`, its `annotations_complete_eng`, or `saiapr_tc-12`.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists files that are no descriptions, malformed lines, and pictures without labels.
 
     Returns
@@ -68,7 +68,6 @@ def read_iapr(folder: Path, *, rejects: Rejects | None = None) -> FeatureTable |
     InputError
         Nothing usable, or names of codes are missing.
     """
-    rejects = Rejects() if rejects is None else rejects
     return _read_regions(folder, rejects) if _has_regions(folder) else _read_descriptions(folder, rejects)
 
 
@@ -97,18 +96,15 @@ def _read_descriptions(folder: Path, rejects: Rejects) -> FeatureTable | ItemLis
     dictionary = next((file for file in candidates if file.is_file()), None)
     dictionary_words = None if dictionary is None else {name.lower() for name in read_names(dictionary)}
     for file in sorted(_find_descriptions(folder)):
-        where = format_path(file.relative_to(folder).as_posix())
-        try:
+        with rejects.catch(file.relative_to(folder).as_posix()):
             name, place, labels = _read_description(file)
             if name in collector.ids:
                 raise RowError("duplicate id", name)
-            collector.add_all(
-                name,
-                [x for x in labels if (x not in _STOP_WORDS if dictionary_words is None else x in dictionary_words)],
-            )
+            if dictionary_words is None:
+                collector.add_all(name, [label for label in labels if label not in _STOP_WORDS])
+            else:
+                collector.add_all(name, [label for label in labels if label in dictionary_words])
             places[name] = place
-        except RowError as error:
-            rejects.add(where, error.reason, error.detail)
     require_rows(len(collector), folder, rejects, "descriptions")
     return collector.as_pictures_or_rows(folder, rejects, places)
 
@@ -116,7 +112,7 @@ def _read_descriptions(folder: Path, rejects: Rejects) -> FeatureTable | ItemLis
 def _read_description(file: Path) -> tuple[str, str, list[str]]:
     """Return (id, path of the picture, labels) of a file."""
     try:
-        root = parse_xml(_read_as_utf8(file), format_path(file))
+        root = parse_xml(_read_as_utf8(file), file)
     except InputError as error:
         raise RowError("description that is no XML", str(error)) from error
     texts = {element.local_name: element.text.strip() for element in root.children}
@@ -151,17 +147,13 @@ def _read_regions(folder: Path, rejects: Rejects) -> FeatureTable | ItemList:
     collector, places = IdLabelCollector(folder), dict[str, str]()
     for file in sorted(folder.glob(_REGIONS)):
         part = file.parent.name
-        for number, line in iterate_numbered_lines(file):
-            if not line.strip():
-                continue
-            try:
+        for number, line in iterate_numbered_lines(file, skip_blank=True):
+            with rejects.catch(file, number):
                 picture, code = _parse_region(line)
                 if code not in names:
                     raise RowError("code without a name", code)
                 collector.add(f"{part}/{picture}", names[code])
                 places[f"{part}/{picture}"] = f"{part}/images/{picture}.jpg"
-            except RowError as error:
-                rejects.add(f"{format_path(file)}:{number}", error.reason, error.detail)
     require_rows(len(collector), folder, rejects, "regions")
     return collector.as_pictures_or_rows(folder, rejects, places)
 

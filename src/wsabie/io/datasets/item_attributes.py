@@ -9,7 +9,6 @@ from typing import NamedTuple
 from wsabie.core.errors import InputError
 from wsabie.io.modalities import Modality
 from wsabie.io.parsers.array_builders import require_rows
-from wsabie.io.parsers.text_files import format_path
 from wsabie.io.records import Item
 from wsabie.storage.rejects import Rejects
 
@@ -110,8 +109,7 @@ class AttributeTable:
         kinds = list(kinds)
         if missing := [kind for kind in kinds if kind not in self.pairs]:
             raise InputError(
-                f"{format_path(self.path)} has no names of the kind {missing[0]!r}; choose among "
-                f"{', '.join(self.pairs)}"
+                f"{self.path} has no names of the kind {missing[0]!r}; choose among {', '.join(self.pairs)}"
             )
         return replace(self, pairs={kind: self.pairs[kind] for kind in kinds})
 
@@ -146,7 +144,7 @@ def require_split_side(side: str, sides: Iterable[str | None], path: Path) -> No
     names = {name for name in sides if name is not None}
     if side not in names:
         remedy = f"choose one of {', '.join(sorted(names))}" if names else "leave it out"
-        raise InputError(f"nothing in {format_path(path)} is on the side {side!r} of a split; {remedy}")
+        raise InputError(f"nothing in {path} is on the side {side!r} of a split; {remedy}")
 
 
 def make_attribute_items(
@@ -157,9 +155,9 @@ def make_attribute_items(
     for entry in attributes:
         labels = entry.names.get(kind, ())
         if entry.id not in files:
-            rejects.add(format_path(entry.id), f"labels without a {modality.singular}")
+            rejects.add(entry.id, f"labels without a {modality.singular}")
         elif not labels:
-            rejects.add(format_path(entry.id), modality.unlabelled, f"no {kind}")
+            rejects.add(entry.id, modality.unlabelled, f"no {kind}")
         else:
             items.append(Item(entry.id, files[entry.id], labels, entry.group))
     return items
@@ -174,5 +172,5 @@ def require_attribute_kind(kind: str | None, kinds: tuple[str, ...], path: Path)
         Another one.
     """
     if kind is not None and kind not in kinds:
-        raise InputError(f"{format_path(path)} has no labels of the kind {kind!r}; choose one of {', '.join(kinds)}")
+        raise InputError(f"{path} has no labels of the kind {kind!r}; choose one of {', '.join(kinds)}")
     return kind or kinds[0]

@@ -8,14 +8,15 @@ given: the sides of the split are read one by one. Pictures are known by their i
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from wsabie.core.arrays import Int64
+from wsabie.core.arrays import Array
 from wsabie.core.errors import InputError
-from wsabie.io.formats.id_labels import IdLabelCollector, read_indicator_table, read_names
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path, open_decompressed
+from wsabie.io.formats.id_labels import IdLabelCollector, iterate_flag_lines, parse_flags, read_names
+from wsabie.io.parsers.text_files import explain_reading_errors, open_decompressed
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
 
@@ -34,14 +35,14 @@ def find_split_lists(folder: Path) -> list[Path]:
     return sorted(file for file in folder.glob("*_list.txt") if is_lear(file))
 
 
-def read_lear(path: Path, *, rejects: Rejects | None = None) -> FeatureTable:
+def read_lear(path: Path, *, rejects: Rejects) -> FeatureTable:
     """Read one side of the split.
 
     Parameters
     ----------
     path : Path
         `NAME_train_list.txt`, `NAME_test_list.txt`, or the annotations beside it.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists pictures without labels, and lines of a text that are no flags.
 
     Returns
@@ -54,20 +55,22 @@ def read_lear(path: Path, *, rejects: Rejects | None = None) -> FeatureTable:
     InputError
         A file is missing or damaged, or lists and annotations differ in length.
     """
-    rejects = Rejects() if rejects is None else rejects
     match = _FILE.fullmatch(path.name)
     if match is None:
-        raise InputError(f"{format_path(path)} is no list of this layout; give one such as corel5k_train_list.txt")
+        raise InputError(f"{path} is no list of this layout; give one such as corel5k_train_list.txt")
     stem = f"{match[1]}_{match[2]}"
     words = read_names(path.with_name(f"{match[1]}_dictionary.txt"))
     ids = read_names(path.with_name(f"{stem}_list.txt"))
     annotations = _find_annotations(path, stem)
-    is_binary = annotations.suffix == ".hvecs"
-    rows = (_iterate_vectors if is_binary else read_indicator_table)(annotations, len(words))
     collector = IdLabelCollector(annotations)
-    n = collector.add_rows(rows, words, ids, rejects, unique=True)
+    if annotations.suffix == ".hvecs":
+        vectors = _iterate_vectors(annotations, len(words))
+        n = collector.add_flags(vectors, np.flatnonzero, words, ids, rejects, unique=True)
+    else:
+        lines, parse = iterate_flag_lines(annotations, len(words)), partial(parse_flags, n_labels=len(words))
+        n = collector.add_flags(lines, parse, words, ids, rejects, unique=True)
     if n != len(ids):
-        raise InputError(f"{format_path(annotations)} annotates {n:,} pictures but {stem}_list.txt names {len(ids):,}")
+        raise InputError(f"{annotations} annotates {n:,} pictures but {stem}_list.txt names {len(ids):,}")
     return collector.as_rows(rejects, "labelled pictures")
 
 
@@ -77,12 +80,12 @@ def _find_annotations(path: Path, stem: str) -> Path:
     files = [path.with_name(f"{stem}_annot.{ending}") for ending in _ANNOTATIONS]
     annotations = next((file for file in files if file.is_file()), None)
     if annotations is None:
-        raise InputError(f"there is no {files[0].name} beside {format_path(path)}; put the annotations there")
+        raise InputError(f"there is no {files[0].name} beside {path}; put the annotations there")
     return annotations
 
 
-def _iterate_vectors(path: Path, n_words: int) -> Iterator[tuple[int, Int64]]:
-    """Yield (number from 1, words) of each vector."""
+def _iterate_vectors(path: Path, n_words: int) -> Iterator[tuple[int, Array]]:
+    """Yield (number from 1, flags) of each vector."""
     size, number = 2 * (n_words + 1), 0
     with explain_reading_errors(path), open_decompressed(path) as stream:
         while block := stream.read(size):
@@ -90,7 +93,7 @@ def _iterate_vectors(path: Path, n_words: int) -> Iterator[tuple[int, Int64]]:
             values = np.frombuffer(block[: len(block) // 2 * 2], "<i2")
             if len(block) < size or values[0] != n_words or np.any((values[1:] != 0) & (values[1:] != 1)):
                 raise InputError(
-                    f"vector {number} of {format_path(path)} is no list of {n_words:,} flags; give the dictionary that "
+                    f"vector {number} of {path} is no list of {n_words:,} flags; give the dictionary that "
                     "belongs to it, or fetch the file again"
                 )
-            yield number, np.flatnonzero(values[1:])
+            yield number, values[1:]

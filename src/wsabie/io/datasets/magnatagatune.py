@@ -24,10 +24,9 @@ from wsabie.io.file_matching import find_files, normalise_relative_path
 from wsabie.io.formats.id_labels import IdLabelCollector
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import SOUNDS
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.parsers.text_tables import iterate_line_rows
 from wsabie.io.records import FeatureTable, ItemList
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 ANNOTATIONS, INFO = "annotations_final.csv", "clip_info_final.csv"
 KINDS = ("tag", "artist", "album")
@@ -41,7 +40,7 @@ def is_magnatagatune(folder: Path) -> bool:
 
 
 def read_magnatagatune(
-    folder: Path, *, kind: str | None = None, split: str | None = None, rejects: Rejects | None = None
+    folder: Path, *, kind: str | None = None, split: str | None = None, rejects: Rejects
 ) -> FeatureTable | ItemList:
     """Read clips with their tags.
 
@@ -52,7 +51,7 @@ def read_magnatagatune(
         What the labels are; None: tags.
     split : {"train", "validation", "test"} or None
         Only these clips; None: all.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists malformed lines, clips without labels, labels without a clip, and clips without a row.
 
     Returns
@@ -65,7 +64,6 @@ def read_magnatagatune(
     InputError
         Nothing usable, a column is missing, or another kind or split.
     """
-    rejects = Rejects() if rejects is None else rejects
     kind = require_attribute_kind(kind, KINDS, folder)
     clips = list(_iterate_clips(folder, rejects))
     selected_clips = select_split_side(clips, split, folder)
@@ -77,7 +75,7 @@ def read_magnatagatune(
     return ItemList(folder, make_attribute_items(selected_clips, kind, files, SOUNDS, rejects), "sounds")
 
 
-def read_magnatagatune_attributes(folder: Path, *, rejects: Rejects | None = None) -> AttributeTable:
+def read_magnatagatune_attributes(folder: Path, *, rejects: Rejects) -> AttributeTable:
     """Read the tags, artists and albums of all annotated clips, with or without a file.
 
     Raises
@@ -85,7 +83,6 @@ def read_magnatagatune_attributes(folder: Path, *, rejects: Rejects | None = Non
     InputError
         Nothing usable, or a column is missing.
     """
-    rejects = Rejects() if rejects is None else rejects
     return AttributeTable.of(folder, _iterate_clips(folder, rejects), rejects, "clips")
 
 
@@ -106,14 +103,12 @@ def _iterate_clips(folder: Path, rejects: Rejects) -> Iterator[ItemAttributes]:
     }
     clip_ids: set[str] = set()
     for where, row in iterate_line_rows(folder / ANNOTATIONS, ("clip_id", "mp3_path"), rejects):
-        try:
+        with rejects.catch(where):
             clip = _parse_clip(row, makers.get(row["clip_id"], {}))
             if clip.id in clip_ids:
                 raise RowError("duplicate id", clip.id)
             clip_ids.add(clip.id)
             yield clip
-        except RowError as error:
-            rejects.add(where, error.reason, error.detail)
 
 
 def _parse_clip(row: dict[str, str], maker: dict[str, str]) -> ItemAttributes:

@@ -23,10 +23,14 @@ from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes
 from wsabie.io.formats.media_folder import normalise_labels
-from wsabie.io.parsers.array_builders import Row, RowError, decode_row, iterate_parsed, require_rows
-from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, iterate_numbered_lines
-from wsabie.storage.atomic_files import replace_file
-from wsabie.storage.rejects import Rejects
+from wsabie.io.parsers.array_builders import Row, decode_row, iterate_parsed, require_rows
+from wsabie.io.parsers.text_files import (
+    format_path,
+    iterate_bounded_numbered_lines,
+    iterate_numbered_lines,
+    write_lines,
+)
+from wsabie.storage.rejects import Rejects, RowError
 
 TRACKS, GENRES, LISTENERS = "unique_tracks.txt", "*.cls*", "train_triplets.txt"
 MOST_TRIPLETS = 20_000_000
@@ -40,7 +44,7 @@ def is_million_song(folder: Path) -> bool:
 
 
 def read_million_song_attributes(
-    folder: Path, *, genres: Path | None = None, listeners: Path | None = None, rejects: Rejects | None = None
+    folder: Path, *, genres: Path | None = None, listeners: Path | None = None, rejects: Rejects
 ) -> AttributeTable:
     """Read the artist of every track, and genres and listeners where there are lists of them.
 
@@ -53,7 +57,7 @@ def read_million_song_attributes(
     listeners : Path or None
         A list of users, songs and plays (kind "listener"), of at most 20,000,000 lines; none by default, as the
         published one has 48 million. All tracks of a song get its listeners.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists malformed lines, and genres and listeners of tracks that are not in the list.
 
     Returns
@@ -66,16 +70,15 @@ def read_million_song_attributes(
     InputError
         Missing, without a usable line, several lists of genres, or too many listeners.
     """
-    rejects = Rejects() if rejects is None else rejects
     songs: defaultdict[str, list[str]] = defaultdict(list)
     tracks: dict[str, str] = {}
     for number, (track, song, artist) in _parse_lines(folder / TRACKS, _parse_track, rejects):
-        if track in tracks:
-            rejects.add(f"{format_path(folder / TRACKS)}:{number}", "duplicate id", track)
-            continue
-        tracks[track] = artist
-        if listeners is not None:
-            songs[song].append(track)
+        with rejects.catch(folder / TRACKS, number):
+            if track in tracks:
+                raise RowError("duplicate id", track)
+            tracks[track] = artist
+            if listeners is not None:
+                songs[song].append(track)
     genres = _find_genre_list(folder) if genres is None else genres
 
     def iterate_items() -> Iterator[ItemAttributes]:
@@ -88,20 +91,11 @@ def read_million_song_attributes(
     return AttributeTable.of(folder, iterate_items(), rejects, "tracks")
 
 
-def read_track_songs(path: Path, rejects: Rejects) -> Iterator[tuple[str, str]]:
-    """Yield (track, song) of every line of `unique_tracks.txt`; bad lines are listed.
-
-    The path may be the folder that holds it.
-    """
-    lines = _parse_lines(path / TRACKS if path.is_dir() else path, _parse_track, rejects)
-    return ((track, song) for _, (track, song, _) in lines)
-
-
 def _find_genre_list(folder: Path) -> Path | None:
     files = sorted(folder.glob(GENRES))
     if len(files) > 1:
         raise InputError(
-            f"{format_path(folder)} has several lists of genres "
+            f"{folder} has several lists of genres "
             f"({', '.join(format_path(file.name) for file in files[:3])}); say "
             "which one with genres=, or move the others away"
         )
@@ -110,9 +104,8 @@ def _find_genre_list(folder: Path) -> Path | None:
 
 def _parse_lines(path: Path, parse: Callable[[str], Row], rejects: Rejects) -> Iterator[tuple[int, Row]]:
     """Yield (line number, parsed line) of lines that are not empty."""
-    lines = iterate_numbered_lines(path, _LONGEST_LINE)
-    content = ((number, line) for number, line in lines if line.strip())
-    return iterate_parsed(path, content, lambda line: parse(decode_row(line)), rejects)
+    lines = iterate_numbered_lines(path, _LONGEST_LINE, skip_blank=True)
+    return iterate_parsed(path, lines, lambda line: parse(decode_row(line)), rejects)
 
 
 def _parse_track(line: str) -> tuple[str, str, str]:
@@ -141,18 +134,15 @@ def _with_genres(path: Path, tracks: dict[str, str], rejects: Rejects) -> Iterat
 
 def _with_listeners(path: Path, songs: dict[str, list[str]], rejects: Rejects) -> Iterator[ItemAttributes]:
     def parse(line: str) -> list[ItemAttributes]:
-        cells = line.split("\t")
-        if len(cells) != 3 or not cells[2].isdecimal():
-            raise RowError("line that is not user, song and plays", ascii(line[:60]))
-        user, song, plays = cells
+        user, song, plays = _parse_play(line)
         if song not in songs:
             raise RowError("song that is not in the list", song)
-        names = {"listener": normalise_labels([user])} if int(plays) else {}
+        names = {"listener": normalise_labels([user])} if plays else {}
         return [ItemAttributes(track, names) for track in songs[song]] if names else []
 
     for number, items in _parse_lines(path, parse, rejects):
         if number > MOST_TRIPLETS:
-            raise InputError(f"{format_path(path)} has more than {MOST_TRIPLETS:,} lines; give a part of it")
+            raise InputError(f"{path} has more than {MOST_TRIPLETS:,} lines; give a part of it")
         yield from items
 
 
@@ -187,7 +177,7 @@ def read_listening_counts(
     song_filter: Mapping[str, Sequence[str]] | None = None,
     heavy: int = 500,
     seed: int = 0,
-    rejects: Rejects | None = None,
+    rejects: Rejects,
     progress: Progress = SILENT,
 ) -> ListeningCounts:
     """Read a list of listeners, in one pass.
@@ -200,7 +190,7 @@ def read_listening_counts(
         Songs that count; None: all.
     heavy : int
         Of a user who heard more songs, this many count, drawn by `seed`: pairs grow with the square of a user's songs.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists malformed lines, and songs that are not known.
 
     Raises
@@ -214,32 +204,30 @@ def read_listening_counts(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "plays.txt"
     ...     _ = file.write_text("ann\\ta\\t3\\nann\\tb\\t1\\nbob\\ta\\t2\\nbob\\tb\\t9\\nbob\\tc\\t1\\n")
-    ...     heard = read_listening_counts(file)
+    ...     heard = read_listening_counts(file, rejects=Rejects())
     >>> list(find_co_listened_pairs(heard, least=2))
     [('a', 'b', 2)]
     """
     from scipy.sparse import csr_matrix
 
-    rejects = Rejects() if rejects is None else rejects
     users, songs = dict[str, int](), dict[str, int]()
     user_ids, song_ids = array("i"), array("i")
     with progress.stage("reading", None, "lines") as bar:
         for number, line in iterate_bounded_numbered_lines(path, _LONGEST_PLAY_LINE, pipe=True):
             bar.advance()
-            try:
-                if line is not None and not line.strip():
+            with rejects.catch(path, number):
+                if line is None:
+                    raise RowError(f"line of more than {_LONGEST_PLAY_LINE >> 10} KiB")
+                if not line.strip():
                     continue
-                user, song, plays = _parse_cells(line)
+                user, song, plays = _parse_play(decode_row(line))
                 if song_filter is not None and song not in song_filter:
                     raise RowError("song that is not in the list", song)
-            except RowError as error:
-                rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
-                continue
-            if len(user_ids) == MOST_PLAYS:
-                raise InputError(f"{format_path(path)} has more than {MOST_PLAYS:,} usable lines; give a part of it")
-            if plays:
-                user_ids.append(users.setdefault(user, len(users)))
-                song_ids.append(songs.setdefault(song, len(songs)))
+                if len(user_ids) == MOST_PLAYS:
+                    raise InputError(f"{path} has more than {MOST_PLAYS:,} usable lines; give a part of it")
+                if plays:
+                    user_ids.append(users.setdefault(user, len(users)))
+                    song_ids.append(songs.setdefault(song, len(songs)))
     require_rows(len(user_ids), path, rejects, "lines of user TAB song TAB plays")
     ends = np.frombuffer(user_ids, np.int32), np.frombuffer(song_ids, np.int32)
     by_user = csr_matrix((np.ones(len(user_ids), np.int8), ends), (len(users), len(songs)))
@@ -307,18 +295,17 @@ def write_co_listened_pairs(
     int
         How many there were.
     """
-    n_written = 0
-    with replace_file(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        file.write("id\tname\tlisteners\n")
+
+    def lines() -> Iterator[str]:
+        yield "id\tname\tlisteners"
         for first, second, common in pairs:
             ends = [(first,), (second,)] if tracks is None else [tracks[first], tracks[second]]
-            lines = [f"{a}\t{b}\t{common}\n" for a in ends[0] for b in ends[1]]
-            file.writelines(lines)
-            n_written += len(lines)
-    return n_written
+            yield from (f"{a}\t{b}\t{common}" for a in ends[0] for b in ends[1])
+
+    return write_lines(path, lines()) - 1
 
 
-def read_song_tracks(path: Path, *, rejects: Rejects | None = None) -> Mapping[str, Sequence[str]]:
+def read_song_tracks(path: Path, *, rejects: Rejects) -> Mapping[str, Sequence[str]]:
     """Return the tracks of every song in `unique_tracks.txt`, or in the folder that holds it.
 
     Raises
@@ -326,21 +313,19 @@ def read_song_tracks(path: Path, *, rejects: Rejects | None = None) -> Mapping[s
     InputError
         Missing, or without a usable line.
     """
-    rejects = Rejects() if rejects is None else rejects
     tracks: defaultdict[str, list[str]] = defaultdict(list)
-    for track, song in read_track_songs(path, rejects):
+    for _, (track, song, _) in _parse_lines(path / TRACKS if path.is_dir() else path, _parse_track, rejects):
         tracks[song].append(track)
     require_rows(len(tracks), path, rejects, "tracks")
     return dict(tracks)
 
 
-def _parse_cells(line: bytes | None) -> tuple[str, str, int]:
-    if line is None:
-        raise RowError(f"line of more than {_LONGEST_PLAY_LINE >> 10} KiB")
-    cells = decode_row(line).split("\t")
+def _parse_play(line: str) -> tuple[str, str, bool]:
+    """Return (user, song, whether it was played) of a line; there may be thousands of digits."""
+    cells = line.split("\t")
     if len(cells) != 3 or not cells[0].strip() or not cells[1].strip() or not cells[2].isdecimal():
-        raise RowError("line that is not user, song and plays", ascii(line.decode()[:60]))
-    return cells[0], cells[1].strip(), int(any(digit != "0" for digit in cells[2]))
+        raise RowError("line that is not user, song and plays", ascii(line[:60]))
+    return cells[0], cells[1].strip(), any(digit != "0" for digit in cells[2])
 
 
 def _cap_users(by_user: Matrix, heavy: int, seed: int) -> tuple[Matrix, int]:

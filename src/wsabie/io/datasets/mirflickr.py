@@ -11,11 +11,10 @@ from pathlib import Path
 
 from wsabie.io.file_matching import normalise_relative_path
 from wsabie.io.formats.id_labels import IdLabelCollector
-from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
+from wsabie.io.parsers.text_files import iterate_numbered_lines
 from wsabie.io.parsers.text_tables import split_csv_line
 from wsabie.io.records import FeatureTable, ItemList
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 _LONGEST_LINE = 1 << 20
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
@@ -25,14 +24,14 @@ _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 _LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-def read_mirflickr(path: Path, *, rejects: Rejects | None = None) -> FeatureTable | ItemList:
+def read_mirflickr(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
     """Read a table of pictures with lists of tags.
 
     Parameters
     ----------
     path : Path
         CSV with four columns and no header, plain or gzip.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists malformed lines, and pictures without tags.
 
     Returns
@@ -45,17 +44,9 @@ def read_mirflickr(path: Path, *, rejects: Rejects | None = None) -> FeatureTabl
     InputError
         Missing, or without a single usable line.
     """
-    rejects, collector = Rejects() if rejects is None else rejects, IdLabelCollector(path)
-    for number, line in iterate_numbered_lines(path, _LONGEST_LINE):
-        if not line.strip():
-            continue
-        try:
-            picture, tags = _parse_line(line)
-            if picture in collector.ids:
-                raise RowError("duplicate id", picture)
-            collector.add_all(picture, tags)
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
+    collector = IdLabelCollector(path)
+    lines = iterate_numbered_lines(path, _LONGEST_LINE, skip_blank=True)
+    collector.add_rows(lines, lambda _, line: _parse_line(line), rejects, unique=True)
     return collector.as_pictures_or_rows(path.parent, rejects)
 
 

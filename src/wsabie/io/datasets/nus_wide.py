@@ -16,25 +16,19 @@ then, since the collection names a few photographs twice.
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from wsabie.core.arrays import Bool, Float32, Int64
 from wsabie.core.errors import InputError
-from wsabie.io.formats.id_labels import IdLabelCollector, read_indicator_table, read_names
-from wsabie.io.parsers.array_builders import (
-    GrowingArray,
-    LabelIndex,
-    RowError,
-    build_label_matrix,
-    decode_row,
-    require_rows,
-)
+from wsabie.io.formats.id_labels import IdLabelCollector, iterate_flag_lines, parse_flags, read_names
+from wsabie.io.parsers.array_builders import GrowingArray, LabelIndex, Row, build_label_matrix, decode_row, require_rows
 from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
 from wsabie.io.records import FeatureTable
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 log = logging.getLogger("wsabie")
 TAGS = "All_Tags.txt"
@@ -55,7 +49,7 @@ def is_nus_wide(path: Path) -> bool:
     return path.name == TAGS or bool(_TABLE.fullmatch(path.name) or _FEATURES.fullmatch(path.name))
 
 
-def read_nus_wide(path: Path, *, rejects: Rejects | None = None) -> FeatureTable:
+def read_nus_wide(path: Path, *, rejects: Rejects) -> FeatureTable:
     """Read one of the published label sets, or features with the concepts.
 
     Parameters
@@ -63,7 +57,7 @@ def read_nus_wide(path: Path, *, rejects: Rejects | None = None) -> FeatureTable
     path : Path
         `All_Tags.txt` or its folder; a table such as `AllTags1k.txt` or `Train_Tags81.txt`; the folder `AllLabels` or
         `Groundtruth`; or a file of features such as `Normalized_CH.dat`.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists broken lines, and pictures without labels where they are known by their ids.
 
     Returns
@@ -76,7 +70,6 @@ def read_nus_wide(path: Path, *, rejects: Rejects | None = None) -> FeatureTable
     InputError
         A file that belongs to it is missing, or files differ in length.
     """
-    rejects = Rejects() if rejects is None else rejects
     if features := _FEATURES.fullmatch(path.name):
         return _read_with_features(path, features[1] or features[2] or "", rejects)
     if path.is_dir():
@@ -91,26 +84,28 @@ def _read_folder(path: Path, rejects: Rejects) -> FeatureTable:
     concepts = _concept_files(path, "")
     if tags and concepts:
         raise InputError(
-            f"{format_path(path)} holds both tags and concepts, and nothing says which count; give "
-            f"{format_path(tags)}, or {format_path(next(iter(concepts.values())).parent)}"
+            f"{path} holds both tags and concepts, and nothing says which count; give "
+            f"{tags}, or {next(iter(concepts.values())).parent}"
         )
-    return _read_tags(tags, rejects) if tags else _read_concept_folder(path, concepts, rejects)
+    if tags:
+        return _read_tags(tags, rejects)
+    names, labels = _read_concepts(concepts, rejects)
+    return _build_id_table(path, enumerate(labels, 1), np.flatnonzero, names, _read_picture_ids(path, ""), rejects)
 
 
 def _read_tags(path: Path, rejects: Rejects) -> FeatureTable:
     final = path.with_name("Final_Tag_List.txt")
     final_tags = set(read_names(final)) if final.is_file() else None
     collector, left_out = IdLabelCollector(path), 0
-    for number, line in iterate_numbered_lines(path):
-        if not line.strip():
-            continue
-        try:
-            name, *tags = decode_row(line).split()
-            selected_tags = [tag for tag in tags if final_tags is None or tag in final_tags]
-            left_out += len(tags) - len(selected_tags)
-            collector.add_all(name, selected_tags)
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
+
+    def parse(_: int, line: bytes) -> tuple[str, list[str]]:
+        nonlocal left_out
+        name, *tags = decode_row(line).split()
+        selected_tags = [tag for tag in tags if final_tags is None or tag in final_tags]
+        left_out += len(tags) - len(selected_tags)
+        return name, selected_tags
+
+    collector.add_rows(iterate_numbered_lines(path, skip_blank=True), parse, rejects)
     if left_out:
         log.info("%s: %d tags that are not in %s are left out", format_path(path), left_out, final.name)
     return collector.as_rows(rejects, "tagged pictures")
@@ -120,33 +115,30 @@ def _read_tables(path: Path, side: str, kind: str, rejects: Rejects) -> FeatureT
     lists = [file for name in _NAMES[kind] if (file := _find_nearby_file(path.parent, name))]
     if not lists:
         raise InputError(
-            f"there is no {' nor '.join(_NAMES[kind])} beside {format_path(path)}, which names its columns; put it "
-            "there"
+            f"there is no {' nor '.join(_NAMES[kind])} beside {path}, which names its columns; put it there"
         )
     names = read_names(lists[0])
-    return _build_id_table(
-        path, read_indicator_table(path, len(names)), names, _read_picture_ids(path.parent, side), rejects
-    )
-
-
-def _read_concept_folder(folder: Path, files: dict[str, Path], rejects: Rejects) -> FeatureTable:
-    names, labels = _read_concepts(files, rejects)
-    rows = ((i + 1, np.flatnonzero(labels[i])) for i in range(len(labels)))
-    return _build_id_table(folder, rows, names, _read_picture_ids(folder, ""), rejects)
+    lines, parse = iterate_flag_lines(path, len(names)), partial(parse_flags, n_labels=len(names))
+    return _build_id_table(path, lines, parse, names, _read_picture_ids(path.parent, side), rejects)
 
 
 def _build_id_table(
-    path: Path, rows: Iterable[tuple[int, Int64 | RowError]], names: list[str], ids: list[str] | None, rejects: Rejects
+    path: Path,
+    rows: Iterable[tuple[int, Row]],
+    parse: Callable[[Row], Int64],
+    names: list[str],
+    ids: list[str] | None,
+    rejects: Rejects,
 ) -> FeatureTable:
     collector = IdLabelCollector(path)
-    _require_equal(path, collector.add_rows(rows, names, ids, rejects), ids)
+    _require_equal(path, collector.add_flags(rows, parse, names, ids, rejects), ids)
     return collector.as_rows(rejects, "labelled pictures")
 
 
 def _require_equal(path: Path, n: int, ids: list[str] | None) -> None:
     if ids is not None and len(ids) != n:
         raise InputError(
-            f"{format_path(path)} is about {n:,} pictures but the list of pictures names {len(ids):,}; put the list "
+            f"{path} is about {n:,} pictures but the list of pictures names {len(ids):,}; put the list "
             "there that belongs to it, or none"
         )
 
@@ -154,7 +146,7 @@ def _require_equal(path: Path, n: int, ids: list[str] | None) -> None:
 def _read_with_features(path: Path, side: str, rejects: Rejects) -> FeatureTable:
     files = _concept_files(path.parent, side) or _concept_files(path.parent.parent, side)
     if not files:
-        raise InputError(f"there are no labels for {format_path(path)}; put the folder Groundtruth beside its folder")
+        raise InputError(f"there are no labels for {path}; put the folder Groundtruth beside its folder")
     names, labels = _read_concepts(files, rejects)
     ids = _read_picture_ids(path.parent, side) or [str(i + 1) for i in range(len(labels))]
     _require_equal(next(iter(files.values())), len(labels), ids)
@@ -175,19 +167,16 @@ def _read_features(path: Path, ids: list[str], rejects: Rejects) -> tuple[Float3
     values, picture_rows, ids_so_far, width, n = GrowingArray(np.float32), list[int](), set[str](), 0, 0
     for n, line in iterate_numbered_lines(path):
         name = ids[n - 1] if n <= len(ids) else ""
-        try:
+        with rejects.catch(path, n):
             row = _parse_numbers(line)
             width = width or len(row)
             if len(row) != width:
                 raise RowError("wrong number of values", f"{len(row)} of {width}")
             if name in ids_so_far:
                 raise RowError("duplicate id", name)
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{n}", error.reason, error.detail)
-            continue
-        ids_so_far.add(name)
-        picture_rows.append(n - 1)
-        values.extend(row)
+            ids_so_far.add(name)
+            picture_rows.append(n - 1)
+            values.extend(row)
     _require_equal(path, n, ids)
     return values.finish().reshape(len(picture_rows), width), picture_rows
 
@@ -221,16 +210,15 @@ def _read_concepts(files: dict[str, Path], rejects: Rejects) -> tuple[list[str],
     columns = []
     for file in files.values():
         flags = bytearray()
-        for number, labels in read_indicator_table(file, 1):
-            if isinstance(labels, RowError):
-                rejects.add(f"{format_path(file)}:{number}", labels.reason, labels.detail)
-            flags.append(not isinstance(labels, RowError) and len(labels) == 1)
+        for number, line in iterate_flag_lines(file, 1):
+            flags.append(False)
+            with rejects.catch(file, number):
+                flags[-1] = len(parse_flags(line, 1))
         columns.append(np.frombuffer(flags, bool))
         if len(columns[-1]) != len(columns[0]):
             first = next(iter(files.values()))
             raise InputError(
-                f"{format_path(file)} has {len(columns[-1]):,} lines but {first.name} {len(columns[0]):,}; fetch "
-                "both again"
+                f"{file} has {len(columns[-1]):,} lines but {first.name} {len(columns[0]):,}; fetch both again"
             )
     return list(files), np.column_stack(columns)
 

@@ -20,30 +20,29 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.id_labels import IdLabelCollector
-from wsabie.io.parsers.array_builders import RowError, decode_row
+from wsabie.io.parsers.array_builders import decode_row
 from wsabie.io.parsers.json_values import parse_json_value
-from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines, read_head
+from wsabie.io.parsers.text_files import iterate_numbered_lines, read_head
 from wsabie.io.parsers.text_tables import read_code_names
 from wsabie.io.records import FeatureTable
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 COLUMNS = ("ImageID", "LabelName", "Confidence")
 _NAMES = ("*class-descriptions*.csv", "dict.csv")
 _LONGEST_LINE = 1 << 20
 
 
-def read_open_images(path: Path, *, rejects: Rejects | None = None) -> FeatureTable:
+def read_open_images(path: Path, *, rejects: Rejects) -> FeatureTable:
     """Read image-level labels.
 
     Parameters
     ----------
     path : Path
         The CSV, plain or gzip; a table of boxes, which has the same columns and more, is read as labels too.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists malformed lines, and pairs both stated and denied.
 
     Returns
@@ -56,14 +55,13 @@ def read_open_images(path: Path, *, rejects: Rejects | None = None) -> FeatureTa
     InputError
         Missing, without these columns, or without a single usable line.
     """
-    rejects = Rejects() if rejects is None else rejects
     collector, names = IdLabelCollector(path), read_neighbouring_names(path)
     lines = iterate_numbered_lines(path, _LONGEST_LINE)
     column_places, n_columns = _locate_columns(path, lines)
     for number, line in lines:
         if not line:
             continue
-        try:
+        with rejects.catch(path, number):
             cells = _split_cells(line)
             if len(cells) != n_columns:
                 raise RowError("wrong number of cells", f"{len(cells)} of {n_columns}")
@@ -71,8 +69,6 @@ def read_open_images(path: Path, *, rejects: Rejects | None = None) -> FeatureTa
             if not image:
                 raise RowError("pair without an id")
             collector.add(image, names.get(code, code), stated=_parse_confidence(confidence) > 0)
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
     return collector.as_rows(rejects)
 
 
@@ -90,7 +86,7 @@ def _locate_columns(path: Path, lines: Iterator[tuple[int, bytes]]) -> tuple[lis
     header = _split_cells(next(lines, (1, b""))[1])
     missing = [name for name in COLUMNS if name not in header]
     if missing:
-        raise InputError(f"{format_path(path)}:1 has no column {missing[0]!r}; give a table of image-level labels")
+        raise InputError(f"{path}:1 has no column {missing[0]!r}; give a table of image-level labels")
     return [header.index(name) for name in COLUMNS], len(header)
 
 
@@ -124,20 +120,18 @@ def iterate_hierarchy_pairs(path: Path) -> Iterator[tuple[str, str, str]]:
     """
     content = read_head(path, _MOST + 1)
     if len(content) > _MOST:
-        raise InputError(f"{format_path(path)} has more than {_MOST >> 20} MiB; it is no hierarchy of classes")
+        raise InputError(f"{path} has more than {_MOST >> 20} MiB; it is no hierarchy of classes")
     try:
         stack = [parse_json_value(content.decode())]
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{format_path(path)} is no JSON ({str(error)[:80]}); fetch the file again") from error
+        raise InputError(f"{path} is no JSON ({str(error)[:80]}); fetch the file again") from error
     pairs: set[tuple[str, str, str]] = set()
     while stack:
         parent = stack.pop()
         for key, relation in _CHILD_KEYS.items():
             children = parent.get(key, []) if isinstance(parent, dict) else None
             if not isinstance(children, list):
-                raise InputError(
-                    f"{format_path(path)} is no hierarchy of classes: a {type(parent).__name__} is no class of it"
-                )
+                raise InputError(f"{path} is no hierarchy of classes: a {type(parent).__name__} is no class of it")
             for node in children:
                 pair = relation, _get_name(path, node), _get_name(path, parent)
                 if pair not in pairs:
@@ -146,10 +140,8 @@ def iterate_hierarchy_pairs(path: Path) -> Iterator[tuple[str, str, str]]:
             stack.extend(reversed(children))
 
 
-def _get_name(path: Path, node: Any) -> str:
+def _get_name(path: Path, node: object) -> str:
     name = (node.get("LabelName") or node.get("name")) if isinstance(node, dict) else None
     if not isinstance(name, str) or not name.strip():
-        raise InputError(
-            f"{format_path(path)} has a class without a LabelName: {str(node)[:60]!r}; fetch the file again"
-        )
+        raise InputError(f"{path} has a class without a LabelName: {str(node)[:60]!r}; fetch the file again")
     return name

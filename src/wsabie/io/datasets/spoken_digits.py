@@ -24,10 +24,10 @@ from wsabie.io.datasets.item_attributes import (
 from wsabie.io.file_matching import find_files
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import SOUNDS
-from wsabie.io.parsers.array_builders import RowError, require_rows
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path, open_decompressed
+from wsabie.io.parsers.array_builders import require_rows
+from wsabie.io.parsers.text_files import explain_reading_errors, open_decompressed
 from wsabie.io.records import ItemList
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 METADATA, RECORDINGS = ("metadata.py", "metadata.txt"), "recordings"
 KINDS = ("digit", "speaker", "gender", "accent", "language")
@@ -46,7 +46,7 @@ def is_spoken_digits(folder: Path) -> bool:
 
 
 def read_spoken_digits(
-    folder: Path, *, kind: str | None = None, split: str | None = None, rejects: Rejects | None = None
+    folder: Path, *, kind: str | None = None, split: str | None = None, rejects: Rejects
 ) -> ItemList:
     """Read recordings with their digits.
 
@@ -57,7 +57,7 @@ def read_spoken_digits(
         What the labels are; None: digits.
     split : {"train", "test"} or None
         Only these recordings; None: all.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists recordings with other names.
 
     Returns
@@ -69,7 +69,6 @@ def read_spoken_digits(
     InputError
         Nothing usable, a dictionary that is none, or another kind or split.
     """
-    rejects = Rejects() if rejects is None else rejects
     kind, files = require_attribute_kind(kind, KINDS, folder), _find_recordings(folder, rejects)
     recordings = select_split_side(list(_iterate_recordings(folder, files, rejects)), split, folder)
     items = make_attribute_items(recordings, kind, files, SOUNDS, rejects)
@@ -77,7 +76,7 @@ def read_spoken_digits(
     return ItemList(folder, items, "sounds")
 
 
-def read_spoken_digits_attributes(folder: Path, *, rejects: Rejects | None = None) -> AttributeTable:
+def read_spoken_digits_attributes(folder: Path, *, rejects: Rejects) -> AttributeTable:
     """Read digit and speaker of every recording, and the dictionary's facts about the speaker.
 
     Raises
@@ -85,7 +84,6 @@ def read_spoken_digits_attributes(folder: Path, *, rejects: Rejects | None = Non
     InputError
         Nothing usable, or a dictionary that is none.
     """
-    rejects = Rejects() if rejects is None else rejects
     return AttributeTable.of(
         folder, _iterate_recordings(folder, _find_recordings(folder, rejects), rejects), rejects, "recordings"
     )
@@ -99,18 +97,16 @@ def _find_recordings(folder: Path, rejects: Rejects) -> dict[str, Path]:
 def _iterate_recordings(folder: Path, files: Iterable[str], rejects: Rejects) -> Iterator[ItemAttributes]:
     dictionaries = [folder / name for name in METADATA if (folder / name).is_file()]
     if not dictionaries:
-        raise InputError(f"{format_path(folder)} has no {METADATA[0]}; give the folder that holds it and {RECORDINGS}/")
+        raise InputError(f"{folder} has no {METADATA[0]}; give the folder that holds it and {RECORDINGS}/")
     speakers = _read_speakers(dictionaries[0])
     for name in files:
-        try:
+        with rejects.catch(name):
             if (match := _NAME.fullmatch(name)) is None:
                 raise RowError("file name that is not digit, speaker and take")
             digit, speaker, take = match.groups()
             facts = {"digit": digit, "speaker": speaker} | speakers.get(speaker, {})
             names = {kind: normalise_labels([facts.get(kind, "")]) for kind in KINDS}
             yield ItemAttributes(name, names, "test" if int(take) < _TESTED else "train")
-        except RowError as error:
-            rejects.add(name, error.reason, error.detail)
 
 
 def _read_speakers(path: Path) -> dict[str, dict[str, str]]:
@@ -118,9 +114,7 @@ def _read_speakers(path: Path) -> dict[str, dict[str, str]]:
     with explain_reading_errors(path), open_decompressed(path) as stream:
         content = stream.read(_LARGEST + 1)
     if len(content) > _LARGEST:
-        raise InputError(
-            f"{format_path(path)} is larger than {_LARGEST >> 10} KiB, too large for a dictionary of speakers"
-        )
+        raise InputError(f"{path} is larger than {_LARGEST >> 10} KiB, too large for a dictionary of speakers")
     try:
         text = content.decode("utf-8")
         match, end = _DICTIONARY.search(text), text.rfind("}") + 1
@@ -137,6 +131,6 @@ def _read_speakers(path: Path) -> dict[str, dict[str, str]]:
 
 def _make_dictionary_error(path: Path) -> InputError:
     return InputError(
-        f"{format_path(path)} holds no dictionary `metadata = {{speaker: {{kind: name}}}}` of texts; fetch it again, "
+        f"{path} holds no dictionary `metadata = {{speaker: {{kind: name}}}}` of texts; fetch it again, "
         "or say labels_from for another reading of the folder"
     )

@@ -7,24 +7,19 @@ A word that a document has twice counts twice. The class -1 is none; a document 
 direction.
 """
 
-from array import array
 from pathlib import Path
-
-import numpy as np
 
 from wsabie.core.validation import require
 from wsabie.io.parsers.array_builders import (
     LabelIndex,
-    RowError,
-    build_label_matrix,
-    compute_row_offsets,
     decode_row,
     iterate_parsed,
     require_rows,
 )
-from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
+from wsabie.io.parsers.text_files import iterate_numbered_lines
 from wsabie.io.records import FeatureTable
-from wsabie.storage.rejects import Rejects
+from wsabie.io.row_streams import RowBatch, RowCollector, StreamInfo
+from wsabie.storage.rejects import Rejects, RowError
 
 DOCUMENTS, LINKS = ".docs.txt", ".links.txt"
 MOST_WORDS = 1 << 24
@@ -41,14 +36,14 @@ def get_links_path(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(DOCUMENTS) + LINKS)
 
 
-def read_citation_graph(path: Path, *, rejects: Rejects | None = None) -> FeatureTable:
+def read_citation_graph(path: Path, *, rejects: Rejects) -> FeatureTable:
     """Read the documents: rows of word counts, with their classes as labels.
 
     Parameters
     ----------
     path : Path
         NAME.docs.txt, plain or gzip.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists malformed lines and documents that come twice.
 
     Raises
@@ -62,42 +57,26 @@ def read_citation_graph(path: Path, *, rejects: Rejects | None = None) -> Featur
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "a.docs.txt"
     ...     _ = file.write_text("p1\\t0\\t2 0\\np2\\t1\\t1\\n")
-    ...     rows = read_citation_graph(file)
+    ...     rows = read_citation_graph(file, rejects=Rejects())
     >>> rows.ids, rows.X.toarray().tolist()
     (['p1', 'p2'], [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
     """
-    from scipy.sparse import csr_matrix
-
-    rejects = Rejects() if rejects is None else rejects
-    ids, labels = dict[str, None](), LabelIndex()
-    words, n_words, label_numbers, n_labels = array("i"), array("i"), array("i"), array("i")
-
-    def parse(line: bytes) -> tuple[str, list[int], list[int]]:
-        name, label, word_numbers = _parse_document(line)
-        if name in ids:
-            raise RowError("duplicate id", name)
-        return name, [] if label == _NO_CLASS else labels.numbers([label]), word_numbers
-
-    for _, (name, classes, word_numbers) in iterate_parsed(path, iterate_numbered_lines(path), parse, rejects):
-        ids[name] = None
-        label_numbers.extend(classes)
-        words.extend(word_numbers)
-        n_words.append(len(word_numbers))
-        n_labels.append(len(classes))
-    require_rows(len(ids), path, rejects, "documents")
-    require(
-        len(words) > 0, f"no document of {format_path(path)} has a word; give the numbers of words in the third column"
-    )
-    columns = np.array(words, np.int32)
-    shape = len(ids), int(columns.max()) + 1
-    X = csr_matrix((np.ones(len(columns), np.float32), columns, compute_row_offsets(np.array(n_words))), shape)
-    X.sum_duplicates()
-    names, final = labels.finish()
-    Y = build_label_matrix(np.array(n_labels), final[np.array(label_numbers, np.int32)], len(names))
-    return FeatureTable(X, Y, names, list(ids), counts=True)
+    batch, ids, labels, collector = RowBatch(), set[str](), LabelIndex(), RowCollector()
+    for number, line in iterate_numbered_lines(path):
+        with rejects.catch(path, number):
+            name, label, words = _parse_document(line)
+            if name in ids:
+                raise RowError("duplicate id", name)
+            batch.add(number, [] if label == _NO_CLASS else labels.numbers([label]), {"id": name}, words)
+            ids.add(name)
+    require_rows(len(batch), path, rejects, "documents")
+    require(len(batch.indices) > 0, f"no document of {path} has a word; give the numbers of words in the third column")
+    width = max(batch.indices) + 1
+    collector.add(batch.to_columns(batch.build_features(width)))
+    return collector.build_table(StreamInfo(counts=True, n_features=width), *labels.finish())
 
 
-def read_citation_links(path: Path, *, rejects: Rejects | None = None) -> list[tuple[str, str]]:
+def read_citation_links(path: Path, *, rejects: Rejects) -> list[tuple[str, str]]:
     """Return the two documents of every line of NAME.links.txt.
 
     Raises
@@ -105,7 +84,6 @@ def read_citation_links(path: Path, *, rejects: Rejects | None = None) -> list[t
     InputError
         Missing, or without a single usable line.
     """
-    rejects = Rejects() if rejects is None else rejects
     links = [link for _, link in iterate_parsed(path, iterate_numbered_lines(path), _parse_link, rejects)]
     require_rows(len(links), path, rejects, "citations")
     return links

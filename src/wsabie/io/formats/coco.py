@@ -8,6 +8,9 @@
 The region of this annotation is `car1.jpg#12`. A box is left, top, width, height. Where there are polygons, their hull
 is the box. Crowds, and masks written as run lengths, are listed and left out. The file is read element by element, and
 of an annotation its numbers are kept.
+
+pycocotools holds the whole file, and ends at the first annotation that lacks a key
+(`docs/decisions/text-readers.md`).
 """
 
 import re
@@ -20,13 +23,13 @@ from typing import Any, NamedTuple, TypeGuard
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.file_matching import find_local_file, normalise_relative_path
-from wsabie.io.formats.region_items import AnnotatedImage, RegionAnnotation, make_region_items, require_region_kind
-from wsabie.io.parsers.array_builders import RowError, require_rows
+from wsabie.io.formats.region_items import RegionAnnotation, make_region_items, require_region_kind
+from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.json_values import iterate_elements
-from wsabie.io.parsers.text_files import format_path, read_head
+from wsabie.io.parsers.text_files import read_head
 from wsabie.io.records import Item, ItemList
 from wsabie.io.regions import Box, Region, compute_bounding_box
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 _LISTS = ("images", "categories", "annotations")
 _COCO = re.compile(rb'\s*\{.*"(images|annotations|categories)"\s*:\s*\[\s*[{\]]', re.DOTALL)
@@ -47,9 +50,7 @@ def find_coco_file(path: Path) -> Path | None:
         return path if path.suffix == ".json" and _looks_like_coco(path) else None
     files = [file for file in sorted(path.glob("*.json")) if _looks_like_coco(file)]
     if len(files) > 1:
-        raise InputError(
-            f"{format_path(path)} holds several files of annotations; give one, such as {format_path(files[0])}"
-        )
+        raise InputError(f"{path} holds several files of annotations; give one, such as {files[0]}")
     return files[0] if files else None
 
 
@@ -60,9 +61,7 @@ def _looks_like_coco(file: Path) -> bool:
     return _COCO.match(content) is not None and _MEMBER.search(content) is not None
 
 
-def read_coco(
-    path: Path, *, kind: str | None = None, split: str | None = None, rejects: Rejects | None = None
-) -> ItemList:
+def read_coco(path: Path, *, kind: str | None = None, split: str | None = None, rejects: Rejects) -> ItemList:
     """List the regions of pictures with their labels; no picture is decoded.
 
     Parameters
@@ -75,7 +74,7 @@ def read_coco(
         their regions.
     split : None
         The form has none.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists annotations that cannot be used, and pictures that are missing or have no region.
 
     Returns
@@ -88,19 +87,16 @@ def read_coco(
     InputError
         No JSON of this form, or nothing usable in it.
     """
-    rejects = Rejects() if rejects is None else rejects
     kind = require_region_kind(kind, path)
     if split is not None:
-        raise InputError(f"{format_path(path)} has no splits to choose {split!r} from; give the file of one side")
+        raise InputError(f"{path} has no splits to choose {split!r} from; give the file of one side")
     file = find_coco_file(path)
     if file is None:
-        raise InputError(f"{format_path(path)} holds no JSON with images, categories and annotations; give such a file")
+        raise InputError(f"{path} holds no JSON with images, categories and annotations; give such a file")
     content = _CocoContent()
     for number, (name, element) in enumerate(iterate_elements(file, _LISTS), start=1):
-        try:
+        with rejects.catch(f"{file} element {number}"):
             content.add(name, element)
-        except RowError as error:
-            rejects.add(f"{format_path(file)} element {number}", error.reason, error.detail)
     items = _build_items(file, content, kind, rejects)
     require_rows(len(items), path, rejects, "regions of pictures")
     return ItemList(path, items, kind=kind)
@@ -121,7 +117,7 @@ class _CocoContent:
         self.numbers: set[int | str] = set()
         self.marked: defaultdict[int | str, list[tuple[int | str, int | str, Region]]] = defaultdict(list)
 
-    def add(self, name: str, element: Any) -> None:
+    def add(self, name: str, element: object) -> None:
         """Add an element of one of the lists.
 
         Raises
@@ -199,7 +195,7 @@ def parse_coco_region(element: JsonObject) -> Region:
     return Region(Box(x, y, x + width, y + height))
 
 
-def _build_outlined_region(outlines: Any, detail: str) -> Region:
+def _build_outlined_region(outlines: object, detail: str) -> Region:
     if not isinstance(outlines, list) or not all(isinstance(outline, list) for outline in outlines):
         raise RowError("malformed region", detail)
     if sum(map(len, outlines)) > _MOST_NUMBERS:
@@ -218,9 +214,14 @@ def _build_outlined_region(outlines: Any, detail: str) -> Region:
 
 def _build_items(file: Path, content: _CocoContent, kind: str, rejects: Rejects) -> list[Item]:
     items: list[Item] = []
-    places, names = _PictureFolders(file), set[str]()
+    folder, side, names = file.parent, file.name.partition(".")[0].rpartition("_")[2], set[str]()
+    parent = folder.parent
+    folders = [
+        *(folder, folder / "JPEGImages", folder / "images"),
+        *(parent / side, parent / "images" / side, parent / "images"),
+    ]
     for key, image in content.images.items():
-        path, marked = places.find(image), content.marked.pop(key, [])
+        path, marked = _find_picture(image, folders), content.marked.pop(key, [])
         if path is None:
             rejects.add(image.name, "missing picture", f"{len(marked):,} regions")
         elif image.name in names:
@@ -229,43 +230,27 @@ def _build_items(file: Path, content: _CocoContent, kind: str, rejects: Rejects)
             rejects.add(image.name, "picture without regions")
         else:
             names.add(image.name)
-            annotations = _name_categories(image, marked, content.categories, rejects)
-            items += make_region_items(AnnotatedImage(image.name, path, image.frame, annotations), kind, rejects)
+            for number, category, _ in marked:
+                if category not in content.categories:
+                    rejects.add(f"{image.name}#{number}", "region of an unknown category", str(category))
+            annotations = [
+                RegionAnnotation(str(n), content.categories[key], region)
+                for n, key, region in marked
+                if key in content.categories
+            ]
+            items += make_region_items(image.name, path, image.frame, annotations, kind, rejects)
     for key, marked in content.marked.items():
         for number, *_ in marked:
-            rejects.add(f"{format_path(file)} annotation {number}", "region of an unknown picture", str(key))
+            rejects.add(f"{file} annotation {number}", "region of an unknown picture", str(key))
     return items
 
 
-def _name_categories(
-    image: _Image,
-    marked: list[tuple[int | str, int | str, Region]],
-    categories: dict[int | str, str],
-    rejects: Rejects,
-) -> list[RegionAnnotation]:
-    for number, category, _ in marked:
-        if category not in categories:
-            rejects.add(f"{image.name}#{number}", "region of an unknown category", str(category))
-    return [RegionAnnotation(str(n), categories[key], region) for n, key, region in marked if key in categories]
-
-
-class _PictureFolders:
-    """Search folders for the pictures of a file; the folder of the last match comes first."""
-
-    def __init__(self, file: Path) -> None:
-        folder, side = file.parent, file.name.partition(".")[0].rpartition("_")[2]
-        parent = folder.parent
-        self.folders = [
-            *(folder, folder / "JPEGImages", folder / "images"),
-            *(parent / side, parent / "images" / side, parent / "images"),
-        ]
-
-    def find(self, image: _Image) -> Path | None:
-        """Return the file of a picture; None where there is none."""
-        for name in (image.name, image.path):
-            for folder in self.folders:
-                if (file := find_local_file(folder, name)) is not None:
-                    self.folders.remove(folder)
-                    self.folders.insert(0, folder)
-                    return file
-        return None
+def _find_picture(image: _Image, folders: list[Path]) -> Path | None:
+    """Return the file of a picture; the folder of the last match comes first. None where there is none."""
+    for name in (image.name, image.path):
+        for folder in folders:
+            if (file := find_local_file(folder, name)) is not None:
+                folders.remove(folder)
+                folders.insert(0, folder)
+                return file
+    return None

@@ -1,7 +1,7 @@
 """Documents in JSON lines, tables of text, or Parquet with a column `text`, read again on every pass.
 
 A row is a document with its `text`. The labels stand in the first of `labels`, `label`, `tags`, `tag` and
-`keywords` that exists, in the forms of `metadata_table` and `parquet_images`; `id`, `group`, `split` and
+`keywords` that exists, in the forms of `media_folder` and `parquet_images`; `id`, `group`, `split` and
 `time` are used if present. Without an id the number of the line is one, in Parquet that of the row. A
 document may have no labels. Only the numbers of documents with repeated ids are held between passes.
 
@@ -13,31 +13,34 @@ import logging
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import read_limits
+from wsabie.core.json_conversion import JsonObject
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_tables import ParquetTable, make_label_reader
-from wsabie.io.parsers.array_builders import RowError, require_rows
-from wsabie.io.parsers.text_files import check_column_count, format_path, iterate_bounded_numbered_lines, read_head
+from wsabie.io.parsers.array_builders import require_rows
+from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, read_head
 from wsabie.io.parsers.text_tables import (
     LABEL_COLUMNS,
     LabelCellReader,
     choose_separator,
     format_column_names,
     iterate_csv_records,
+    iterate_named_records,
     list_separators,
     parse_json_cells,
-    parse_named_cells,
     to_text_cell,
 )
 from wsabie.io.records import Item, ModalityName
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 log = logging.getLogger("wsabie")
 LONGEST = 1 << 24
@@ -51,8 +54,8 @@ _MOST_COLUMNS = 100  # that are looked at for a sentence
 _COLUMN = re.compile(r"\w[\w .-]*")
 _TOO_LONG = f"document of more than {LONGEST >> 20} MiB"
 
-DocumentResult: TypeAlias = Item | RowError | None
-"""What a place in a file holds: a document, what is wrong with it, or one that is not wanted."""
+Documents: TypeAlias = Callable[[Rejects], Iterator[tuple[str, Item]]]
+"""Yields (where, document), the same on every call, and lists what is wrong with others."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,8 @@ class DocumentSource:
     Attributes
     ----------
     path : Path
-    iterate_results : callable
-        Yields (where, verdict), the same on every call.
+    documents : callable
+        See `Documents`.
     n : int
         Documents.
     repeated : frozenset of int
@@ -71,7 +74,7 @@ class DocumentSource:
     """
 
     path: Path
-    iterate_results: Callable[[], Iterator[tuple[str, DocumentResult]]] = field(repr=False)
+    documents: Documents = field(repr=False)
     n: int
     repeated: frozenset[int] = field(repr=False)
     modality: ModalityName = "documents"
@@ -80,13 +83,11 @@ class DocumentSource:
         return self.n
 
     def __iter__(self) -> Iterator[Item]:
-        items = (item for _, item in self.iterate_results() if isinstance(item, Item))
-        return (item for number, item in enumerate(items) if number not in self.repeated)
+        documents = enumerate(self.documents(Rejects(most=0)))
+        return (item for number, (_, item) in documents if number not in self.repeated)
 
 
-def scan_documents(
-    path: Path, iterate_results: Callable[[], Iterator[tuple[str, DocumentResult]]], rejects: Rejects
-) -> DocumentSource:
+def scan_documents(path: Path, documents: Documents, rejects: Rejects) -> DocumentSource:
     """Read documents once, to count them and list unusable ones; 8 bytes a document are held meanwhile.
 
     Raises
@@ -94,20 +95,14 @@ def scan_documents(
     InputError
         None is left.
     """
-    numbers = array("q")
-    for where, item in iterate_results():
-        if isinstance(item, Item):
-            numbers.append(hash(item.id))
-        elif item is not None:
-            rejects.add(where, item.reason, item.detail)
+    numbers = array("q", (hash(item.id) for _, item in documents(rejects)))
     repeated = _find_repeated(numbers)
-    documents = ((where, item) for where, item in iterate_results() if isinstance(item, Item)) if repeated else iter(())
-    for number, (where, item) in enumerate(documents):
+    for number, (where, item) in enumerate(documents(Rejects(most=0)) if repeated else ()):
         if number in repeated:
             rejects.add(where, "duplicate id", item.id)
     n = len(numbers) - len(repeated)
     require_rows(n, path, rejects, "documents")
-    return DocumentSource(path, iterate_results, n, repeated)
+    return DocumentSource(path, documents, n, repeated)
 
 
 def _find_repeated(numbers: "array[int]") -> frozenset[int]:
@@ -119,36 +114,39 @@ def _find_repeated(numbers: "array[int]") -> frozenset[int]:
 
 
 class TextRow(NamedTuple):
-    """Row of a table: its place and number, and its cells by column or an error."""
+    """Row of a table: its place and number, and its cells by column."""
 
     where: str
     number: int
-    cells: dict[str, Any] | RowError
+    cells: JsonObject
+
+
+TextRows: TypeAlias = Callable[[Rejects], Iterator[TextRow]]
 
 
 def read_text_table(
     path: Path,
-    rows: Callable[[Path], Iterator[TextRow]],
+    read_rows: Callable[[Path, Rejects], Iterator[TextRow]],
     *,
     labels_from: str = "auto",
     label_column: str | None = None,
     split: str | None = None,
-    rejects: Rejects | None = None,
+    rejects: Rejects,
 ) -> DocumentSource:
-    """Read the documents of a text file; `rows` is `read_json_rows` or `read_table_rows`.
+    """Read the documents of a text file; `read_rows` is `read_json_rows` or `read_table_rows`.
 
     Parameters
     ----------
     path : Path
-    rows : callable
-        Gives the rows of the file.
+    read_rows : callable
+        Gives the rows of the file, and lists others.
     labels_from : str
         "none": without labels; anything else takes the column, where there is one.
     label_column : str or None
         A column with another name than usual.
     split : str or None
         Keep only rows with this `split`.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists rows without text, too long, not UTF-8 or otherwise broken, and duplicate ids.
 
     Raises
@@ -156,12 +154,10 @@ def read_text_table(
     InputError
         Missing, no document, no such column, or labels of mixed types.
     """
+    rows = partial(read_rows, path)
     labels = None if labels_from == "none" else _find_label_column(path, rows, label_column)
-
-    def iterate_results() -> Iterator[tuple[str, DocumentResult]]:
-        return ((row.where, _parse_row(row, labels, split)) for row in rows(path))
-
-    return scan_documents(path, iterate_results, Rejects() if rejects is None else rejects)
+    documents = partial(_iterate_documents, rows, labels, split)
+    return scan_documents(path, documents, rejects)
 
 
 def read_parquet_documents(
@@ -170,18 +166,15 @@ def read_parquet_documents(
     labels_from: str = "auto",
     label_column: str | None = None,
     split: str | None = None,
-    rejects: Rejects | None = None,
+    rejects: Rejects,
 ) -> DocumentSource:
     """Read documents from Parquet with a column `text`; parameters and errors as in `read_text_table`."""
     name = label_column or table.first_of(_LABELS)
     labels = None if labels_from == "none" or name is None else make_label_reader(table, name)
     if labels_from != "none" and name is None:
         _log_unlabelled(table.path, table.schema.names)
-
-    def iterate_results() -> Iterator[tuple[str, DocumentResult]]:
-        return ((row.where, _parse_row(row, labels, split)) for row in _iterate_parquet_rows(table, labels))
-
-    return scan_documents(table.path, iterate_results, Rejects() if rejects is None else rejects)
+    documents = partial(_iterate_documents, partial(_iterate_parquet_rows, table, labels), labels, split)
+    return scan_documents(table.path, documents, rejects)
 
 
 def has_text_column(table: ParquetTable) -> bool:
@@ -213,9 +206,8 @@ def detect_columns(lines: Sequence[bytes]) -> list[str] | None:
     (['id', 'topic', 'body'], ['body'])
     >>> detect_columns([b"a text, long", b"and another, longer"])
     """
-    cells = parse_json_cells(lines[0])
-    if not isinstance(cells, RowError):
-        return list(cells) or None
+    with suppress(RowError):
+        return list(parse_json_cells(lines[0])) or None
     names = _parse_header(lines[0]) or []
     is_no_table = len(names) < 2 or any(name[0].isdigit() for name in names)
     return None if is_no_table or not any(_detect_separator(lines[0]) in line for line in lines[1:]) else names
@@ -233,16 +225,23 @@ def _parse_header(line: bytes) -> list[str] | None:
     return names if all(map(_COLUMN.fullmatch, names)) and len(set(names)) == len(names) else None
 
 
-def read_json_rows(path: Path) -> Iterator[TextRow]:
+def read_json_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
     """Yield the rows of JSON lines."""
     depth = read_limits().depth
+    for number, line in _iterate_lines(path, rejects):
+        with rejects.catch(path, number):
+            yield TextRow(f"{path}:{number}", number, parse_json_cells(line, depth))
+
+
+def _iterate_lines(path: Path, rejects: Rejects) -> Iterator[tuple[int, bytes]]:
     for number, line in iterate_bounded_numbered_lines(path, _LONGEST_LINE):
-        if line is None or line.strip():
-            cells = RowError(_TOO_LONG) if line is None else parse_json_cells(line, depth)
-            yield TextRow(f"{format_path(path)}:{number}", number, cells)
+        if line is None:
+            rejects.add(f"{path}:{number}", _TOO_LONG)
+        elif line.strip():
+            yield number, line
 
 
-def read_table_rows(path: Path) -> Iterator[TextRow]:
+def read_table_rows(path: Path, rejects: Rejects) -> Iterator[TextRow]:
     """Yield the rows of a table under its header.
 
     Raises
@@ -250,29 +249,19 @@ def read_table_rows(path: Path) -> Iterator[TextRow]:
     InputError
         A column is named twice; CSV that is malformed, or has a line of more than 64 MiB.
     """
-    by_tabs = b"\t" in read_head(path).lstrip().partition(b"\n")[0]
     # escapes stand for bad bytes until the cell that holds them is looked at
-    records = (
-        _iterate_tab_records(path) if by_tabs else iterate_csv_records(path, _LONGEST_LINE, _LONGEST_LINE, escaped=True)
-    )
-    number, header = next(records, (1, []))
-    if isinstance(header, RowError) or len(set(header)) < len(header):
-        raise InputError(f"{format_path(path)}:{number} is no header of different columns; name each column once")
-    check_column_count(f"{format_path(path)}:{number}", len(header))
-    for number, cells in records:
-        row_cells = cells if isinstance(cells, RowError) else parse_named_cells(header, cells)
-        yield TextRow(f"{format_path(path)}:{number}", number, row_cells)
+    if b"\t" in read_head(path).lstrip().partition(b"\n")[0]:
+        lines = _iterate_lines(path, rejects)
+        records: Iterator[tuple[int, list[str]]] = (
+            (number, line.decode("utf-8", "surrogateescape").split("\t")) for number, line in lines
+        )
+    else:
+        records = iterate_csv_records(path, _LONGEST_LINE, _LONGEST_LINE, escaped=True)
+    for number, cells in iterate_named_records(path, records, rejects):
+        yield TextRow(f"{path}:{number}", number, cells)
 
 
-def _iterate_tab_records(path: Path) -> Iterator[tuple[int, list[str] | RowError]]:
-    for number, line in iterate_bounded_numbered_lines(path, _LONGEST_LINE):
-        if line is None:
-            yield number, RowError(_TOO_LONG)
-        elif line.strip():
-            yield number, line.decode("utf-8", "surrogateescape").split("\t")
-
-
-def _iterate_parquet_rows(table: ParquetTable, labels: LabelCellReader | None) -> Iterator[TextRow]:
+def _iterate_parquet_rows(table: ParquetTable, labels: LabelCellReader | None, rejects: Rejects) -> Iterator[TextRow]:
     names = [TEXT_COLUMN, "id", "group", "time", "split", *([labels.name] if labels else [])]
     names = [name for name in names if table.has(name)]
     number = 0
@@ -282,16 +271,12 @@ def _iterate_parquet_rows(table: ParquetTable, labels: LabelCellReader | None) -
             yield TextRow(batch.where(row), number, dict(zip(names, cells, strict=True)))
 
 
-def _find_label_column(
-    path: Path, rows: Callable[[Path], Iterator[TextRow]], label_column: str | None
-) -> LabelCellReader | None:
+def _find_label_column(path: Path, rows: TextRows, label_column: str | None) -> LabelCellReader | None:
     """Return the column of labels and its separator, found by reading the whole file; None without one."""
     choices = (label_column,) if label_column else _LABELS
     separators: dict[str, set[str]] = {}
     other_columns: dict[str, None] = {}
-    for row in rows(path):
-        if isinstance(row.cells, RowError):
-            continue
+    for row in rows(Rejects(most=0)):
         if not separators and len(other_columns) < _MOST_COLUMNS:
             other_columns |= dict.fromkeys(row.cells)
         for name in choices:
@@ -301,9 +286,7 @@ def _find_label_column(
     column = next((name for name in choices if name in separators), None)
     if column is None and label_column:
         names = format_column_names(other_columns)
-        raise InputError(
-            f"{format_path(path)} has no column {label_column!r} (it has {names}); name the column of labels"
-        )
+        raise InputError(f"{path} has no column {label_column!r} (it has {names}); name the column of labels")
     if column is None:
         _log_unlabelled(path, other_columns)
         return None
@@ -318,19 +301,17 @@ def _log_unlabelled(path: Path, columns: Iterable[str]) -> None:
     )  # fmt: skip
 
 
-def _parse_row(row: TextRow, labels: LabelCellReader | None, split: str | None) -> DocumentResult:
-    cells = row.cells
-    if isinstance(cells, RowError):
-        return cells
-    try:
-        if split is not None and to_text_cell(cells.get("split")) != split:
-            return None
-        content = encode_text(cells.get(TEXT_COLUMN))
-        names = () if labels is None else normalise_labels(labels.read_labels(cells.get(labels.name), row.where))
-        ident = to_text_cell(cells.get("id")) or str(row.number)
-        return Item(ident, content, names, to_text_cell(cells.get("group")), to_text_cell(cells.get("time")))
-    except RowError as error:
-        return error
+def _iterate_documents(
+    rows: TextRows, labels: LabelCellReader | None, split: str | None, rejects: Rejects
+) -> Iterator[tuple[str, Item]]:
+    for where, number, cells in rows(rejects):
+        with rejects.catch(where):
+            if split is not None and to_text_cell(cells.get("split")) != split:
+                continue
+            content = encode_text(cells.get(TEXT_COLUMN))
+            names = () if labels is None else normalise_labels(labels.read_labels(cells.get(labels.name), where))
+            ident = to_text_cell(cells.get("id")) or str(number)
+            yield where, Item(ident, content, names, to_text_cell(cells.get("group")), to_text_cell(cells.get("time")))
 
 
 def encode_text(text: object) -> bytes:

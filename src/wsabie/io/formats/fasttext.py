@@ -6,39 +6,32 @@ of their code points. A line without words or without labels is a row all the sa
 The id of a row is its line number.
 """
 
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import filterfalse, takewhile
 from pathlib import Path
 
 import numpy as np
 
-from wsabie.core.arrays import Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.alignment import move_columns
 from wsabie.io.parsers.array_builders import (
     LabelIndex,
-    RowError,
-    build_label_matrix,
-    compute_row_offsets,
     decode_row,
     require_rows,
 )
-from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
+from wsabie.io.parsers.text_files import iterate_numbered_lines
 from wsabie.io.records import FeatureTable
-from wsabie.io.row_streams import RowStream, StreamInfo, StreamPart
-from wsabie.storage.column_files import ColumnTable, ListColumn
-from wsabie.storage.rejects import Rejects
+from wsabie.io.row_streams import RowBatch, RowCollector, RowStream, StreamInfo, StreamPart
+from wsabie.storage.rejects import Rejects, RowError
 
 _PREFIX = b"__label__"
 _WORDS_AT_ONCE = 1 << 20
 
 
-def read_fasttext(path: Path, *, min_count: int = 1, rejects: Rejects | None = None) -> FeatureTable:
+def read_fasttext(path: Path, *, min_count: int = 1, rejects: Rejects) -> FeatureTable:
     """Read a file of labelled lines as counts of words.
 
     Parameters
@@ -47,7 +40,7 @@ def read_fasttext(path: Path, *, min_count: int = 1, rejects: Rejects | None = N
         UTF-8 text, plain or gzip.
     min_count : int
         Rarer words get no column; 1 by default.
-    rejects : Rejects or None
+    rejects : Rejects
         Where lines that are not UTF-8, or have a `__label__` without a name, are listed.
 
     Returns
@@ -60,18 +53,17 @@ def read_fasttext(path: Path, *, min_count: int = 1, rejects: Rejects | None = N
     InputError
         Missing, without a single row, or without a single word that has a column.
     """
-    rejects, labels, words = Rejects() if rejects is None else rejects, LabelIndex(), _WordNumbers()
+    labels, words = LabelIndex(), _WordNumbers()
     ((batch, _),) = _iterate_batches(path, rejects, labels, words)
-    require_rows(len(batch.lines), path, rejects)
-    X = _build_bags(batch, len(words))
+    require_rows(len(batch), path, rejects)
+    X, collector = batch.build_features(len(words)), RowCollector()
     names = _list_frequent(zip(words, np.bincount(X.indices, X.data, len(words)).tolist(), strict=True), min_count)
     if not names:
         raise _make_wordless_error(path, min_count)
-    label_names, final = labels.finish()
-    Y = build_label_matrix(np.array(batch.label_counts), final[np.array(batch.label_ids, np.int32)], len(label_names))
-    column = {name.encode(): i for i, name in enumerate(names)}
-    X = move_columns(X, np.fromiter((column.get(word, -1) for word in words), np.int32, len(words)), len(names))
-    return FeatureTable(X, Y, label_names, [str(n) for n in batch.lines], counts=True, feature_names=names)
+    columns = {name.encode(): i for i, name in enumerate(names)}
+    X = move_columns(X, np.fromiter((columns.get(word, -1) for word in words), np.int32, len(words)), len(names))
+    collector.add(batch.to_columns(X))
+    return collector.build_table(StreamInfo(counts=True, n_features=len(names), feature_names=names), *labels.finish())
 
 
 class FastTextStream(RowStream):
@@ -95,16 +87,9 @@ class FastTextStream(RowStream):
         try:
             parts = _iterate_batches(self.path, self.rejects, self.index, self._columns, skip, _WORDS_AT_ONCE)
             for batch, position in parts:
-                X = _build_bags(batch, len(self._columns))
-                x = ListColumn(X.indptr, {"indices": X.indices, "values": X.data})
-                y = ListColumn(
-                    compute_row_offsets(np.array(batch.label_counts)), {"labels": np.array(batch.label_ids, np.int32)}
-                )
-                yield StreamPart(ColumnTable({"id": np.array(batch.lines, np.uint64)}, {"x": x, "y": y}), position)
+                yield StreamPart(batch.to_columns(batch.build_features(len(self._columns))), position)
         except KeyError as error:
-            raise InputError(
-                f"{format_path(self.path)} has changed while it was read; give the command again"
-            ) from error
+            raise InputError(f"{self.path} has changed while it was read; give the command again") from error
 
 
 class _WordNumbers(dict[bytes, int]):
@@ -115,15 +100,6 @@ class _WordNumbers(dict[bytes, int]):
         return number
 
 
-@dataclass
-class _LineBatch:
-    lines: list[int] = field(default_factory=list)
-    label_ids: "array[int]" = field(default_factory=lambda: array("i"))
-    label_counts: "array[int]" = field(default_factory=lambda: array("i"))
-    word_ids: "array[int]" = field(default_factory=lambda: array("i"))
-    word_counts: "array[int]" = field(default_factory=lambda: array("i"))
-
-
 def _iterate_batches(
     path: Path,
     rejects: Rejects,
@@ -131,7 +107,7 @@ def _iterate_batches(
     words: dict[bytes, int],
     skip: int = 0,
     max_words: int | None = None,
-) -> Iterator[tuple[_LineBatch, int]]:
+) -> Iterator[tuple[RowBatch, int]]:
     """Yield batches of about `max_words` words (None: all) and the position in the file.
 
     `words` numbers words. The first `skip` lines are passed over.
@@ -141,27 +117,19 @@ def _iterate_batches(
     KeyError
         It does not.
     """
-    batch, number = _LineBatch(), skip
+    batch, number = RowBatch(), skip
     for number, line in iterate_numbered_lines(path):
         if number <= skip:
             continue
-        try:
+        with rejects.catch(path, number):
             names, line_words = _parse_line(line)
             label_numbers = labels.numbers(names)
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
-            continue
-        if not (names or line_words):
-            continue
-        if max_words is not None and len(batch.word_ids) + len(batch.lines) >= max_words:
-            yield batch, number - 1
-            batch = _LineBatch()
-        batch.lines.append(number)
-        batch.label_ids.extend(label_numbers)
-        batch.label_counts.append(len(label_numbers))
-        batch.word_ids.extend(map(words.__getitem__, line_words))
-        batch.word_counts.append(len(line_words))
-    if max_words is None or batch.lines:
+            if names or line_words:
+                if max_words is not None and len(batch.indices) + len(batch) >= max_words:
+                    yield batch, number - 1
+                    batch = RowBatch()
+                batch.add(number, label_numbers, {}, [words[word] for word in line_words])
+    if max_words is None or len(batch):
         yield batch, number
 
 
@@ -178,17 +146,6 @@ def _count_words(path: Path, progress: Progress) -> Counter[bytes]:
     return counts
 
 
-def _build_bags(batch: _LineBatch, width: int) -> Matrix:
-    """Return counts, (n, width), columns in order."""
-    from scipy.sparse import csr_matrix
-
-    words = np.array(batch.word_ids, np.int32)
-    starts = compute_row_offsets(np.array(batch.word_counts))
-    X = csr_matrix((np.ones(len(words), np.float32), words, starts), (len(batch.lines), width))
-    X.sum_duplicates()
-    return X
-
-
 def _list_frequent(counts: Iterable[tuple[bytes, float]], min_count: int) -> list[str]:
     """Return words that occur often enough, the most frequent first."""
     ranked = sorted((-count, word) for word, count in counts)  # of UTF-8 in the order of code points
@@ -197,7 +154,7 @@ def _list_frequent(counts: Iterable[tuple[bytes, float]], min_count: int) -> lis
 
 def _make_wordless_error(path: Path, min_count: int) -> InputError:
     often = f" that occurs {min_count} times or more; lower min_count" if min_count > 1 else "s beside its labels"
-    return InputError(f"{format_path(path)} has no word{often}")
+    return InputError(f"{path} has no word{often}")
 
 
 def _parse_line(line: bytes) -> tuple[list[str], list[bytes]]:

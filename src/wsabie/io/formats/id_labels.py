@@ -1,11 +1,11 @@
-"""Labels of items known by their ids, as in pair lists, published tag lists and tables of 0 and 1.
+"""Lists of ids, and labels of items known by their ids, as in pair lists, published tag lists and tables of 0 and 1.
 
 When ids name pictures that exist, they are a collection of pictures. Otherwise every id has one free vector:
 X is the identity, with the ids as feature names, so that other lists about the same ids can be aligned.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +16,18 @@ from wsabie.io.file_matching import find_local_file
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import (
     LabelIndex,
-    RowError,
+    Row,
     build_feature_matrix,
     build_signed_label_matrix,
-    compute_row_offsets,
+    decode_row,
+    iterate_parsed,
     require_rows,
 )
-from wsabie.io.parsers.text_files import decode_text, format_path, iterate_numbered_lines
-from wsabie.io.records import FeatureTable, Item, ItemList
-from wsabie.storage.rejects import Rejects
+from wsabie.io.parsers.text_files import decode_text, iterate_numbered_lines
+from wsabie.io.records import FeatureTable, Item, ItemList, ItemSubset, Source
+from wsabie.storage.atomic_files import write_text
+from wsabie.storage.column_files import compute_offsets
+from wsabie.storage.rejects import Rejects, RowError
 
 _LOOKED_AT = 50
 _LABEL = (1 << 31) - 1
@@ -93,29 +96,45 @@ class IdLabelCollector:
 
     def add_rows(
         self,
-        rows: Iterable[tuple[int, "Int64 | RowError"]],
+        rows: Iterable[tuple[int, Row]],
+        parse: Callable[[int, Row], tuple[str, Iterable[str]]],
+        rejects: Rejects,
+        *,
+        unique: bool = False,
+    ) -> int:
+        """Add numbered rows, of which `parse` returns id and labels, and return the last number.
+
+        With `unique` a row whose id came before is rejected.
+        """
+        number = 0
+        for number, row in rows:
+            with rejects.catch(self.path, number):
+                name, labels = parse(number, row)
+                if unique and name in self.ids:
+                    raise RowError("duplicate id", name)
+                self.add_all(name, labels)
+        return number
+
+    def add_flags(
+        self,
+        rows: Iterable[tuple[int, Row]],
+        parse: Callable[[Row], Int64],
         names: Sequence[str],
         ids: Sequence[str] | None,
         rejects: Rejects,
         *,
         unique: bool = False,
     ) -> int:
-        """Add the rows of a table of 0 and 1, by their numbers from 1 or their ids, and return how many there are.
+        """Add the rows of a table of 0 and 1, by their numbers from 1 or their ids; return how many there are.
 
-        With `unique` a row whose id came before is rejected.
+        `parse` returns the numbers of the labels that are 1.
         """
-        n = 0
-        for n, labels in rows:
-            name = str(n) if ids is None or n > len(ids) else ids[n - 1]
-            try:
-                if isinstance(labels, RowError):
-                    raise labels
-                if unique and name in self.ids:
-                    raise RowError("duplicate id", name)
-                self.add_all(name, [names[i] for i in labels])
-            except RowError as error:
-                rejects.add(f"{format_path(self.path)}:{n}", error.reason, error.detail)
-        return n
+
+        def parse_row(number: int, row: Row) -> tuple[str, list[str]]:
+            name = str(number) if ids is None or number > len(ids) else ids[number - 1]
+            return name, [names[i] for i in parse(row)]
+
+        return self.add_rows(rows, parse_row, rejects, unique=unique)
 
     def as_rows(self, rejects: Rejects, unit: str = "pairs") -> FeatureTable:
         """Return one row for each id, with a feature of its own.
@@ -127,7 +146,9 @@ class IdLabelCollector:
         """
         require_rows(len(self), self.path, rejects, unit)
         Y, names = self._label_matrix(rejects)
-        return build_identity_table(list(self.ids), Y, names)
+        ids, n = list(self.ids), len(self)
+        X = build_feature_matrix(np.arange(n + 1), np.arange(n, dtype=np.int32), np.ones(n, np.float32), n)
+        return FeatureTable(X, Y, names, ids, feature_names=ids)
 
     def as_pictures_or_rows(
         self, folder: Path, rejects: Rejects, files: dict[str, str] | None = None
@@ -148,7 +169,8 @@ class IdLabelCollector:
         """
         rows = self.as_rows(rejects)
         places = {name: files.get(name, "") for name in rows.ids} if files is not None else {n: n for n in rows.ids}
-        if not any(_names_picture(folder, places[name]) for name in rows.ids[:_LOOKED_AT]):
+        first = [places[name] for name in rows.ids[:_LOOKED_AT] if places[name].lower().endswith(PICTURES.endings)]
+        if all(find_local_file(folder, name) is None for name in first):
             return rows
         return _build_picture_list(self.path, folder, rows, places, rejects)
 
@@ -167,29 +189,14 @@ class IdLabelCollector:
         ids = list(self.ids) if len(clashing) else []
         for pair, place in zip(clashing.tolist(), contradictions[first].tolist(), strict=True):
             line = "" if order is None else f":{self._lines[order[place]]}"
-            rejects.add(
-                f"{format_path(self.path)}{line or f' id {ids[pair >> 31]}'}", CLASHING, names[final[pair & _LABEL]]
-            )
+            rejects.add(f"{self.path}{line or f' id {ids[pair >> 31]}'}", CLASHING, names[final[pair & _LABEL]])
         is_new = np.append(True, change > 1)[: len(keys)]
         if len(clashing):
             is_new &= ~np.isin(keys >> 1, clashing)
         keys = keys[is_new]
         counts = np.bincount(keys >> 32, minlength=len(self))
         signs = 1 - 2 * (keys & 1).astype(np.int8)
-        return build_signed_label_matrix(
-            compute_row_offsets(counts), final[keys >> 1 & _LABEL], signs, len(names)
-        ), names
-
-
-def build_identity_table(ids: list[str], Y: Matrix, label_names: list[str]) -> FeatureTable:
-    """Build rows for items without features: each has one of its own, named by its id."""
-    n = len(ids)
-    X = build_feature_matrix(np.arange(n + 1), np.arange(n, dtype=np.int32), np.ones(n, np.float32), n)
-    return FeatureTable(X, Y, label_names, ids, feature_names=ids)
-
-
-def _names_picture(folder: Path, name: str) -> bool:
-    return name.lower().endswith(PICTURES.endings) and find_local_file(folder, name) is not None
+        return build_signed_label_matrix(compute_offsets(counts), final[keys >> 1 & _LABEL], signs, len(names)), names
 
 
 def _build_picture_list(
@@ -198,7 +205,7 @@ def _build_picture_list(
     pictures: dict[str, Item] = {}
     Y = rows.Y
     for row, name in enumerate(rows.ids):
-        where = f"{format_path(path)} id {name}"
+        where = f"{path} id {name}"
         entries = slice(Y.indptr[row], Y.indptr[row + 1])
         signed = list(zip(Y.indices[entries], Y.data[entries], strict=True))
         for label in [rows.label_names[i] for i, sign in signed if sign < 0]:
@@ -218,10 +225,8 @@ def _build_picture_list(
 _BETWEEN = b" \t,;\r"
 
 
-def read_indicator_table(path: Path, n_labels: int) -> Iterator[tuple[int, Int64 | RowError]]:
-    """Yield (line number, labels that are 1) of each line; separators between flags are ignored.
-
-    A line of anything else is a `RowError`, so that the lines after it keep their places.
+def iterate_flag_lines(path: Path, n_labels: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the numbered lines of a table of 0 and 1, for `parse_flags`.
 
     Raises
     ------
@@ -232,15 +237,26 @@ def read_indicator_table(path: Path, n_labels: int) -> Iterator[tuple[int, Int64
         flags = line.translate(None, _BETWEEN)
         if number == 1 and not flags.strip(b"01") and len(flags) != n_labels:
             raise InputError(
-                f"{format_path(path)}:1 has {len(flags):,} flags for {n_labels:,} labels; put the list of names beside "
-                "it that belongs to it"
+                f"{path}:1 has {len(flags):,} flags for {n_labels:,} labels; put the list of names beside it that "
+                "belongs to it"
             )
-        if flags.strip(b"01"):
-            yield number, RowError("flag that is neither 0 nor 1", repr(line[:60]))
-        elif len(flags) != n_labels:
-            yield number, RowError("wrong number of flags", f"{len(flags)} of {n_labels}")
-        else:
-            yield number, np.flatnonzero(np.frombuffer(flags, np.uint8) == ord("1"))
+        yield number, line
+
+
+def parse_flags(line: bytes, n_labels: int) -> Int64:
+    """Return the labels of a line that are 1; separators between flags are ignored.
+
+    Raises
+    ------
+    RowError
+        The line holds something else.
+    """
+    flags = line.translate(None, _BETWEEN)
+    if flags.strip(b"01"):
+        raise RowError("flag that is neither 0 nor 1", repr(line[:60]))
+    if len(flags) != n_labels:
+        raise RowError("wrong number of flags", f"{len(flags)} of {n_labels}")
+    return np.flatnonzero(np.frombuffer(flags, np.uint8) == ord("1"))
 
 
 def read_names(path: Path) -> list[str]:
@@ -254,5 +270,83 @@ def read_names(path: Path) -> list[str]:
     lines = (decode_text(line, path, number).strip() for number, line in iterate_numbered_lines(path))
     names = [name for name in lines if name]
     if not names:
-        raise InputError(f"{format_path(path)} is empty; it should list one name a line")
+        raise InputError(f"{path} is empty; it should list one name a line")
     return names
+
+
+_MARK = "\ufeff"
+"""What is passed over at the beginning of a file."""
+
+
+def read_ids(path: Path, *, rejects: Rejects) -> list[str]:
+    """Return the ids of a list, each once, in the order of the file.
+
+    Parameters
+    ----------
+    path : Path
+        UTF-8 text, plain or gzip.
+    rejects : Rejects
+        Lists lines that are not UTF-8.
+
+    Raises
+    ------
+    InputError
+        Missing, or without a single id.
+    """
+    lines = iterate_parsed(path, iterate_numbered_lines(path, pipe=True), decode_row, rejects)
+    ids = dict.fromkeys(name for _, line in lines if (name := line.strip()))
+    require_rows(len(ids), path, rejects, "ids")
+    return list(ids)
+
+
+def write_ids(path: Path, ids: Iterable[str]) -> None:
+    """Write a list that `read_ids` reads.
+
+    Raises
+    ------
+    InputError
+        An id that a line cannot hold.
+    """
+    listed = list(ids)
+    for name in listed:
+        refuse_unlistable_id(name)
+    write_text(path, "".join(f"{name}\n" for name in listed))
+
+
+def refuse_unlistable_id(name: str) -> None:
+    """Raise InputError for an id that lists of ids, and of pairs of ids, cannot hold."""
+    is_unlistable = name != name.strip() or not name or name.splitlines() != [name] or "\t" in name or name[0] == _MARK
+    if is_unlistable or name != name.encode("utf-8", "replace").decode():
+        raise InputError(
+            f"the id {name!r} has blanks at an end, a tab, the end of a line or something that is not UTF-8 in it, "
+            "which a list cannot hold; give another id"
+        )
+
+
+def select_listed_ids(source: Source, path: Path, *, rejects: Rejects) -> Source:
+    """Return the items of a collection that a list names; ids that it lacks are rejected.
+
+    Raises
+    ------
+    InputError
+        It has none of them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from wsabie.io.records import Item, ItemList
+    >>> songs = ItemList(Path("songs"), [Item("a", b"", ()), Item("b", b"", ())], "sounds")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "few.txt"
+    ...     write_ids(file, ["b"])
+    ...     [item.id for item in select_listed_ids(songs, file, rejects=Rejects())]
+    ['b']
+    """
+    listed_ids = set(read_ids(path, rejects=rejects))
+    ids = source.ids if isinstance(source, FeatureTable) else [item.id for item in source]
+    index = np.flatnonzero([name in listed_ids for name in ids])
+    for name in sorted(listed_ids.difference(ids)):
+        rejects.add(f"{path} {name}", "id without data")
+    if not len(index):
+        raise InputError(f"the data have none of the ids in {path}; give the list that belongs to them")
+    return source.take(index) if isinstance(source, FeatureTable) else ItemSubset(source, index)

@@ -8,31 +8,146 @@ item is its path in the folder, with `/`; what is rejected is named in the same 
 sounds, such as albums with their covers, is a collection of that of which
 there is more, and of the sounds where there are as many of both. Text is a collection of documents where there is
 neither; documents may have no labels.
+
+Metadata are `metadata.csv` or `metadata.jsonl`, in the form of Hugging Face's ImageFolder. Each row has a `file_name`,
+relative to the folder, and a column of labels: the first of `labels`, `label`, `tags`, `tag`, `keywords` and `text`
+that is there. In JSON lines a cell is a text or a list; in CSV, and where JSON gives one text, several labels are
+separated by `;`, `|` or `,` (see `text_tables.find_separator`; `label` and `tag` are one label, never split). `group`,
+`split` and `time` are used when they are there. An item may have several rows, as exports of tags do (one row for each
+label): their labels are joined. Its `group`, `split` and `time` need to be said in one of them only; a row that says
+another is rejected.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from wsabie.core.errors import InputError
+from wsabie.core.input_files import is_regular_file
+from wsabie.core.json_conversion import JsonObject
 from wsabie.io.file_matching import find_files, normalise_relative_path
-from wsabie.io.formats.metadata_table import (
-    FILE_COLUMN,
-    NAMES,
-    MetadataEntry,
-    find_metadata,
-    merge_entries,
-    read_metadata,
-)
 from wsabie.io.image_errors import refine_by_decoding
 from wsabie.io.modalities import DOCUMENTS, MEDIA, Modality, detect_modality
-from wsabie.io.parsers.array_builders import RowError, require_rows
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path
-from wsabie.io.parsers.text_tables import read_code_names
+from wsabie.io.parsers.array_builders import require_rows
+from wsabie.io.parsers.text_files import explain_reading_errors
+from wsabie.io.parsers.text_tables import (
+    LABEL_COLUMNS,
+    LabelCellReader,
+    find_separator,
+    format_column_names,
+    iterate_table_rows,
+    read_code_names,
+    to_text_cell,
+)
 from wsabie.io.records import Item, ItemList
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name
+
+NAMES = ("metadata.csv", "metadata.jsonl")
+FILE_COLUMN = "file_name"
+_SINGLE_FIELDS = ("group", "time", "split")
+
+
+class MetadataEntry(NamedTuple):
+    """Row of the metadata."""
+
+    where: str
+    file_name: str
+    labels: tuple[str, ...]
+    group: str | None
+    time: str | None
+    split: str | None
+
+
+def merge_entries(base: MetadataEntry, entry: MetadataEntry) -> MetadataEntry:
+    """Fill the empty fields of a row from another row of the same picture; labels aside.
+
+    Raises
+    ------
+    RowError
+        Their values differ.
+    """
+    merged = {}
+    for name in _SINGLE_FIELDS:
+        old, new = getattr(base, name), getattr(entry, name)
+        if None not in (old, new) and old != new:
+            raise RowError("row at odds with another of its file", f"{name} {new} and not {old}")
+        merged[name] = new if old is None else old
+    return base._replace(**merged)
+
+
+def find_metadata(folder: Path) -> Path | None:
+    """Return the metadata file of a folder, None when there is none.
+
+    Raises
+    ------
+    InputError
+        There are two, and nothing says which one counts.
+    """
+    files = [folder / name for name in NAMES if is_regular_file(folder / name)]
+    if len(files) > 1:
+        raise InputError(f"{folder} has both {NAMES[0]} and {NAMES[1]}; remove one of them")
+    return files[0] if files else None
+
+
+def read_metadata(
+    path: Path, *, image_column: str = FILE_COLUMN, label_column: str | None = None, rejects: Rejects
+) -> list[MetadataEntry]:
+    """Return all usable rows of a metadata file.
+
+    Parameters
+    ----------
+    path : Path
+    image_column : str
+        The column of file names.
+    label_column : str or None
+        The column of labels; None takes the first of `text_tables.LABEL_COLUMNS` that is there.
+    rejects : Rejects
+        Where the other rows are listed.
+
+    Raises
+    ------
+    InputError
+        No rows, no such columns, malformed as a whole, a line of more than 4 MiB, or labels of mixed types.
+    """
+    n_rejects = len(rejects)
+    rows = list(iterate_table_rows(path, rejects))
+    if not rows and len(rejects) == n_rejects:
+        raise InputError(f"{path} has no rows; write one for each file, or remove the file")
+    columns = {name for _, row in rows for name in row}
+    if rows and image_column not in columns:
+        raise InputError(
+            f"{path} has no column {image_column!r} (it has {format_column_names(columns)}); name the files in one"
+        )
+    column = _find_label_column(path, columns, label_column) if rows else ""
+    cells = LabelCellReader(column, separator=find_separator((row.get(column) for _, row in rows), column))
+    entries = []
+    for where, row in rows:
+        with rejects.catch(where):
+            entries.append(_make_entry(where, row, image_column, cells.read_labels(row.get(column), where)))
+    return entries
+
+
+def _find_label_column(path: Path, columns: set[str], label_column: str | None) -> str:
+    choices = (label_column,) if label_column else LABEL_COLUMNS
+    column = next((name for name in choices if name in columns), None)
+    if column is None:
+        raise InputError(
+            f"{path} has no column {' or '.join(map(repr, choices))} (it has "
+            f"{format_column_names(columns)}); put the labels in one of these"
+        )
+    return column
+
+
+def _make_entry(where: str, row: JsonObject, image_column: str, labels: tuple[str, ...]) -> MetadataEntry:
+    file_name = to_text_cell(row.get(image_column))
+    if file_name is None:
+        raise RowError("row without a file name")
+    group, time, split = (to_text_cell(row.get(name)) for name in _SINGLE_FIELDS)
+    return MetadataEntry(where, file_name, labels, group, time, split)
+
 
 LABELS_FROM = ("auto", "folders", "metadata", "xmp", "tags", "none")
 SPLITS = {"train", "training", "test", "testing", "valid", "validation", "val", "dev"}
@@ -52,7 +167,7 @@ def read_folder(
     label_column: str | None = None,
     split: str | None = None,
     modality: Modality | None = None,
-    rejects: Rejects | None = None,
+    rejects: Rejects,
 ) -> ItemList:
     """List the pictures, sounds or documents of a folder with their labels; nothing is decoded.
 
@@ -70,7 +185,7 @@ def read_folder(
         Keep only the rows of the metadata file with this `split`.
     modality : Modality or None
         What is looked for; None: what the folder holds most of.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists items without labels or of unsupported formats, labels without an item, links and paths that lead out of
         the folder.
 
@@ -83,12 +198,11 @@ def read_folder(
     InputError
         Missing, without pictures, sounds and documents, or without a single one that is labelled.
     """
-    rejects = Rejects() if rejects is None else rejects
     n_listed = len(rejects.listed)
     modality, files = find_files(folder, rejects, modality)
     metadata = find_metadata(folder) if labels_from in ("auto", "metadata") else None
     if labels_from == "metadata" and metadata is None:
-        raise InputError(f"{format_path(folder)} has no {' or '.join(NAMES)}; write one, or take labels from elsewhere")
+        raise InputError(f"{folder} has no {' or '.join(NAMES)}; write one, or take labels from elsewhere")
     if not files:
         raise _make_no_files_error(folder, metadata, modality, rejects)
     if metadata is not None:
@@ -96,9 +210,7 @@ def read_folder(
             metadata, image_column=image_column or FILE_COLUMN, label_column=label_column, rejects=rejects
         )
         if split is not None and not any(entry.split == split for entry in entries):
-            raise InputError(
-                f"no row of {format_path(metadata)} has the split {split!r}; check the name, or leave it out"
-            )
+            raise InputError(f"no row of {metadata} has the split {split!r}; check the name, or leave it out")
         unread = {where for where, reason, _ in rejects.listed[n_listed:] if reason == modality.unsupported}
         items, labels_from = _label_by_metadata(files, unread, entries, split, modality, rejects), "metadata"
     else:
@@ -110,7 +222,7 @@ def read_folder(
 def _make_no_files_error(folder: Path, metadata: Path | None, modality: Modality, rejects: Rejects) -> InputError:
     if n_unread := rejects.counts[modality.unsupported]:
         return InputError(
-            f"{format_path(folder)} holds no {modality.name} that can be read, but {n_unread:,} in formats that are "
+            f"{folder} holds no {modality.name} that can be read, but {n_unread:,} in formats that are "
             f"not supported ({modality.such_as}); {modality.convert.replace(' it ', ' them ')}"
         )
     metadata_hint = f"; {metadata.name} alone is not enough" if metadata else ""
@@ -118,14 +230,13 @@ def _make_no_files_error(folder: Path, metadata: Path | None, modality: Modality
     endings = ", ".join(candidate.endings[0] for candidate in candidates)
     kinds = modality.name if modality is DOCUMENTS else "pictures and no sounds or documents"
     return InputError(
-        f"{format_path(folder)} holds no {kinds} (such as {endings}){metadata_hint}; give a folder that has "
+        f"{folder} holds no {kinds} (such as {endings}){metadata_hint}; give a folder that has "
         "some, or the file itself when the data are in one"
     )
 
 
-def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects | None = None) -> ItemList:
+def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects) -> ItemList:
     """Read a single picture, sound or document, with the labels inside it unless `labels_from` is "none"."""
-    rejects = Rejects() if rejects is None else rejects
     modality = detect_modality(path.name) or DOCUMENTS
     with explain_reading_errors(path):
         path.stat()
@@ -149,14 +260,12 @@ def _label_by_metadata(
     rows: dict[str, MetadataEntry] = {}  # what is said of each item, whether it is there or not
     labels: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for entry in entries:
-        try:
+        with rejects.catch(entry.where):
             name = normalise_relative_path(entry.file_name)
             listed_names.add(name)
             row_labels = normalise_labels(entry.labels)
             rows[name] = merge_entries(rows.get(name, entry), entry)
             labels[name].update(dict.fromkeys(row_labels))
-        except RowError as error:
-            rejects.add(entry.where, error.reason, error.detail)
     for name in files:
         if name not in listed_names:
             rejects.add(name, modality.unlabelled, "no row in the metadata")
@@ -245,7 +354,7 @@ def _build_items(
             items.append(Item(name, path, labels))
         except RowError as error:
             row_error = refine_by_decoding(error, path)
-            rejects.add(format_path(name), row_error.reason, row_error.detail)
+            rejects.add(name, row_error.reason, row_error.detail)
     return items
 
 
@@ -255,7 +364,7 @@ def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
     if len(top) > 1 and {name.lower() for name in top} <= SPLITS:
         first, second = sorted(top)[:2]
         raise InputError(
-            f"the sub-folders of {format_path(folder)} are {first!r} and {second!r}, which look like a split and not "
+            f"the sub-folders of {folder} are {first!r} and {second!r}, which look like a split and not "
             'like labels; give one of them, or say labels_from="folders"'
         )
 
@@ -267,7 +376,7 @@ def _require_labelled(folder: Path, items: list[Item], labels_from: str, modalit
         rejects
     ):
         raise InputError(
-            f"the {modality.name} of {format_path(folder)} have no labels: there are no sub-folders to tell them "
+            f"the {modality.name} of {folder} have no labels: there are no sub-folders to tell them "
             f"apart, no {' or '.join(NAMES)}, and no {modality.written}; label them in one of these ways"
         )
     require_rows(0, folder, rejects, f"labelled {modality.name}")

@@ -6,28 +6,23 @@ the values {0,1}, is one feature. Any other nominal attribute becomes one 0/1 fe
 value but the first, which is also what a sparse file leaves out. An attribute of type string is the id of
 the row when it is called id, name, file or filename. X is sparse when the first row is, otherwise dense.
 Ids are line numbers if there are none.
+
+SciPy's reader has no sparse rows, and liac-arff refuses a file for one bad row (`docs/decisions/text-readers.md`).
 """
 
 import re
-from array import array
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Matrix
 from wsabie.core.errors import InputError
 from wsabie.io.parsers.array_builders import (
     LabelIndex,
-    RowError,
-    build_label_matrix,
     check_feature_count,
-    compute_row_offsets,
     decode_row,
-    require_rows,
 )
 from wsabie.io.parsers.text_files import (
     check_column_count,
@@ -41,9 +36,8 @@ from wsabie.io.parsers.text_files import (
 )
 from wsabie.io.parsers.xml_elements import parse_xml
 from wsabie.io.records import FeatureTable
-from wsabie.io.row_streams import RowStream, StreamInfo, StreamPart
-from wsabie.storage.column_files import ColumnTable, ListColumn, encode_text_column
-from wsabie.storage.rejects import Rejects
+from wsabie.io.row_streams import RowBatch, RowStream, StreamInfo, StreamPart
+from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import Vocabulary
 
 _WORD = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
@@ -86,23 +80,21 @@ def read_arff_header(path: Path) -> ArffHeader:
         line = decode_text(raw, path, number).strip()
         if line[:5].lower() == "@data":
             if not attributes:
-                raise InputError(
-                    f"{format_path(path)}:{number} begins the data before any @attribute; repair the header"
-                )
+                raise InputError(f"{path}:{number} begins the data before any @attribute; repair the header")
             return ArffHeader(path, attributes, number)
         if line[:10].lower() == "@attribute":
             attribute = _parse_attribute(path, number, line)
             if attribute.name in names:
-                raise InputError(
-                    f"{format_path(path)}:{number} names the attribute {attribute.name!r} again; rename one"
-                )
+                raise InputError(f"{path}:{number} names the attribute {attribute.name!r} again; rename one")
             names.add(attribute.name)
             attributes.append(attribute)
-    raise InputError(f"{format_path(path)} has no line @data, so it holds no rows; give a whole ARFF file")
+    raise InputError(f"{path} has no line @data, so it holds no rows; give a whole ARFF file")
 
 
-def read_arff_rows(arff: ArffHeader, skip: int = 0) -> Iterator[tuple[int, dict[int, str] | list[str] | RowError]]:
-    """Yield (line number, cells or error) of each row behind the first `skip` lines.
+def read_arff_rows(
+    arff: ArffHeader, rejects: Rejects, skip: int = 0
+) -> Iterator[tuple[int, dict[int, str] | list[str]]]:
+    """Yield (line number, cells) of each well-formed row behind the first `skip` lines.
 
     Cells are a dict for a sparse row, a list for a dense one.
     """
@@ -110,24 +102,22 @@ def read_arff_rows(arff: ArffHeader, skip: int = 0) -> Iterator[tuple[int, dict[
         line = raw.strip()
         if number <= max(arff.data_line, skip) or not line or line.startswith(b"%"):
             continue
-        try:
+        with rejects.catch(arff.path, number):
             text = decode_row(line)
             yield number, _parse_sparse(text, arff) if text.startswith("{") else _parse_dense(text, arff)
-        except RowError as error:
-            yield number, error
 
 
 def _parse_attribute(path: Path, number: int, line: str) -> ArffAttribute:
     match = _ATTRIBUTE.fullmatch(line)
     if match is None:
-        raise InputError(f"{format_path(path)}:{number} is no attribute; write @attribute name type")
+        raise InputError(f"{path}:{number} is no attribute; write @attribute name type")
     name, kind = _unquote(match[1]), match[2].strip()
     if kind.startswith("{"):
-        check_column_count(f"{format_path(path)}:{number}", kind.count(",") + 1)  # a value is a column
+        check_column_count(f"{path}:{number}", kind.count(",") + 1)  # a value is a column
         try:
             return ArffAttribute(name, "nominal", tuple(_split_cells(kind[1:-1])))
         except RowError as error:
-            raise InputError(f"{format_path(path)}:{number} has malformed values; write {{a,b,c}}") from error
+            raise InputError(f"{path}:{number} has malformed values; write {{a,b,c}}") from error
     return ArffAttribute(name, "numeric" if kind.split()[0].lower() in _NUMERIC else "other")
 
 
@@ -196,14 +186,14 @@ _MISSING = "?"
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def read_mulan(path: Path, *, rejects: Rejects | None = None) -> FeatureTable:
+def read_mulan(path: Path, *, rejects: Rejects) -> FeatureTable:
     """Read an ARFF file and the XML beside it: `X.xml` for `X.arff`, `X-train.arff`, `X-test-sparse.arff`.
 
     Parameters
     ----------
     path : Path
         The ARFF file.
-    rejects : Rejects or None
+    rejects : Rejects
         Where rows that cannot be used are listed.
 
     Returns
@@ -216,27 +206,11 @@ def read_mulan(path: Path, *, rejects: Rejects | None = None) -> FeatureTable:
     InputError
         No XML, an XML that names no attribute of the file, or attributes that are neither numbers nor labels.
     """
-    rejects = Rejects() if rejects is None else rejects
-    arff = read_arff_header(path)
-    plan = _make_plan(arff, _read_labels(_find_xml(path)))
-    batch, sparse = _MulanBatch(), _is_sparse(arff)
-    ids = set[str]()
-    for number, row in _iterate_rows(arff, plan, rejects, sparse=sparse):
-        if row.id in ids:
-            rejects.add(f"{format_path(path)}:{number}", "duplicate id", row.id)
-            continue
-        ids.add(row.id)
-        batch.add(number, row)
-    require_rows(len(batch.ids), path, rejects)
-    Y = build_label_matrix(np.array(batch.label_counts), np.array(batch.labels, np.int32), len(plan.label_names))
-    X = _build_features(batch, len(plan.feature_names))
-    check_feature_count(path, X.shape[1], X.nnz)
-    X = X if sparse else X.toarray()
-    return FeatureTable(X, Y, plan.label_names, batch.ids, feature_names=plan.feature_names)
+    return MulanStream(path, rejects, unique=True).read()
 
 
 class MulanStream(RowStream):
-    """Stream of the rows of `read_mulan`.
+    """Stream of the rows of `read_mulan`; with `unique` one whose id came before is rejected.
 
     Raises
     ------
@@ -244,11 +218,11 @@ class MulanStream(RowStream):
         As `read_mulan`, but for a file without rows.
     """
 
-    def __init__(self, path: Path, rejects: Rejects) -> None:
-        self.path, self.rejects, self._xml = path, rejects, _find_xml(path)
+    def __init__(self, path: Path, rejects: Rejects, *, unique: bool = False) -> None:
+        self.path, self.rejects, self._unique, self._xml = path, rejects, unique, _find_xml(path)
         self._arff = read_arff_header(path)
         self._plan = _make_plan(self._arff, _read_labels(self._xml))
-        self._sparse = _is_sparse(self._arff)
+        self._sparse = next((isinstance(cells, dict) for _, cells in read_arff_rows(self._arff, Rejects())), True)
         self.index = LabelIndex(self._plan.label_names)
         names = self._plan.feature_names
         self.info = StreamInfo(n_features=len(names), feature_names=names, order="given")
@@ -258,33 +232,29 @@ class MulanStream(RowStream):
         return [self.path, self._xml]
 
     def parts(self, skip: int = 0) -> Iterator[StreamPart]:
-        batch, width = _MulanBatch(), len(self._plan.feature_names)
+        batch, ids, n_dense_values, n_written_values = RowBatch(), set[str](), 0, 0
+        width, has_ids = len(self._plan.feature_names), any(column.role == "id" for column in self._plan.columns)
         max_size = _VALUES_AT_ONCE if self._sparse else _VALUES_AT_ONCE // width
-        for number, row in _iterate_rows(self._arff, self._plan, self.rejects, skip, sparse=self._sparse):
-            if len(batch.ids) + (len(batch.values) if self._sparse else 0) > max_size:
-                yield self._part(batch, number - 1)  # rows between that cannot be used are listed already
-                batch = _MulanBatch()
-            batch.add(number, row)
-        if batch.ids:
+        for number, cells in read_arff_rows(self._arff, self.rejects, skip):
+            if not self._sparse and isinstance(cells, dict):  # it takes far more memory than in the file
+                n_dense_values += len(self._plan.columns)
+                n_written_values += len(cells)
+                check_feature_count(self.path, n_dense_values, n_written_values)
+            with self.rejects.catch(self.path, number):
+                name, labels, features = _parse_row(cells, self._plan, str(number), self.path)
+                if self._unique and name in ids:
+                    raise RowError("duplicate id", name)
+                ids.update([name] if self._unique else [])
+                if len(batch) + (len(batch.values) if self._sparse else 0) > max_size:
+                    yield self._part(batch, number - 1)  # rows between that cannot be used are listed already
+                    batch = RowBatch()
+                batch.add(number, labels, {"id": name} if has_ids else {}, features, features.values())
+        if len(batch):
             yield self._part(batch, batch.lines[-1])
 
-    def _part(self, batch: "_MulanBatch", position: int) -> StreamPart:
-        lines, X = np.array(batch.lines, np.uint64), _build_features(batch, len(self._plan.feature_names))
-        numbers: dict[str, Any] = {"row": lines}
-        lists = {
-            "y": ListColumn(
-                compute_row_offsets(np.array(batch.label_counts)), {"labels": np.array(batch.labels, np.int32)}
-            )
-        }
-        if self._sparse:
-            lists["x"] = ListColumn(X.indptr, {"indices": X.indices, "values": X.data})
-        else:
-            numbers["features"] = X.toarray()
-        if any(column.role == "id" for column in self._plan.columns):
-            lists["id"] = encode_text_column(batch.ids)
-        else:
-            numbers["id"] = lines
-        return StreamPart(ColumnTable(numbers, lists), position)
+    def _part(self, batch: RowBatch, position: int) -> StreamPart:
+        X = batch.build_features(len(self._plan.feature_names))
+        return StreamPart(batch.to_columns(X if self._sparse else X.toarray()), position)
 
 
 def _find_xml(path: Path) -> Path:
@@ -298,7 +268,7 @@ def _find_xml(path: Path) -> Path:
     if xml_file is None:
         names = " nor ".join(format_path(file.name) for file in files)
         raise InputError(
-            f"{format_path(path)} is ARFF, but the XML file that says which attributes are labels is missing: "
+            f"{path} is ARFF, but the XML file that says which attributes are labels is missing: "
             f"there is no {names} beside it; put it there"
         )
     return xml_file
@@ -308,14 +278,14 @@ def _read_labels(path: Path) -> list[str]:
     with explain_reading_errors(path), open_decompressed(path) as stream:
         content = stream.read(_LARGEST_XML + 1)
     if len(content) > _LARGEST_XML:
-        raise InputError(f"{format_path(path)} has more than {_LARGEST_XML >> 20} MiB, too many for names of labels")
-    root = parse_xml(content, format_path(path))
+        raise InputError(f"{path} has more than {_LARGEST_XML >> 20} MiB, too many for names of labels")
+    root = parse_xml(content, path)
     names = [e.attributes["name"] for e in root.walk() if e.local_name == "label" and "name" in e.attributes]
     if not names:
-        raise InputError(f'{format_path(path)} names no labels; it should hold <label name="..."/> elements')
+        raise InputError(f'{path} names no labels; it should hold <label name="..."/> elements')
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
-        raise InputError(f"{format_path(path)} names the label {twice!r} twice; remove one")
+        raise InputError(f"{path} names the label {twice!r} twice; remove one")
     return names
 
 
@@ -341,11 +311,14 @@ def _make_plan(arff: ArffHeader, labels: list[str]) -> _Plan:
     absent = [name for name in labels if name not in names]
     if absent:
         raise InputError(
-            f"the XML beside {format_path(arff.path)} names {len(absent):,} labels that are no attributes of it, "
+            f"the XML beside {arff.path} names {len(absent):,} labels that are no attributes of it, "
             f"the first is {absent[0]!r}; give the two files that belong together"
         )
     number = {name: i for i, name in enumerate(labels)}
-    plan = _Plan([], _unique_names(labels, arff.path), [])
+    try:
+        plan = _Plan([], list(Vocabulary(labels)), [])  # names in one spelling, which must not make two the same
+    except InputError as error:
+        raise InputError(f"the XML beside {arff.path} cannot be used: {error}") from error
     for attribute in arff.attributes:
         if attribute.name in number:
             plan.columns.append(_Column("label", number[attribute.name]))
@@ -354,16 +327,8 @@ def _make_plan(arff: ArffHeader, labels: list[str]) -> _Plan:
         else:
             plan.columns.append(_feature_column(attribute, plan, arff.path))
     if not plan.feature_names:
-        raise InputError(f"{format_path(arff.path)} has labels but no other attributes, so nothing to learn from")
+        raise InputError(f"{arff.path} has labels but no other attributes, so nothing to learn from")
     return plan
-
-
-def _unique_names(labels: list[str], path: Path) -> list[str]:
-    """Return label names in one spelling, which must not make two of them the same."""
-    try:
-        return list(Vocabulary(labels))
-    except InputError as error:
-        raise InputError(f"the XML beside {format_path(path)} cannot be used: {error}") from error
 
 
 def _feature_column(attribute: ArffAttribute, plan: _Plan, path: Path) -> _Column:
@@ -383,85 +348,34 @@ def _feature_column(attribute: ArffAttribute, plan: _Plan, path: Path) -> _Colum
     if attribute.name.lower() in _ID_NAMES and not any(c.role == "id" for c in plan.columns):
         return _Column("id")
     raise InputError(
-        f"{format_path(path)} has the attribute {attribute.name!r}, which is text and no feature; call it id or "
-        "remove it"
+        f"{path} has the attribute {attribute.name!r}, which is text and no feature; call it id or remove it"
     )
 
 
-@dataclass
-class _MulanBatch:
-    ids: list[str] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-    labels: "array[int]" = field(default_factory=lambda: array("i"))
-    label_counts: "array[int]" = field(default_factory=lambda: array("i"))
-    indices: "array[int]" = field(default_factory=lambda: array("i"))
-    values: "array[float]" = field(default_factory=lambda: array("f"))
-    value_counts: "array[int]" = field(default_factory=lambda: array("i"))
-
-    def add(self, number: int, row: "_MulanRow") -> None:
-        self.ids.append(row.id)
-        self.lines.append(number)
-        self.labels.extend(row.labels)
-        self.label_counts.append(len(row.labels))
-        self.indices.extend(row.features)
-        self.values.extend(row.features.values())
-        self.value_counts.append(len(row.features))
-
-
-def _iterate_rows(
-    arff: ArffHeader, plan: _Plan, rejects: Rejects, skip: int = 0, *, sparse: bool
-) -> Iterator[tuple[int, "_MulanRow"]]:
-    """Yield (line number, row) of every usable row behind the first `skip` lines.
-
-    Raises
-    ------
-    InputError
-        Rows that are sparse stand in a file that is not, and would take far more memory than they do in it.
-    """
-    n_dense_values = n_written_values = 0
-    for number, cells in read_arff_rows(arff, skip):
-        if not sparse and isinstance(cells, dict):
-            n_dense_values, n_written_values = n_dense_values + len(plan.columns), n_written_values + len(cells)
-            check_feature_count(arff.path, n_dense_values, n_written_values)
-        try:
-            yield number, _parse_row(cells, plan, str(number), arff.path)
-        except RowError as error:
-            rejects.add(f"{format_path(arff.path)}:{number}", error.reason, error.detail)
-
-
-def _is_sparse(arff: ArffHeader) -> bool:
-    """Return whether the first well-formed row is sparse."""
-    return next((isinstance(cells, dict) for _, cells in read_arff_rows(arff) if not isinstance(cells, RowError)), True)
-
-
-class _MulanRow(NamedTuple):
-    id: str
-    labels: list[int]
-    features: dict[int, float]
-
-
-def _parse_row(cells: dict[int, str] | list[str] | RowError, plan: _Plan, row_id: str, path: Path) -> _MulanRow:
-    if isinstance(cells, RowError):
-        raise cells
+def _parse_row(
+    cells: dict[int, str] | list[str], plan: _Plan, row_id: str, path: Path
+) -> tuple[str, list[int], dict[int, float]]:
+    """Return (id, `row_id` where the row has none; labels; value of each feature)."""
     if isinstance(cells, dict) and plan.inverted is not None:
         raise InputError(
-            f"{format_path(path)} is sparse and lists 1 before 0 for the label {plan.inverted!r}, so that every "
-            "row that leaves it out would have it; write {0,1}"
+            f"{path} is sparse and lists 1 before 0 for the label {plan.inverted!r}, so that every row that leaves it "
+            "out would have it; write {0,1}"
         )
-    row = _MulanRow(row_id, [], {})
+    labels: list[int] = []
+    features: dict[int, float] = {}
     for position, text in cells.items() if isinstance(cells, dict) else enumerate(cells):
         column = plan.columns[position]
         if text == _MISSING:
             raise RowError("missing value", f"attribute {position}")
         if column.role == "id":
-            row = row._replace(id=text)
+            row_id = text
         elif column.role == "label":
             if _parse_number(text) not in (0.0, 1.0):
                 raise RowError("label that is neither 0 nor 1", text)
-            row.labels.extend([column.number] if _parse_number(text) else [])
+            labels += [column.number] if _parse_number(text) else []
         else:
-            _set_feature(row.features, column, text)
-    return row
+            _set_feature(features, column, text)
+    return row_id, labels, features
 
 
 def _set_feature(features: dict[int, float], column: _Column, text: str) -> None:
@@ -485,13 +399,3 @@ def _parse_number(text: str) -> float:
     if not abs(value) <= _LARGEST:
         raise RowError("value that is not finite", text)
     return value
-
-
-def _build_features(batch: _MulanBatch, width: int) -> Matrix:
-    from scipy.sparse import csr_matrix
-
-    starts = compute_row_offsets(np.array(batch.value_counts, np.int32))
-    parts = (np.array(batch.values, np.float32), np.array(batch.indices, np.int32), starts)
-    X = csr_matrix(parts, (len(batch.ids), width))
-    X.sort_indices()
-    return X

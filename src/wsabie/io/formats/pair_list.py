@@ -11,17 +11,17 @@ id has one free vector (see `id_labels`).
 import logging
 import math
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from wsabie.core.validation import require
 from wsabie.io.formats.citation_graph import LINKS, read_citation_links
 from wsabie.io.formats.id_labels import IdLabelCollector
 from wsabie.io.formats.wordnet import iterate_is_a_pairs
-from wsabie.io.parsers.array_builders import RowError, decode_row, require_rows
-from wsabie.io.parsers.text_files import format_path, iterate_content_lines
+from wsabie.io.parsers.array_builders import decode_row, require_rows
+from wsabie.io.parsers.text_files import format_path, iterate_content_lines, write_lines
 from wsabie.io.records import FeatureTable, ItemList
-from wsabie.storage.atomic_files import replace_file
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 log = logging.getLogger("wsabie")
 HEADER = ("id", "name")
@@ -30,14 +30,14 @@ _ID_HEADS = {"id", "item", "file_name", "path", "image", "picture", "file"}
 _LABEL_HEADS = {"label", "labels", "tag", "tags", "name"}
 
 
-def read_pairs(path: Path, *, rejects: Rejects | None = None) -> FeatureTable | ItemList:
+def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
     """Read a pair list.
 
     Parameters
     ----------
     path : Path
         UTF-8 text with tabs, plain or gzip.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists malformed lines, pairs both stated and denied, and missing pictures.
 
     Returns
@@ -50,11 +50,20 @@ def read_pairs(path: Path, *, rejects: Rejects | None = None) -> FeatureTable | 
     InputError
         Missing, or without a single usable line.
     """
-    rejects = Rejects() if rejects is None else rejects
-    return _collect(path, rejects).as_pictures_or_rows(path.parent, rejects)
+    collector, n_weighted = IdLabelCollector(path, numbered=True), 0
+    for line_number, (name, label), weight in _iterate_weighted_pairs(path, rejects):
+        with rejects.catch(path, line_number):
+            collector.labels.number(label)
+            n_weighted += weight not in (1, 0, -1)
+            collector.row(name)
+            if weight:
+                collector.add(name, label, stated=weight > 0, line=line_number)
+    if n_weighted:
+        log.warning("%s: %d weights are neither 1 nor -1, only their signs are used", format_path(path), n_weighted)
+    return collector.as_pictures_or_rows(path.parent, rejects)
 
 
-def read_id_pairs(path: Path, *, rejects: Rejects | None = None) -> Iterator[tuple[str, str]]:
+def read_id_pairs(path: Path, *, rejects: Rejects) -> Iterator[tuple[str, str]]:
     """Yield the two ids of every line of a pair list, in file order, where the weight is above 0.
 
     Of a folder with WordNet's files they are (child, parent), of NAME.links.txt two documents of a citation.
@@ -64,11 +73,15 @@ def read_id_pairs(path: Path, *, rejects: Rejects | None = None) -> Iterator[tup
     InputError
         Missing, or (at the end) without a single usable line.
     """
-    rejects, n = Rejects() if rejects is None else rejects, 0
+    n = 0
     if path.name.endswith(LINKS):
         yield from read_citation_links(path, rejects=rejects)
         return
-    for n, pair in enumerate(iterate_is_a_pairs(path) if path.is_dir() else _iterate_stated_pairs(path, rejects), 1):  # noqa: B007
+    if path.is_dir():
+        pairs = iterate_is_a_pairs(path)
+    else:
+        pairs = (pair for _, pair, weight in _iterate_weighted_pairs(path, rejects) if weight > 0)
+    for n, pair in enumerate(pairs, 1):  # noqa: B007
         yield pair
     require_rows(n, path, rejects, "pairs (nor WordNet's data.noun)" if path.is_dir() else "pairs")
 
@@ -84,52 +97,23 @@ def read_excluded_pairs(path: Path) -> set[frozenset[str]]:
     pairs = set()
     for line_number, line in iterate_content_lines(path):
         cells = line.decode("utf-8", "replace").split("\t")
-        require(
-            len(cells) > 1, f"{format_path(path)}:{line_number} has no two columns; write id TAB id, or # and a remark"
-        )
+        require(len(cells) > 1, f"{path}:{line_number} has no two columns; write id TAB id, or # and a remark")
         pairs.add(frozenset(cell.strip() for cell in cells[:2]))
     return pairs
 
 
 def write_id_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
     """Write `id TAB id` lines, which `read_id_pairs` reads."""
-    with replace_file(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        file.write("\t".join(HEADER) + "\n")
-        file.writelines(f"{first}\t{second}\n" for first, second in pairs)
-
-
-def _iterate_stated_pairs(path: Path, rejects: Rejects) -> Iterator[tuple[str, str]]:
-    for _, (first, second), weight in _iterate_weighted_pairs(path, rejects):
-        if weight > 0:
-            yield first, second
+    write_lines(path, ("\t".join(pair) for pair in chain([HEADER], pairs)))
 
 
 def _iterate_weighted_pairs(path: Path, rejects: Rejects) -> Iterator[tuple[int, tuple[str, str], float]]:
     """Yield (line number, the two ids, weight) of every line that is no header."""
     for place, (line_number, line) in enumerate(iterate_content_lines(path)):
-        try:
+        with rejects.catch(path, line_number):
             cells = _split_cells(line)
-            if place or not _is_header(cells):
+            if place or cells[0].lower() not in _ID_HEADS or cells[1].lower() not in _LABEL_HEADS:
                 yield line_number, (cells[0], cells[1]), _parse_weight(cells)
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{line_number}", error.reason, error.detail)
-
-
-def _collect(path: Path, rejects: Rejects) -> IdLabelCollector:
-    collector, n_weighted = IdLabelCollector(path, numbered=True), 0
-    for line_number, (name, label), weight in _iterate_weighted_pairs(path, rejects):
-        try:
-            collector.labels.number(label)
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{line_number}", error.reason, error.detail)
-            continue
-        n_weighted += weight not in (1, 0, -1)
-        collector.row(name)
-        if weight:
-            collector.add(name, label, stated=weight > 0, line=line_number)
-    if n_weighted:
-        log.warning("%s: %d weights are neither 1 nor -1, only their signs are used", format_path(path), n_weighted)
-    return collector
 
 
 def _split_cells(line: bytes) -> list[str]:
@@ -139,10 +123,6 @@ def _split_cells(line: bytes) -> list[str]:
     if not cells[0]:
         raise RowError("pair without an id")
     return cells
-
-
-def _is_header(cells: list[str]) -> bool:
-    return cells[0].lower() in _ID_HEADS and cells[1].lower() in _LABEL_HEADS
 
 
 def _parse_weight(cells: list[str]) -> float:

@@ -7,27 +7,27 @@ the path is one, or the number of the row, counted from 1 over all shards. A row
 `metadata`, its labels all stand in its cell, and a second row with its id is rejected.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from wsabie.core.arrays import Bool
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import open_input
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.file_matching import find_local_file
 from wsabie.io.formats.media_folder import normalise_labels
-from wsabie.io.formats.parquet_tables import ParquetBatch, ParquetTable, open_label_column
-from wsabie.io.parsers.array_builders import RowError, require_rows
+from wsabie.io.formats.parquet_tables import ParquetTable, open_label_column
+from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.text_files import explain_reading_errors
 from wsabie.io.parsers.text_tables import LabelCellReader, to_text_cell
 from wsabie.io.records import Item, ItemSource, ModalityName
 from wsabie.io.regions import RegionCrop
 from wsabie.storage.atomic_files import replace_file
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 IMAGE_COLUMNS = ("image", "img", "picture")
 PATH_COLUMNS = ("path", "file_name", "file")
@@ -43,7 +43,7 @@ def read_parquet_images(
     image_column: str | None = None,
     label_column: str | None = None,
     split: str | None = None,
-    rejects: Rejects | None = None,
+    rejects: Rejects,
 ) -> "ParquetImageSource":
     """Read everything but the pixels, so that the source knows its length and what to leave out.
 
@@ -56,7 +56,7 @@ def read_parquet_images(
         Columns with other names than usual.
     split : str or None
         Keep only rows with this `split`.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists rows without labels, duplicate ids, and paths that are missing or lead out of the folder.
 
     Returns
@@ -68,123 +68,103 @@ def read_parquet_images(
     InputError
         No column of labels, labels of mixed types, or no labelled picture.
     """
-    rejects = Rejects() if rejects is None else rejects
     label = None if labels_from == "none" else open_label_column(table, label_column)
     image = image_column or table.first_of(IMAGE_COLUMNS)
-    columns = _ImageColumns(label, image, None if image else table.first_of(PATH_COLUMNS), split)
-    mask = np.fromiter(_check_rows(table, columns, rejects), bool)
-    require_rows(int(mask.sum()), table.path, rejects, "labelled pictures" if label else "pictures")
-    return ParquetImageSource(table.path, table, columns, mask)
-
-
-class _ImageRow(NamedTuple):
-    id: str
-    path: str | None
-    labels: tuple[str, ...]
-    group: str | None
-    time: str | None
-    split: str | None
-
-
-@dataclass(frozen=True)
-class _ImageColumns:
-    label: LabelCellReader | None
-    image: str | None
-    path: str | None
-    split: str | None  # the wanted one
-
-    def beside_image(self) -> list[str | None]:
-        """Return all columns but the pixels."""
-        return [self.label.name if self.label else None, self.path, "id", "group", "time", "split"]
-
-    def rows(self, batch: ParquetBatch, n_rows_before: int) -> Iterator[_ImageRow | RowError]:
-        """Return the rows of a batch, or their errors; `n_rows_before` rows come before it."""
-        columns = [batch.column(name) for name in self.beside_image()]
-        for row, (label, path, ident, *cells) in enumerate(zip(*columns, strict=True)):
-            try:
-                path = to_text_cell(path)
-                name = to_text_cell(ident) or path or str(n_rows_before + row + 1)
-                labels: tuple[str, ...] = ()
-                if self.label:
-                    labels = normalise_labels(self.label.read_labels(label, batch.where(row)))
-                yield _ImageRow(name, path, labels, *(to_text_cell(cell) for cell in cells))
-            except RowError as error:
-                yield error
-
-
-def _check_rows(table: ParquetTable, columns: _ImageColumns, rejects: Rejects) -> Iterator[bool]:
-    """Yield for each row if it is usable; faults of the others go to `rejects`."""
-    used_ids: set[str] = set()
-    n_rows_before = 0
-    names = [name for name in columns.beside_image() if name and table.has(name)]
-    for batch in table.batches(names or [columns.image], 1 << 12 if names else _BATCH):
-        for number, row in enumerate(columns.rows(batch, n_rows_before)):
-            verdict = _find_fault(row, columns, table, used_ids)
-            if isinstance(verdict, RowError):
-                rejects.add(batch.where(number), verdict.reason, verdict.detail)
-            yield verdict is None
-        n_rows_before += batch.data.num_rows
-
-
-def _find_fault(
-    row: _ImageRow | RowError, columns: _ImageColumns, table: ParquetTable, used_ids: set[str]
-) -> RowError | str | None:
-    """Return the fault of a row; "other split" is no fault."""
-    if isinstance(row, RowError):
-        return row
-    if columns.split is not None and row.split != columns.split:
-        return "other split"
-    if row.id in used_ids:
-        return RowError("duplicate id", row.id)
-    if columns.label and not row.labels:
-        return RowError("picture without labels", row.id)
-    if columns.path and find_local_file(_get_folder(table), row.path or "") is None:
-        return RowError("labels without a picture", row.path or "")
-    used_ids.add(row.id)
-    return None
-
-
-def _get_folder(table: ParquetTable) -> Path:
-    return table.path if table.path.is_dir() else table.path.parent
+    paths = None if image else table.first_of(PATH_COLUMNS)
+    source, used_ids = (
+        ParquetImageSource(table.path, table, label, image, paths, np.zeros(table.n_rows, bool)),
+        set[str](),
+    )
+    columns = [name for name in source.columns if name and table.has(name)]
+    for number, where, item, file_name, side in source.iterate_rows(
+        columns or [image], 1 << 12 if columns else _BATCH, rejects
+    ):
+        with rejects.catch(where):
+            if split is not None and side != split:
+                continue
+            if item.id in used_ids:
+                raise RowError("duplicate id", item.id)
+            if label and not item.labels:
+                raise RowError("picture without labels", item.id)
+            if paths and find_local_file(source.folder, file_name) is None:
+                raise RowError("labels without a picture", file_name)
+            used_ids.add(item.id)
+            source.selection[number] = True
+    require_rows(len(source), table.path, rejects, "labelled pictures" if label else "pictures")
+    return source
 
 
 @dataclass(frozen=True)
 class ParquetImageSource:
-    """Source that holds a few pictures at a time; built by `read_parquet_images`."""
+    """Source that holds a few pictures at a time; built by `read_parquet_images`.
+
+    Attributes
+    ----------
+    label : LabelCellReader or None
+    image, paths : str or None
+        Columns of encoded pictures, and of their files.
+    selection : (n_rows,) bool
+        Rows that can be used.
+    """
 
     path: Path
     table: ParquetTable = field(repr=False)
-    columns: _ImageColumns = field(repr=False)
-    selection: Bool = field(repr=False)  # (n_rows,)
+    label: LabelCellReader | None = field(repr=False)
+    image: str | None
+    paths: str | None
+    selection: Bool = field(repr=False)
 
     @property
     def modality(self) -> ModalityName:
         """Pictures."""
         return "pictures"
 
+    @property
+    def folder(self) -> Path:
+        """Return the folder in which files are looked for."""
+        return self.path if self.path.is_dir() else self.path.parent
+
+    @property
+    def columns(self) -> list[str | None]:
+        """Return all columns but the pixels."""
+        return [self.label.name if self.label else None, self.paths, "id", "group", "time", "split"]
+
     def __len__(self) -> int:
         return int(self.selection.sum())
 
     def __iter__(self) -> Iterator[Item]:
-        n_rows_before = 0
-        for batch in self.table.batches([self.columns.image, *self.columns.beside_image()], _BATCH):
-            mask = self.selection[n_rows_before : n_rows_before + batch.data.num_rows]
-            if mask.any():
-                contents = batch.column(self.columns.image)
-                for row, content, is_selected in zip(
-                    self.columns.rows(batch, n_rows_before), contents, mask, strict=True
-                ):
-                    if is_selected and isinstance(row, _ImageRow):
-                        yield Item(row.id, self._content(row.path, content), row.labels, row.group, row.time)
-            n_rows_before += len(mask)
+        rows = self.iterate_rows([self.image, *self.columns], _BATCH, Rejects(most=0), self.selection)
+        for number, _, item, file_name, _ in rows:
+            if self.selection[number]:
+                yield item._replace(content=self._find_content(file_name, item.content))
 
-    def _content(self, path: str | None, cell: Any) -> Path | bytes:
+    def iterate_rows(
+        self, columns: Sequence[str | None], size: int, rejects: Rejects, selection: Bool | None = None
+    ) -> Iterator[tuple[int, str, Item, str, str | None]]:
+        """Yield (number from 0, where, item with its cell as content, file name, split) of the rows of some batches.
+
+        They are those that have a row of the selection.
+        """
+        end = 0
+        for batch in self.table.batches(columns, size):
+            start, end = end, end + batch.data.num_rows
+            if selection is not None and not selection[start:end].any():
+                continue
+            cells = zip(*(batch.column(name) for name in (self.image, *self.columns)), strict=True)
+            for number, (content, label, file_name, ident, *words) in enumerate(cells, start):
+                where = batch.where(number - start)
+                with rejects.catch(where):
+                    file_name = to_text_cell(file_name)
+                    name = to_text_cell(ident) or file_name or str(number + 1)
+                    labels = normalise_labels(self.label.read_labels(label, where)) if self.label else ()
+                    group, time, side = map(to_text_cell, words)
+                    yield number, where, Item(name, content, labels, group, time), file_name or "", side
+
+    def _find_content(self, path: str, cell: object) -> Path | bytes:
         """Return bytes, or the file that the cell names; empty bytes (no picture) without either."""
         if isinstance(cell, dict):
-            path, cell = cell.get("path"), cell.get("bytes")
-        if isinstance(cell, bytes):
-            return cell
-        return find_local_file(_get_folder(self.table), path or "") or b""
+            path, cell = cell.get("path") or "", cell.get("bytes")
+        return cell if isinstance(cell, bytes) else find_local_file(self.folder, path) or b""
 
 
 def write_parquet_images(source: ItemSource, path: str | Path, *, progress: Progress = SILENT) -> None:
@@ -218,9 +198,9 @@ def write_parquet_images(source: ItemSource, path: str | Path, *, progress: Prog
             stage.advance(len(group))
 
 
-def _iterate_groups(source: ItemSource) -> Iterator[list[dict[str, Any]]]:
+def _iterate_groups(source: ItemSource) -> Iterator[list[JsonObject]]:
     """Yield rows of the table in groups of about `_GROUP_BYTES`."""
-    group: list[dict[str, Any]] = []
+    group: list[JsonObject] = []
     n_bytes = 0
     for picture in source:
         content = picture.content

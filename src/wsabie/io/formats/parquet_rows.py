@@ -9,75 +9,61 @@ over all shards.
 """
 
 import json
-from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from wsabie.core.arrays import Bool, Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.io.formats.parquet_tables import KEY, ParquetBatch, ParquetTable, explain_arrow_errors, open_label_column
-from wsabie.io.parsers.array_builders import (
-    GrowingArray,
-    LabelIndex,
-    RowError,
-    build_feature_matrix,
-    build_signed_label_matrix,
-    check_feature_count,
-    compute_row_offsets,
-    require_rows,
+from wsabie.io.formats.parquet_tables import (
+    KEY,
+    ArrowObject,
+    ParquetBatch,
+    ParquetTable,
+    explain_arrow_errors,
+    open_label_column,
+    read_schema_note,
 )
-from wsabie.io.parsers.text_files import format_path
+from wsabie.io.parsers.array_builders import LabelIndex, build_feature_matrix
 from wsabie.io.parsers.text_tables import LabelCellReader
 from wsabie.io.records import FeatureTable
-from wsabie.io.row_streams import RowStream, StreamInfo, StreamPart
+from wsabie.io.row_streams import RowBatch, RowStream, StreamInfo, StreamPart, build_columns, build_unlabelled_table
 from wsabie.storage.atomic_files import replace_file
-from wsabie.storage.column_files import ColumnTable, ListColumn, encode_text_column
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.column_files import compute_offsets
+from wsabie.storage.rejects import Rejects, RowError
 
 SPARSE = ("indices", "values")
 DENSE = "features"
 _LARGEST = 2**31 - 2
 
 
-def make_feature_collector(
-    table: ParquetTable, counts: bool, n_features: int | None, *, by_themselves: bool = False, dense: int | None = None
-) -> "_SparseCollector | _DenseCollector":
-    """Return the collector for a table's form of features.
+def make_feature_reader(
+    table: ParquetTable, counts: bool, *, by_themselves: bool = False
+) -> "_SparseFeatureReader | _DenseFeatureReader":
+    """Return the reader of a table's form of features.
 
     Features beyond the promised width are refused, or are a fault of their rows with `by_themselves`. The
-    first dense row sets the width, unless it is known (`dense`).
+    first dense row sets the width, unless it is known.
     """
     width = table.promised.get("n_features")
-    if table.has(DENSE):
-        return _DenseCollector(width or dense, counts)
-    return _SparseCollector(width, n_features or 0, counts, by_themselves)
-
-
-def read_dense_width(table: ParquetTable) -> int | None:
-    """Return the width of dense rows, from the note or the first row; None of other or no rows."""
     if not table.has(DENSE):
-        return None
-    first = next(table.batches([DENSE], 1, 0), None)
-    return table.promised.get("n_features") or (None if first is None else int(_flatten(first, DENSE)[0][0]))
+        return _SparseFeatureReader(width, counts, by_themselves)
+    first = next(table.batches([DENSE], 1, 0), None) if width is None else None
+    return _DenseFeatureReader(width if first is None else int(_flatten(first, DENSE)[0][0]), counts)
 
 
-class _SparseCollector:
+class _SparseFeatureReader:
     columns = SPARSE
 
-    def __init__(self, promised: int | None, at_least: int, counts: bool, by_themselves: bool) -> None:
-        self.promised, self.at_least, self.counts = promised, at_least, counts
-        self.by_themselves = by_themselves
+    def __init__(self, promised: int | None, counts: bool, by_themselves: bool) -> None:
+        self.promised, self.counts, self.by_themselves = promised, counts, by_themselves
         self.largest = promised - 1 if promised is not None and by_themselves else _LARGEST
-        self.row_counts = GrowingArray(np.int64)
-        self.indices, self.values = GrowingArray(np.int32), GrowingArray(np.float32)
 
     def check(self, batch: ParquetBatch) -> dict[int, RowError]:
         lengths, indices = _flatten(batch, "indices")
@@ -113,26 +99,19 @@ class _SparseCollector:
                 f"promises {self.promised:,} features, numbered from 0; write the file again"
             )
 
-    def keep(self, mask: Bool) -> None:
+    def take(self, mask: Bool) -> Matrix:
+        """Return the features of some rows of the batch that was checked last."""
         entries = np.repeat(mask, self._lengths)
-        self.row_counts.extend(self._lengths[mask])
-        self.indices.extend(self._indices[entries])
-        self.values.extend(self._values[entries])
-
-    def finish(self) -> Matrix:
-        indices = self.indices.finish()
-        width = self.promised
-        if width is None:
-            width = max(int(indices.max(initial=-1)) + 1, self.at_least)
-        return build_feature_matrix(compute_row_offsets(self.row_counts.finish()), indices, self.values.finish(), width)
+        indices, starts = self._indices[entries].astype(np.int32), compute_offsets(self._lengths[mask])
+        width = int(indices.max(initial=-1)) + 1 if self.promised is None else self.promised
+        return build_feature_matrix(starts, indices, self._values[entries], width)
 
 
-class _DenseCollector:
+class _DenseFeatureReader:
     columns = (DENSE,)
 
     def __init__(self, width: int | None, counts: bool) -> None:
         self.width, self.counts = width, counts
-        self.values = GrowingArray(np.float32)
 
     def check(self, batch: ParquetBatch) -> dict[int, RowError]:
         lengths, flat = _flatten(batch, DENSE)
@@ -148,14 +127,11 @@ class _DenseCollector:
             (rows[self.counts & (self._values < 0).any(axis=1)], "negative count"),
         )
 
-    def keep(self, mask: Bool) -> None:
-        self.values.extend(self._values[mask[self._right]].ravel())
-
-    def finish(self) -> Matrix:
-        return self.values.finish().reshape(-1, self.width or 0)
+    def take(self, mask: Bool) -> Matrix:
+        return self._values[mask[self._right]]
 
 
-def _flatten(batch: ParquetBatch, name: str) -> tuple[Int64, npt.NDArray[Any]]:
+def _flatten(batch: ParquetBatch, name: str) -> tuple[Int64, Array]:
     """Return (length of each list, all numbers in a row) of a list column; missing ones become NaN or -1."""
     import pyarrow.compute as pc
     from pyarrow import types
@@ -167,8 +143,7 @@ def _flatten(batch: ParquetBatch, name: str) -> tuple[Int64, npt.NDArray[Any]]:
         listed = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
         if not listed or not (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)):
             raise InputError(
-                f"{format_path(batch.file)} has the column {name!r} of type {str(kind)[:60]}, which is no list of "
-                "numbers"
+                f"{batch.file} has the column {name!r} of type {str(kind)[:60]}, which is no list of numbers"
             )
         lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
         flat = column.flatten()
@@ -178,12 +153,12 @@ def _flatten(batch: ParquetBatch, name: str) -> tuple[Int64, npt.NDArray[Any]]:
         return lengths.astype(np.int64), flat.to_numpy(zero_copy_only=False)
 
 
-def _convert_to_float32(values: npt.NDArray[Any]) -> Float32:
+def _convert_to_float32(values: Array) -> Float32:
     with np.errstate(over="ignore"):
         return values.astype(np.float32)
 
 
-def _first_faults(*checks: tuple[npt.NDArray[Any], str]) -> dict[int, RowError]:
+def _first_faults(*checks: tuple[Array, str]) -> dict[int, RowError]:
     """Return the first fault of each row."""
     faults: dict[int, RowError] = {}
     for rows, reason in checks:
@@ -204,7 +179,7 @@ def read_parquet_rows(
     split: str | None = None,
     counts: bool = False,
     n_features: int | None = None,
-    rejects: Rejects | None = None,
+    rejects: Rejects,
 ) -> FeatureTable:
     """Read rows of features.
 
@@ -221,7 +196,7 @@ def read_parquet_rows(
         The values are declared counts, whatever the file says.
     n_features : int or None
         Width where the file notes none.
-    rejects : Rejects or None
+    rejects : Rejects
         Where rows that cannot be used are listed.
 
     Returns
@@ -234,99 +209,11 @@ def read_parquet_rows(
         Damaged, without labels, labels of mixed types, a feature beyond the width that the file notes, or far more
         features than values.
     """
-    rejects = Rejects() if rejects is None else rejects
-    label = None if labels_from == "none" else open_label_column(table, label_column)
-    counts = counts or bool(table.promised.get("counts"))
-    features = make_feature_collector(table, counts, n_features)
-    metadata = RowMetadataCollector(table, label, split, rejects)
-    columns = [*features.columns, *metadata.columns()]
-    for batch in table.batches([name for name in columns if table.has(name)], _BATCH):
-        features.keep(metadata.add(batch, features.check(batch)))
-    require_rows(len(metadata.ids), table.path, rejects)
-    X = features.finish()
-    if n_features is None and not isinstance(X, np.ndarray):
-        check_feature_count(table.path, X.shape[1], X.nnz)
-    return metadata.rows(X, counts)
-
-
-class RowMetadataCollector:
-    """Collector of all columns of a table except its features.
-
-    Attributes
-    ----------
-    index : LabelIndex
-        That of parts of the table that came before, where rows are read by parts.
-    rows_before : int
-        Rows of the table before those that are added next.
-    unique : bool
-        A row whose id came before is rejected.
-    """
-
-    def __init__(
-        self,
-        table: ParquetTable,
-        label: LabelCellReader | None,
-        split: str | None,
-        rejects: Rejects,
-        index: LabelIndex | None = None,
-        *,
-        unique: bool = True,
-    ) -> None:
-        self.table, self.label, self.split, self.rejects = table, label, split, rejects
-        self.index, self.unique = index or LabelIndex(table.promised.get("label_names")), unique
-        self.ids: list[str] = []
-        self._used_ids: set[str] = set()
-        self.groups: list[str] = []
-        self.times: list[str] = []
-        self.counts, self.labels, self.signs = array("i"), array("i"), array("b")
-        self.rows_before = 0
-
-    def columns(self) -> list[str]:
-        return [self.label.name if self.label else "labels", NEGATIVES, "id", "group", "time", "split"]
-
-    def add(self, batch: ParquetBatch, faults: dict[int, RowError]) -> Bool:
-        """Collect the good rows of a batch and return their mask."""
-        mask = np.zeros(batch.data.num_rows, bool)
-        columns = [batch.column(name) for name in self.columns()]
-        for row, (labels, denied, ident, group, time, split) in enumerate(zip(*columns, strict=True)):
-            if self.split is not None and split != self.split:
-                continue
-            name = str(self.rows_before + row + 1) if ident is None else str(ident)
-            try:
-                if row in faults:
-                    raise faults[row]
-                if self.unique and name in self._used_ids:
-                    raise RowError("duplicate id", name)
-                self._add_labels(batch.where(row), labels, denied)
-            except RowError as error:
-                self.rejects.add(batch.where(row), error.reason, error.detail)
-                continue
-            mask[row] = True
-            self.ids.append(name)
-            self._used_ids.add(name)
-            self.groups.append(name if group is None else str(group))
-            self.times.append("" if time is None else str(time))
-        self.rows_before += len(mask)
-        return mask
-
-    def _add_labels(self, where: str, labels: object, denied: object) -> None:
-        stated = self.index.numbers(self.label.read_labels(labels, where)) if self.label else []
-        refused = self.index.numbers(LabelCellReader(NEGATIVES).read_labels(denied, where))
-        if set(stated) & set(refused):
-            raise RowError("label both stated and denied")
-        self.counts.append(len(stated) + len(refused))
-        self.labels.extend(stated + refused)
-        self.signs.extend([1] * len(stated) + [-1] * len(refused))
-
-    def rows(self, X: Matrix, counts: bool) -> FeatureTable:
-        """Return all collected rows, with their features."""
-        names, final = self.index.finish()
-        starts = compute_row_offsets(np.array(self.counts))
-        Y = build_signed_label_matrix(starts, final[np.array(self.labels)], np.array(self.signs), len(names))
-        groups = self.groups if self.table.has("group") else None
-        times, noted = self.times if self.table.has("time") else None, read_stream_info(self.table)
-        facts = noted.feature_names, noted.dictionary, noted.augment, noted.n_features is None
-        return FeatureTable(X, Y, names, self.ids, groups, times, counts, *facts)
+    labelled = labels_from != "none"
+    stream = ParquetStream(
+        table, rejects, labelled=labelled, label_column=label_column, split=split, counts=counts, unique=True
+    )
+    return stream.read(n_features)
 
 
 class DenseTransform(NamedTuple):
@@ -380,7 +267,7 @@ def _transform_blocks(blocks: Iterable[FeatureTable], through: DenseTransform) -
         yield replace(under_way.popleft(), X=X)
 
 
-def _build_schema(rows: FeatureTable, width: int | None) -> Any:
+def _build_schema(rows: FeatureTable, width: int | None) -> ArrowObject:
     """Return the columns of the file; `width` is that of dense rows which `rows` become, None: unchanged."""
     import pyarrow as pa
 
@@ -396,7 +283,7 @@ def _build_schema(rows: FeatureTable, width: int | None) -> Any:
     return pa.schema(fields)
 
 
-def _build_columns(rows: FeatureTable) -> dict[str, Any]:
+def _build_columns(rows: FeatureTable) -> dict[str, ArrowObject]:
     """Return the columns of a block; Arrow ignores those that the schema does not name."""
     import pyarrow as pa
 
@@ -413,12 +300,12 @@ def _build_columns(rows: FeatureTable) -> dict[str, Any]:
     }
 
 
-def _build_name_column(rows: FeatureTable, sign: int) -> Any:
+def _build_name_column(rows: FeatureTable, sign: int) -> ArrowObject:
     """Return the label names of each row with this sign, as an Arrow list column."""
     import pyarrow as pa
 
     mask = rows.Y.data == sign
-    starts = compute_row_offsets(mask)[rows.Y.indptr].astype(np.int32)
+    starts = compute_offsets(mask)[rows.Y.indptr].astype(np.int32)
     names = pa.array(rows.label_names, pa.string()).take(pa.array(rows.Y.indices[mask]))
     return pa.ListArray.from_arrays(pa.array(starts), names)
 
@@ -429,15 +316,27 @@ _STREAM_BATCH = 1 << 13
 class ParquetStream(RowStream):
     """Rows of features in Parquet, part by part.
 
-    Without `labelled` their labels are ignored, and an id may occur twice.
+    Without `labelled` their labels are ignored, and an id may occur twice. With `unique` a row whose id came before
+    is rejected, otherwise only one whose id is in the same part.
     """
 
-    def __init__(self, table: ParquetTable, rejects: Rejects, *, labelled: bool = True) -> None:
-        self.table, self.path, self.rejects = table, table.path, rejects
-        self._label = open_label_column(table, None) if labelled else None
+    def __init__(
+        self,
+        table: ParquetTable,
+        rejects: Rejects,
+        *,
+        labelled: bool = True,
+        label_column: str | None = None,
+        split: str | None = None,
+        counts: bool = False,
+        unique: bool = False,
+    ) -> None:
+        self.table, self.path, self.rejects, self._split, self._unique = table, table.path, rejects, split, unique
+        self._label = open_label_column(table, label_column) if labelled else None
         self.index = LabelIndex(table.promised.get("label_names"))
-        self.info = read_stream_info(table)
-        self._dense = read_dense_width(table)
+        info = read_stream_info(table)
+        self.info = replace(info, counts=counts or info.counts)
+        self._features = make_feature_reader(table, self.info.counts)
 
     @property
     def files(self) -> list[Path]:
@@ -449,42 +348,39 @@ class ParquetStream(RowStream):
         return ParquetBatch(self.table.files[shard], 1, None).where(row - ends[shard] - 1)
 
     def parts(self, skip: int = 0) -> Iterator[StreamPart]:
-        features, metadata = self._make_collectors(skip)
-        names = [name for name in (*features.columns, *metadata.columns()) if self.table.has(name)]
-        for batch in self.table.batches(names, _STREAM_BATCH, skip):
-            mask = metadata.add(batch, features.check(batch))
-            features.keep(mask)
-            if mask.any():
-                numbers = (metadata.rows_before - len(mask) + 1 + np.flatnonzero(mask)).astype(np.uint64)
-                yield StreamPart(self._build_columns(features.finish(), metadata, numbers), metadata.rows_before)
-            features, metadata = self._make_collectors(metadata.rows_before)
+        columns = [self._label.name if self._label else "labels", NEGATIVES, "id", "group", "time", "split"]
+        names = [name for name in (*self._features.columns, *columns) if self.table.has(name)]
+        n_rows, ids = skip, set[str]()
+        for data in self.table.batches(names, _STREAM_BATCH, skip):
+            faults, batch = self._features.check(data), RowBatch(signed=self.table.has(NEGATIVES))
+            for row, cells in enumerate(zip(*(data.column(name) for name in columns), strict=True)):
+                if self._split is None or cells[-1] == self._split:
+                    with self.rejects.catch(where := data.where(row)):
+                        if row in faults:
+                            raise faults[row]
+                        self._add_row(batch, n_rows + row + 1, where, cells[:-1], ids)
+            mask = np.zeros(data.data.num_rows, bool)
+            mask[np.array(batch.lines, np.int64) - n_rows - 1] = True
+            n_rows += len(mask)
+            if len(batch):
+                yield StreamPart(batch.to_columns(self._features.take(mask)), n_rows)
+            if not self._unique:
+                ids.clear()
 
-    def _make_collectors(self, n_rows_before: int) -> "tuple[_SparseCollector | _DenseCollector, RowMetadataCollector]":
-        metadata = RowMetadataCollector(
-            self.table, self._label, None, self.rejects, self.index, unique=self._label is not None
-        )
-        metadata.rows_before = n_rows_before
-        return make_feature_collector(self.table, self.info.counts, None, dense=self._dense), metadata
-
-    def _build_columns(self, X: Any, metadata: RowMetadataCollector, rows: Any) -> ColumnTable:
-        labels = ListColumn(
-            compute_row_offsets(np.array(metadata.counts)), {"labels": np.array(metadata.labels, np.int32)}
-        )
-        if self.table.has("negatives"):
-            labels.parts["signs"] = np.array(metadata.signs, np.int8)
-        numbers: dict[str, Any] = {"row": rows}
-        lists = {"y": labels}
-        if isinstance(X, np.ndarray):
-            numbers["features"] = X
-        else:
-            lists["x"] = ListColumn(X.indptr, {"indices": X.indices, "values": X.data})
-        if self.table.has("id"):
-            lists["id"] = encode_text_column(metadata.ids)
-        else:
-            numbers["id"] = rows
-        words = {"group": metadata.groups, "time": metadata.times}
-        lists |= {name: encode_text_column(texts) for name, texts in words.items() if self.table.has(name)}
-        return ColumnTable(numbers, lists)
+    def _add_row(self, batch: RowBatch, number: int, where: str, cells: tuple[ArrowObject, ...], ids: set[str]) -> None:
+        labels, denied, ident, group, time = cells
+        name = str(number) if ident is None else str(ident)
+        if name in ids:
+            raise RowError("duplicate id", name)
+        stated = self.index.numbers(self._label.read_labels(labels, where)) if self._label else []
+        refused = self.index.numbers(LabelCellReader(NEGATIVES).read_labels(denied, where))
+        if set(stated) & set(refused):
+            raise RowError("label both stated and denied")
+        words = {"id": name, "group": name if group is None else str(group), "time": "" if time is None else str(time)}
+        batch.add(number, stated + refused, {key: word for key, word in words.items() if self.table.has(key)})
+        if batch.signs is not None:
+            batch.signs.extend([1] * len(stated) + [-1] * len(refused))
+        ids.update([name] if self._unique or self._label else [])
 
 
 def read_stream_info(table: ParquetTable) -> StreamInfo:
@@ -498,3 +394,41 @@ def read_stream_info(table: ParquetTable) -> StreamInfo:
         noted.get("augment", 0),
         "given" if "label_names" in noted else "text",
     )
+
+
+def open_unlabelled_table(data: ArrowObject, place: Path, rejects: Rejects, n_features: int) -> FeatureTable | None:
+    """Return the rows of an Arrow table without their labels; None for other data than rows.
+
+    Ids are the numbers of rows, from 0.
+
+    Parameters
+    ----------
+    data : pyarrow.Table
+    place : Path
+        Names the table in sentences.
+    rejects : Rejects
+        Where rows that cannot be used are listed, by their ids: those without features, or with one out of range, too.
+    n_features : int
+        The width where the table does not state it.
+
+    Raises
+    ------
+    InputError
+        A column that is no list of numbers, or damaged notes.
+    """
+    table = ParquetTable(place, [], data.schema, [], {"n_features": n_features} | read_schema_note(data.schema, place))
+    if not (table.has(*SPARSE) or table.has(DENSE)):
+        return None
+    info, parts, first = read_stream_info(table), [], 0
+    features = make_feature_reader(table, info.counts, by_themselves=True)
+    for part in data.to_batches():
+        mask = np.ones(part.num_rows, bool)
+        faults = features.check(ParquetBatch(place, first + 1, part))
+        for name in features.columns:
+            faults |= dict.fromkeys(np.flatnonzero(part.column(name).is_null()).tolist(), RowError("empty"))
+        for row, error in faults.items():
+            mask[row] = False
+            rejects.add(str(first + row), error.reason, error.detail)
+        parts.append(build_columns(features.take(mask), None, {}, {"id": first + np.flatnonzero(mask)}))
+        first += part.num_rows
+    return build_unlabelled_table(parts, info)

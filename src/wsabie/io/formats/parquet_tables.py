@@ -22,7 +22,6 @@ from wsabie.io.parsers.text_files import (
     check_expansion,
     check_row_count,
     explain_reading_errors,
-    format_path,
     get_file_size,
 )
 from wsabie.io.parsers.text_tables import LABEL_COLUMNS, LabelCellReader, find_separator, format_column_names
@@ -57,7 +56,7 @@ def check_schema_size(file: Path, stream: BufferedIOBase) -> None:
             footer.value(kind)
     except (IndexError, ValueError, RecursionError):  # Arrow says what is wrong
         return
-    check_column_count(format_path(file), n)
+    check_column_count(str(file), n)
 
 
 def check_pages(file: Path, stream: BufferedIOBase, columns: Collection[str]) -> None:
@@ -82,9 +81,7 @@ def check_pages(file: Path, stream: BufferedIOBase, columns: Collection[str]) ->
     except (IndexError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(
-            f"{format_path(file)} is damaged or no Parquet (its pages); write or fetch it again"
-        ) from error
+        raise InputError(f"{file} is damaged or no Parquet (its pages); write or fetch it again") from error
 
 
 def _check_chunk(file: Path, stream: BufferedIOBase, note: _ThriftStruct, stored: int, expanded: int) -> int:
@@ -96,7 +93,7 @@ def _check_chunk(file: Path, stream: BufferedIOBase, note: _ThriftStruct, stored
         n = sum(header[kind][_N_IN_PAGE] for kind in _DATA_HEADERS if kind in header)
         n_values += n
         expanded += max(header[_EXPANDED], _VALUE_BYTES * n)
-        check_expansion(format_path(file), stored, expanded)
+        check_expansion(str(file), stored, expanded)
         position += max(0, header[_COMPRESSED])
     return expanded
 
@@ -188,26 +185,6 @@ _FEWEST = 64
 """Rows that are read together, at least."""
 
 
-def check_parquet_metadata(file: Path, metadata: ArrowObject) -> None:
-    """Refuse a file whose footer claims far more rows or bytes than the file can hold.
-
-    Only totals are looked at: Arrow ends the process over the damaged notes of a single column.
-
-    Raises
-    ------
-    InputError
-    """
-    stored = get_file_size(file)
-    check_row_count(format_path(file), stored, metadata.num_rows)
-    groups = (metadata.row_group(group) for group in range(metadata.num_row_groups))
-    check_expansion(format_path(file), stored, sum(group.total_byte_size for group in groups))
-
-
-def choose_batch_rows(stored: int, size: int) -> int:
-    """Return the number of rows to read together: fewer of a small file, which may expand."""
-    return min(size, max(_FEWEST, stored >> 14))
-
-
 def list_dictionary_text_columns(metadata: ArrowObject, columns: Iterable[str]) -> list[str]:
     """Return the paths of text columns to read as numbers of a dictionary: it may repeat long texts."""
     names, leaves = set(columns), (metadata.schema.column(number) for number in range(metadata.num_columns))
@@ -217,17 +194,16 @@ def list_dictionary_text_columns(metadata: ArrowObject, columns: Iterable[str]) 
 
 def compute_expanded_bytes(array: ArrowObject) -> int:
     """Return the bytes of an Arrow array with every text of a dictionary written out."""
+    import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import types
 
     kind = array.type
     if types.is_dictionary(kind):
-        letters = (
-            pc.binary_length(array.dictionary).take(array.indices)
-            if array.dictionary.type in _list_text_types()
-            else None
-        )
-        return int(array.indices.nbytes) + (0 if letters is None else pc.sum(letters).as_py() or 0)
+        n_bytes, texts = int(array.indices.nbytes), array.dictionary
+        if texts.type not in (pa.string(), pa.binary(), pa.large_string(), pa.large_binary()):
+            return n_bytes
+        return n_bytes + (pc.sum(pc.binary_length(texts).take(array.indices)).as_py() or 0)
     if types.is_struct(kind) or types.is_list(kind) or types.is_large_list(kind):
         inner = array.flatten()
         return 4 * len(array) + sum(map(compute_expanded_bytes, inner if isinstance(inner, list) else [inner]))
@@ -256,12 +232,6 @@ def convert_to_cells(array: ArrowObject) -> list[Any]:
     return list(array.to_pylist())
 
 
-def _list_text_types() -> tuple[ArrowObject, ...]:
-    import pyarrow as pa
-
-    return pa.string(), pa.binary(), pa.large_string(), pa.large_binary()
-
-
 KEY = b"wsabie"
 MAGIC = b"PAR1"
 
@@ -275,7 +245,7 @@ class ParquetBatch(NamedTuple):
 
     def where(self, row: int) -> str:
         """Return the place of a row of this batch, for messages."""
-        return f"{format_path(self.file)} row {self.first + row}"
+        return f"{self.file} row {self.first + row}"
 
     def column(self, name: str | None) -> list[Any]:
         """Return a column as Python objects; Nones without such a column."""
@@ -327,25 +297,25 @@ class ParquetTable:
                 skip -= promised
                 continue
             expanded, stored = 0, get_file_size(file)
+            n_together = min(size, max(_FEWEST, stored >> 14))  # fewer of a small file, which may expand
             with explain_arrow_errors(file), _open_parquet(file, names) as parquet:
                 groups = list(range(parquet.num_row_groups))
                 while groups and (rows := parquet.metadata.row_group(groups[0]).num_rows) <= skip:
                     first, skip, groups = first + rows, skip - rows, groups[1:]
                 # one after the other: texts of a dictionary have another one in each
                 for data in chain.from_iterable(
-                    parquet.iter_batches(choose_batch_rows(stored, size), row_groups=[g], columns=names) for g in groups
+                    parquet.iter_batches(n_together, row_groups=[g], columns=names) for g in groups
                 ):
                     first += data.num_rows
                     expanded += sum(map(compute_expanded_bytes, data.columns))
-                    check_expansion(format_path(file), stored, expanded)
+                    check_expansion(str(file), stored, expanded)
                     n_passed = min(skip, data.num_rows)
                     skip -= n_passed
                     if first - 1 <= promised and n_passed < data.num_rows:
                         yield ParquetBatch(file, first - data.num_rows + n_passed, data.slice(n_passed))
             if first - 1 != promised:
                 raise InputError(
-                    f"{format_path(file)} holds {first - 1:,} rows but its footer promises {promised:,}; "
-                    "write or fetch it again"
+                    f"{file} holds {first - 1:,} rows but its footer promises {promised:,}; write or fetch it again"
                 )
 
 
@@ -376,12 +346,12 @@ def open_parquet_table(path: Path) -> ParquetTable:
             schema.names != first.names or read_schema_note(schema, file) != read_schema_note(first, files[0])
         ):
             raise InputError(
-                f"{format_path(file)} has other columns or other notes than {format_path(files[0].name)} beside it; "
+                f"{file} has other columns or other notes than {files[0].name} beside it; "
                 "keep only shards of one table in a folder"
             )
         first = first or schema
     if first is None or sum(file_rows) == 0:
-        raise InputError(f"{format_path(path)} holds no rows; give a Parquet file that has some")
+        raise InputError(f"{path} holds no rows; give a Parquet file that has some")
     return ParquetTable(path, files, first, file_rows, read_schema_note(first, files[0]))
 
 
@@ -397,9 +367,7 @@ def explain_arrow_errors(file: Path) -> Iterator[None]:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, OverflowError) as error:
             text = " ".join(str(error).split())[:120] or type(error).__name__
-            raise InputError(
-                f"{format_path(file)} is damaged or no Parquet ({text}); write or fetch it again"
-            ) from error
+            raise InputError(f"{file} is damaged or no Parquet ({text}); write or fetch it again") from error
 
 
 @contextmanager
@@ -411,7 +379,10 @@ def _open_parquet(file: Path, columns: Sequence[str]) -> Iterator[ArrowObject]:
     with open_input(file) as stream:
         check_schema_size(file, stream)
         metadata = read_metadata(stream)
-        check_parquet_metadata(file, metadata)
+        stored, groups = get_file_size(file), (metadata.row_group(group) for group in range(metadata.num_row_groups))
+        check_row_count(str(file), stored, metadata.num_rows)
+        # only totals are looked at: Arrow ends the process over the damaged notes of a single column
+        check_expansion(str(file), stored, sum(group.total_byte_size for group in groups))
         if columns:
             check_pages(file, stream, columns)
         texts = list_dictionary_text_columns(metadata, columns)
@@ -431,11 +402,11 @@ def read_schema_note(schema: ArrowObject, file: Path) -> JsonObject:
     except (ValueError, RecursionError):
         note = None
     if not _is_sound(note):
-        raise InputError(f"{format_path(file)} has damaged notes under the key {KEY.decode()!r}; write the file again")
+        raise InputError(f"{file} has damaged notes under the key {KEY.decode()!r}; write the file again")
     return dict(note)
 
 
-def _is_sound(note: Any) -> bool:
+def _is_sound(note: object) -> bool:
     return (
         isinstance(note, dict)
         and note.get("schema") == 1
@@ -446,15 +417,11 @@ def _is_sound(note: Any) -> bool:
         and isinstance(note.get("dictionary"), str | None)
         and type(note.get("augment", 0)) is int
         and note.get("augment", 0) >= 0
-        and (note.get("feature_names") is None or _has_n_names(note["feature_names"], note["n_features"]))
+        and ((names := note.get("feature_names")) is None or (_are_names(names) and len(names) == note["n_features"]))
     )
 
 
-def _has_n_names(names: Any, n: int) -> bool:
-    return _are_names(names) and len(names) == n
-
-
-def _are_names(names: Any) -> bool:
+def _are_names(names: object) -> bool:
     return isinstance(names, list) and all(isinstance(n, str) for n in names) and len(set(names)) == len(names)
 
 
@@ -482,9 +449,7 @@ def open_label_column(table: ParquetTable, label_column: str | None) -> LabelCel
     column = table.first_of(choices)
     if column is None:
         names = " or ".join(map(repr, choices))
-        raise InputError(
-            f"{format_path(table.path)} has no column {names} (it has {table.format_columns()}); put the labels in one"
-        )
+        raise InputError(f"{table.path} has no column {names} (it has {table.format_columns()}); put the labels in one")
     return make_label_reader(table, column)
 
 

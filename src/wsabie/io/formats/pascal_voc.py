@@ -16,14 +16,14 @@ from pathlib import Path, PurePosixPath
 
 from wsabie.core.errors import InputError
 from wsabie.io.file_matching import find_local_file, normalise_relative_path
-from wsabie.io.formats.region_items import AnnotatedImage, RegionAnnotation, make_region_items, require_region_kind
+from wsabie.io.formats.region_items import RegionAnnotation, make_region_items, require_region_kind
 from wsabie.io.modalities import PICTURES
-from wsabie.io.parsers.array_builders import RowError, require_rows
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path, iterate_numbered_lines, read_head
+from wsabie.io.parsers.array_builders import require_rows
+from wsabie.io.parsers.text_files import explain_reading_errors, iterate_numbered_lines, read_head
 from wsabie.io.parsers.xml_elements import XmlElement, parse_xml
 from wsabie.io.records import Item, ItemList
 from wsabie.io.regions import Box, Region
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 FOLDERS = IMAGES, ANNOTATIONS = ("JPEGImages", "Annotations")
 SPLITS = Path("ImageSets") / "Main"
@@ -36,9 +36,7 @@ def is_voc(folder: Path) -> bool:
     return all((folder / name).is_dir() for name in FOLDERS) and any((folder / ANNOTATIONS).glob("*.xml"))
 
 
-def read_voc(
-    folder: Path, *, kind: str | None = None, split: str | None = None, rejects: Rejects | None = None
-) -> ItemList:
+def read_voc(folder: Path, *, kind: str | None = None, split: str | None = None, rejects: Rejects) -> ItemList:
     """List the regions of pictures with their labels; no picture is decoded.
 
     Parameters
@@ -49,7 +47,7 @@ def read_voc(
         Objects and parts (the first two and None), or pictures with the labels of all of theirs.
     split : str or None
         Only the pictures that `ImageSets/Main/<split>.txt` names.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists files that are no annotations, regions that cannot be used, pictures that are missing or have no region.
 
     Returns
@@ -63,25 +61,23 @@ def read_voc(
     InputError
         No folder of this form, no such split, or nothing usable.
     """
-    rejects = Rejects() if rejects is None else rejects
     kind, members = require_region_kind(kind, folder), None if split is None else _read_members(folder, split)
     with explain_reading_errors(folder / ANNOTATIONS):
         files = sorted((folder / ANNOTATIONS).glob("*.xml"))
     if members is not None:
         for name in sorted(members - {file.stem for file in files}):
-            rejects.add(format_path(name), "picture without annotations", f"named by the split {split}")
+            rejects.add(name, "picture without annotations", f"named by the split {split}")
         files = [file for file in files if file.stem in members]
     items: list[Item] = []
     for file in files:
-        where = f"{ANNOTATIONS}/{format_path(file.name)}"
-        try:
-            items += make_region_items(_read_picture(folder, file, rejects), kind, rejects)
-        except RowError as bad:
-            rejects.add(where, bad.reason, bad.detail)
-        except InputError as error:
-            if rejects.strict:
-                raise
-            rejects.add(where, "malformed annotations", str(error))
+        where = f"{ANNOTATIONS}/{file.name}"
+        with rejects.catch(where):
+            try:
+                items += make_region_items(*_read_picture(folder, file, rejects), kind, rejects)
+            except InputError as error:
+                if rejects.strict:
+                    raise
+                rejects.add(where, "malformed annotations", str(error))
     require_rows(len(items), folder, rejects, "regions of pictures")
     return ItemList(folder, items, kind=kind)
 
@@ -91,18 +87,21 @@ def _read_members(folder: Path, split: str) -> set[str]:
     splits = sorted(file.stem for file in (folder / SPLITS).glob("*.txt") if "_" not in file.stem)
     if split not in splits:
         choose = f"choose one of {', '.join(splits)}" if splits else f"{SPLITS.as_posix()} has none"
-        raise InputError(f"{format_path(folder)} has no split {split!r}; {choose}")
+        raise InputError(f"{folder} has no split {split!r}; {choose}")
     lines = (
         line.decode("utf-8", "backslashreplace").split() for _, line in iterate_numbered_lines(path, _LONGEST_LINE)
     )
     return {words[0] for words in lines if words}
 
 
-def _read_picture(folder: Path, file: Path, rejects: Rejects) -> AnnotatedImage:
+def _read_picture(
+    folder: Path, file: Path, rejects: Rejects
+) -> tuple[str, Path, tuple[float, float] | None, list[RegionAnnotation]]:
+    """Return name, file, size and regions of a picture."""
     content = read_head(file, _LARGEST + 1)
     if len(content) > _LARGEST:
         raise RowError("annotations that are too long", f"more than {_LARGEST >> 20} MiB")
-    root = parse_xml(content, format_path(file))
+    root = parse_xml(content, file)
     name, path = _find_picture(folder, _get_text(root, "filename"), file.stem)
     marked = list(_iterate_regions(root, name, rejects))
     if not marked:
@@ -110,7 +109,7 @@ def _read_picture(folder: Path, file: Path, rejects: Rejects) -> AnnotatedImage:
     size = _find_child(root, "size")
     sides = [_parse_number(_get_text(size, side)) for side in ("width", "height")] if size is not None else []
     frame = (sides[0], sides[1]) if sides and min(sides) >= 1 else None
-    return AnnotatedImage(name, path, frame, marked)
+    return name, path, frame, marked
 
 
 def _find_picture(folder: Path, filename: str, stem: str) -> tuple[str, Path]:
@@ -131,15 +130,9 @@ def _iterate_regions(root: XmlElement, name: str, rejects: Rejects) -> Iterator[
         object_number = str(next(numbers))
         parts = [(str(next(numbers)), part) for part in child.children if part.local_name == "part"]
         for number, element in [(object_number, child), *parts]:
-            try:
-                yield RegionAnnotation(
-                    number,
-                    _get_text(element, "name"),
-                    _parse_region(element),
-                    None if element is child else object_number,
-                )
-            except RowError as error:
-                rejects.add(f"{name}#{number}", error.reason, error.detail)
+            with rejects.catch(f"{name}#{number}"):
+                container = None if element is child else object_number
+                yield RegionAnnotation(number, _get_text(element, "name"), _parse_region(element), container)
 
 
 def _parse_region(element: XmlElement) -> Region:

@@ -6,14 +6,18 @@ numbers are taken as written (column 0 stays empty in files that count from 1, s
 always agree), and the labels are the integers that occur. Names come from a file `labels.txt` or `Yf.txt`
 beside the data, one a line in UTF-8, the first for label 0; otherwise a label is named by its integer. The
 id of a row is its line number.
+
+scikit-learn's reader takes five times as long and refuses a file for one bad row (`docs/decisions/text-readers.md`).
 """
 
 import logging
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -21,14 +25,8 @@ from wsabie.core.arrays import Int32, UInt8
 from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.parsers.array_builders import (
-    GrowingArray,
     LabelIndex,
-    build_feature_matrix,
-    build_label_matrix,
-    check_feature_count,
     check_label_count,
-    compute_row_offsets,
-    require_rows,
 )
 from wsabie.io.parsers.text_files import (
     decode_text,
@@ -41,7 +39,7 @@ from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import RowStream, StreamInfo, StreamPart
 from wsabie.kernels.text import sparse_text_parser
 from wsabie.kernels.text.sparse_text_parser import LARGEST, LineBatch, RowLimits, allocate_batch, parse_lines
-from wsabie.storage.column_files import ColumnTable, ListColumn
+from wsabie.storage.column_files import ColumnTable, ListColumn, compute_offsets
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name
 
@@ -54,115 +52,6 @@ _REASONS = {
     sparse_text_parser.REPEATED: "feature given twice",
 }
 _NEWLINE = 10
-
-
-@dataclass
-class SvmlightArrays:
-    """Rows so far, as flat arrays; `lines` holds the line number of each row, `n_lines` counts all lines."""
-
-    lines: GrowingArray = field(default_factory=lambda: GrowingArray(np.int64))
-    label_counts: GrowingArray = field(default_factory=lambda: GrowingArray(np.int32))
-    feature_counts: GrowingArray = field(default_factory=lambda: GrowingArray(np.int32))
-    labels: GrowingArray = field(default_factory=lambda: GrowingArray(np.int32))
-    indices: GrowingArray = field(default_factory=lambda: GrowingArray(np.int32))
-    values: GrowingArray = field(default_factory=lambda: GrowingArray(np.float32))
-    n_lines: int = 0
-
-
-def collect_svmlight_rows(
-    path: Path,
-    limits: RowLimits,
-    *,
-    headed: bool,
-    rejects: Rejects,
-    progress: Progress = SILENT,
-    block_bytes: int = 1 << 24,
-) -> SvmlightArrays:
-    """Parse a whole file; rows that cannot be used go to `rejects`.
-
-    Parameters
-    ----------
-    headed : bool
-        The first line is a header and no row.
-    block_bytes : int
-        Text held at a time.
-
-    Raises
-    ------
-    InputError
-        A label or feature beyond `limits`, or the file cannot be read.
-    """
-    reader = _LineReader(path, limits, rejects)
-    start, n_bytes = time.perf_counter(), 0
-    with progress.stage(f"reading {path.name}", get_file_size(path), "bytes") as stage:
-        for block in iterate_line_blocks(path, block_bytes):
-            reader.parse(block, skip_first=headed and n_bytes == 0)
-            n_bytes += len(block)
-            stage.advance(len(block), mb_per_s=n_bytes / 1e6 / (time.perf_counter() - start))
-    seconds = time.perf_counter() - start
-    log.debug(
-        "read %s: %.1f MB of text in %.2f s, %.0f MB/s",
-        format_path(path),
-        n_bytes / 1e6,
-        seconds,
-        n_bytes / 1e6 / seconds,
-    )
-    return reader.arrays
-
-
-def iterate_svmlight_parts(
-    path: Path, limits: RowLimits, *, headed: bool, rejects: Rejects, skip: int = 0
-) -> Iterator[SvmlightArrays]:
-    """Yield the same rows part by part, without the first `skip` lines.
-
-    Line numbers are those of the whole file. A part without rows still reports the position in the file.
-    """
-    reader = _LineReader(path, limits, rejects)
-    for block in iterate_line_blocks(path):
-        start = 0
-        if reader.arrays.n_lines < skip:
-            ends = np.flatnonzero(block == _NEWLINE)
-            n_passed = min(skip - reader.arrays.n_lines, len(ends))
-            reader.arrays.n_lines, start = reader.arrays.n_lines + n_passed, int(ends[n_passed - 1]) + 1
-        reader.parse(block[start:], skip_first=headed and reader.arrays.n_lines == 0)
-        yield reader.arrays
-        reader.arrays = SvmlightArrays(n_lines=reader.arrays.n_lines)
-
-
-class _LineReader:
-    def __init__(self, path: Path, limits: RowLimits, rejects: Rejects) -> None:
-        self.path, self.limits, self.rejects = path, limits, rejects
-        self.arrays = SvmlightArrays()
-        self.batch = allocate_batch(rows=1 << 15, labels=1 << 18, features=1 << 20)
-
-    def parse(self, block: UInt8, *, skip_first: bool) -> None:
-        start = 0
-        if skip_first:
-            start = int(np.argmax(block == _NEWLINE)) + 1
-            self.arrays.n_lines = 1
-        while start < len(block):
-            end = int(parse_lines(block, start, self.limits, self.batch))
-            if end == start:
-                self.batch = _doubled(self.batch)
-                continue
-            self._reject_bad_lines(block)
-            _resolve_doubts(block, self.batch)
-            _append_rows(self.batch, self.arrays)
-            start = end
-
-    def _reject_bad_lines(self, block: UInt8) -> None:
-        for line, reason, position in self.batch.bad[: self.batch.used[sparse_text_parser.BAD]].tolist():
-            where = f"{format_path(self.path)}:{self.arrays.n_lines + line + 1}"
-            token = _get_token(block, position)
-            if reason == sparse_text_parser.LABEL_RANGE:
-                raise _make_range_error(where, "label", token.partition(",")[0], self.limits.n_labels)
-            if reason == sparse_text_parser.FEATURE_RANGE:
-                raise _make_range_error(where, "feature", token.partition(":")[0], self.limits.n_features)
-            self.rejects.add(
-                where,
-                _REASONS[reason],
-                _find_repeated_feature(block, position) if reason == sparse_text_parser.REPEATED else token,
-            )
 
 
 def _make_range_error(where: str, kind: str, number: str, promised: int) -> InputError:
@@ -200,7 +89,7 @@ def _find_repeated_feature(block: UInt8, end: int) -> str:
 
 def _resolve_doubts(block: UInt8, batch: LineBatch) -> None:
     """Parse with Python the values that are too near a rounding boundary for the kernel."""
-    starts = compute_row_offsets(batch.feature_counts[: batch.used[sparse_text_parser.ROWS]])
+    starts = compute_offsets(batch.feature_counts[: batch.used[sparse_text_parser.ROWS]])
     for row, number, start in batch.doubts[: batch.used[sparse_text_parser.DOUBTS]].tolist():
         end = start
         while int(block[end]) not in b" \t\r\n#":
@@ -208,17 +97,6 @@ def _resolve_doubts(block: UInt8, batch: LineBatch) -> None:
         value = float(block[start:end].tobytes().partition(b":")[2])
         entry = starts[row] + np.searchsorted(batch.indices[starts[row] : starts[row + 1]], number)
         batch.values[entry] = np.float32(value)
-
-
-def _append_rows(batch: LineBatch, arrays: SvmlightArrays) -> None:
-    lines, rows, labels, features = (int(n) for n in batch.used[:4])
-    arrays.lines.extend(batch.row_lines[:rows] + (arrays.n_lines + 1))
-    arrays.label_counts.extend(batch.label_counts[:rows])
-    arrays.feature_counts.extend(batch.feature_counts[:rows])
-    arrays.labels.extend(batch.labels[:labels])
-    arrays.indices.extend(batch.indices[:features])
-    arrays.values.extend(batch.values[:features])
-    arrays.n_lines += lines
 
 
 _SIDECARS = ("labels.txt", "Yf.txt")
@@ -239,9 +117,8 @@ def read_svmlight(
     *,
     counts: bool = False,
     n_features: int | None = None,
-    rejects: Rejects | None = None,
+    rejects: Rejects,
     progress: Progress = SILENT,
-    block_bytes: int = 1 << 24,
 ) -> FeatureTable:
     """Read an XC or svmlight file, plain or gzip, in one pass.
 
@@ -253,12 +130,10 @@ def read_svmlight(
     n_features : int or None
         Width of X for a file without header, when it is known (test data of a model); X is wider when the
         file needs it. Where it is not known, the width is held to the limits of `array_builders.check_feature_count`.
-    rejects : Rejects or None
+    rejects : Rejects
         Where skipped rows are listed.
     progress : Progress
         Told the bytes read and the rate in MB/s.
-    block_bytes : int
-        Memory for text at a time; besides it only the result is held.
 
     Returns
     -------
@@ -270,41 +145,8 @@ def read_svmlight(
         Missing, empty, a header (or a file of label names) that promises something else than is found, or far more
         features or labels than the rows have.
     """
-    rejects = Rejects() if rejects is None else rejects
-    header, names = read_svmlight_header(path)
-    if header and names is None:
-        check_label_count(path, header.labels, get_file_size(path))
-    limits = make_row_limits(header, names, counts)
-    arrays = collect_svmlight_rows(
-        path, limits, headed=header is not None, rejects=rejects, progress=progress, block_bytes=block_bytes
-    )
-    check_line_count(path, header, arrays.n_lines)
-    lines = arrays.lines.view()
-    n_rows = len(lines) if header is None else int(np.searchsorted(lines, header.rows + 1, side="right"))
-    require_rows(n_rows, path, rejects)
-    rows = _build_table(arrays, n_rows, header, names, counts, n_features or 0)
-    if n_features is None:
-        check_feature_count(path, rows.X.shape[1], rows.X.nnz)
-    return rows
-
-
-def read_svmlight_header(path: Path) -> tuple[SvmlightHeader | None, list[str] | None]:
-    """Return the header of a file, and the names of labels in the file beside it.
-
-    Raises
-    ------
-    InputError
-        The two do not agree.
-    """
-    header = _read_header(path)
-    sidecar = _find_sidecar(path)
-    names = None if sidecar is None else _read_sidecar_names(sidecar)
-    if header and names is not None and len(names) != header.labels:
-        raise InputError(
-            f"{format_path(sidecar or path)} holds {len(names):,} label names but the header of {format_path(path)} "
-            f"promises {header.labels:,} labels; correct one of them, or move the file of names away"
-        )
-    return header, names
+    stream = SvmlightStream(path, rejects, counts=counts, progress=progress)
+    return stream.read(n_features)
 
 
 def _read_header(path: Path) -> SvmlightHeader | None:
@@ -315,31 +157,10 @@ def _read_header(path: Path) -> SvmlightHeader | None:
     header = SvmlightHeader(*(int(n) for n in match.groups()))
     if header.features > LARGEST or header.labels > LARGEST:
         raise InputError(
-            f"{format_path(path)}:1 promises {header.features:,} features and {header.labels:,} labels; "
+            f"{path}:1 promises {header.features:,} features and {header.labels:,} labels; "
             f"at most {LARGEST:,} of each can be held"
         )
     return header
-
-
-def make_row_limits(header: SvmlightHeader | None, names: list[str] | None, counts: bool) -> RowLimits:
-    """Return the limits on the rows of a file."""
-    if header:
-        return RowLimits(header.features, header.labels, True, counts)
-    return RowLimits(LARGEST + 1, -1 if names is None else len(names), False, counts)
-
-
-def check_line_count(path: Path, header: SvmlightHeader | None, n_lines: int) -> None:
-    """Refuse a file with other lines than its header promises; rows of a blank tail do not count."""
-    if header is None:
-        return
-    n_rows = n_lines - 1
-    if n_rows > header.rows:
-        n_rows -= min(_count_blank_tail(path), n_rows - header.rows)
-    if n_rows != header.rows:
-        raise InputError(
-            f"{format_path(path)} holds {n_rows:,} rows but its header promises {header.rows:,}; "
-            "correct the first number of the header, or fetch the file again"
-        )
 
 
 def _count_blank_tail(path: Path) -> int:
@@ -347,38 +168,6 @@ def _count_blank_tail(path: Path) -> int:
     for _, line in iterate_numbered_lines(path):
         blank = blank + 1 if not line.strip() else 0
     return blank
-
-
-def _build_table(
-    arrays: SvmlightArrays,
-    n_rows: int,
-    header: SvmlightHeader | None,
-    names: list[str] | None,
-    counts: bool,
-    n_features: int,
-) -> FeatureTable:
-    lines = arrays.lines.finish()[:n_rows]
-    indices, values = arrays.indices.finish(), arrays.values.finish()
-    width = header.features if header else max(int(indices.max(initial=-1)) + 1, n_features)
-    X = build_feature_matrix(compute_row_offsets(arrays.feature_counts.finish()[:n_rows]), indices, values, width)
-    label_names, labels = _name_labels(arrays.labels.finish(), header, names)
-    Y = build_label_matrix(arrays.label_counts.finish()[:n_rows], labels, len(label_names))
-    return FeatureTable(X, Y, label_names, [str(n) for n in lines.tolist()], counts=counts, open_width=header is None)
-
-
-def _name_labels(labels: Int32, header: SvmlightHeader | None, names: list[str] | None) -> tuple[list[str], Int32]:
-    """Return (names by number, labels by those numbers)."""
-    if names is not None:
-        return names, labels
-    if header:
-        return [str(i) for i in range(header.labels)], labels
-    values, numbers = np.unique(labels, return_inverse=True)
-    return [str(i) for i in values.tolist()], numbers.astype(np.int32)
-
-
-def _find_sidecar(path: Path) -> Path | None:
-    candidates = (path.with_name(name) for name in _SIDECARS)
-    return next((file for file in candidates if file.is_file() and file != path), None)
 
 
 def _read_sidecar_names(file: Path) -> list[str]:
@@ -393,19 +182,52 @@ def _read_sidecar_names(file: Path) -> list[str]:
 
 
 class SvmlightStream(RowStream):
-    """XC or svmlight text, part by part; labels without names get numbers only if `labelled`."""
+    """XC or svmlight text, part by part; labels without names get numbers only if `labelled`.
 
-    def __init__(self, path: Path, rejects: Rejects, *, labelled: bool = True) -> None:
-        self.path, self.rejects = path, rejects
-        self._header, names = read_svmlight_header(path)
-        if self._header and names is None and labelled:
-            check_label_count(path, self._header.labels, get_file_size(path))
-            names = [str(i) for i in range(self._header.labels)]
-        self._limits = make_row_limits(self._header, names, False)
-        self._has_fixed_labels = names is not None or not labelled
-        self.index = LabelIndex(names)
-        width = self._header.features if self._header else None
-        self.info = StreamInfo(n_features=width, order="given" if self._has_fixed_labels else "number")
+    Raises
+    ------
+    InputError
+        The header and the file of label names beside the data do not agree.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        rejects: Rejects,
+        *,
+        labelled: bool = True,
+        counts: bool = False,
+        progress: Progress = SILENT,
+    ) -> None:
+        self.path, self.rejects, self._progress = path, rejects, progress
+        self._header, files = _read_header(path), (path.with_name(name) for name in _SIDECARS)
+        sidecar = next((file for file in files if file.is_file() and file != path), None)
+        header, names = self._header, None if sidecar is None else _read_sidecar_names(sidecar)
+        if header and names is not None and len(names) != header.labels:
+            raise InputError(
+                f"{sidecar} holds {len(names):,} label names but the header of {path} promises {header.labels:,} "
+                "labels; correct one of them, or move the file of names away"
+            )
+        if header:
+            self._limits = RowLimits(header.features, header.labels, True, counts)
+        else:
+            self._limits = RowLimits(LARGEST + 1, -1 if names is None else len(names), False, counts)
+        if header and names is None and labelled:
+            check_label_count(path, header.labels, get_file_size(path))
+            names = [str(i) for i in range(header.labels)]
+        self._names = names if names is not None or labelled else []
+        order: Literal["given", "number"] = "number" if self._names is None else "given"
+        self.info = StreamInfo(counts, header.features if header else None, order=order)
+
+    @cached_property
+    def index(self) -> LabelIndex:  # type: ignore[override]
+        return LabelIndex(self._names, int if self._names is None else None)
+
+    def finish_labels(self) -> tuple[list[str], Int32]:
+        """Return `RowStream.finish_labels`, without an index of names that are fixed: there may be a million."""
+        return (
+            self.index.finish() if self._names is None else (self._names, np.arange(len(self._names), dtype=np.int32))
+        )
 
     @property
     def files(self) -> list[Path]:
@@ -413,30 +235,72 @@ class SvmlightStream(RowStream):
         return [self.path, *(file for file in candidates if file.is_file())]
 
     def parts(self, skip: int = 0) -> Iterator[StreamPart]:
-        lines = skip
-        headed = self._header is not None
-        for arrays in iterate_svmlight_parts(self.path, self._limits, headed=headed, rejects=self.rejects, skip=skip):
-            lines = arrays.n_lines
-            if len(arrays.lines):
-                yield StreamPart(self._build_columns(arrays), lines)
-        check_line_count(self.path, self._header, lines)
+        n_lines, n_bytes, start = 0, 0, time.perf_counter()
+        batch, first_line = allocate_batch(rows=1 << 15, labels=1 << 18, features=1 << 20), 1 if self._header else 0
+        with self._progress.stage(f"reading {self.path.name}", get_file_size(self.path), "bytes") as stage:
+            for block in iterate_line_blocks(self.path):
+                position = 0
+                if n_lines < max(skip, first_line):
+                    ends = np.flatnonzero(block == _NEWLINE)
+                    n_passed = min(max(skip, first_line) - n_lines, len(ends))
+                    n_lines, position = n_lines + n_passed, int(ends[n_passed - 1]) + 1
+                while position < len(block):
+                    end = int(parse_lines(block, position, self._limits, batch))
+                    if end == position:
+                        batch = _doubled(batch)
+                        continue
+                    self._reject_bad_lines(block, batch, n_lines)
+                    _resolve_doubts(block, batch)
+                    columns = self._build_columns(batch, n_lines)
+                    n_lines, position = n_lines + int(batch.used[sparse_text_parser.LINES]), end
+                    if len(columns):
+                        yield StreamPart(columns, n_lines)
+                n_bytes += len(block)
+                rate = n_bytes / 1e6 / (time.perf_counter() - start)
+                stage.advance(len(block), mb_per_s=rate)
+        self._check_line_count(n_lines)
+        if n_bytes:
+            log.debug("read %s: %.1f MB of text at %.0f MB/s", format_path(self.path), n_bytes / 1e6, rate)
 
-    def _build_columns(self, arrays: SvmlightArrays) -> ColumnTable:
-        last_line = self._header.rows + 1 if self._header else arrays.n_lines
-        n_rows = int(np.searchsorted(arrays.lines.view(), last_line, side="right"))
-        features = ListColumn(
-            compute_row_offsets(arrays.feature_counts.view()),
-            {"indices": arrays.indices.view(), "values": arrays.values.view()},
-        )
-        labels = ListColumn(
-            compute_row_offsets(arrays.label_counts.view()), {"labels": self._number_labels(arrays.labels.view())}
-        )
-        return ColumnTable({"id": arrays.lines.view().astype(np.uint64)}, {"x": features, "y": labels}).part(0, n_rows)
+    def _reject_bad_lines(self, block: UInt8, batch: LineBatch, n_lines: int) -> None:
+        for line, reason, position in batch.bad[: batch.used[sparse_text_parser.BAD]].tolist():
+            where, token = f"{self.path}:{n_lines + line + 1}", _get_token(block, position)
+            if reason == sparse_text_parser.LABEL_RANGE:
+                raise _make_range_error(where, "label", token.partition(",")[0], self._limits.n_labels)
+            if reason == sparse_text_parser.FEATURE_RANGE:
+                raise _make_range_error(where, "feature", token.partition(":")[0], self._limits.n_features)
+            repeated = reason == sparse_text_parser.REPEATED
+            self.rejects.add(where, _REASONS[reason], _find_repeated_feature(block, position) if repeated else token)
+
+    def _build_columns(self, batch: LineBatch, n_lines: int) -> ColumnTable:
+        _, rows, n_labels, n_features = (int(n) for n in batch.used[:4])
+        lines = batch.row_lines[:rows] + (n_lines + 1)
+        indices, values = batch.indices[:n_features].copy(), batch.values[:n_features].copy()
+        x = ListColumn(compute_offsets(batch.feature_counts[:rows]), {"indices": indices, "values": values})
+        labels = self._number_labels(batch.labels[:n_labels].copy())
+        y = ListColumn(compute_offsets(batch.label_counts[:rows]), {"labels": labels})
+        columns = ColumnTable({"id": lines.astype(np.uint64)}, {"x": x, "y": y})
+        if self._header is None:
+            return columns
+        return columns.part(0, int(np.searchsorted(lines, self._header.rows + 1, side="right")))
 
     def _number_labels(self, labels: Int32) -> Int32:
         """Number labels in the order in which they came up, unless names fix their numbers."""
-        if self._has_fixed_labels:
+        if self._names is not None:
             return labels
         values, place = np.unique(labels, return_inverse=True)
         numbers = np.array([self.index.number(str(label)) for label in values.tolist()], np.int32)
         return numbers[place]
+
+    def _check_line_count(self, n_lines: int) -> None:
+        """Refuse a file with other lines than its header promises; rows of a blank tail do not count."""
+        if self._header is None:
+            return
+        n_rows, promised = n_lines - 1, self._header.rows
+        if n_rows > promised:
+            n_rows -= min(_count_blank_tail(self.path), n_rows - promised)
+        if n_rows != promised:
+            raise InputError(
+                f"{self.path} holds {n_rows:,} rows but its header promises {promised:,}; correct the first number of "
+                "the header, or fetch the file again"
+            )

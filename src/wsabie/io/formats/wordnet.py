@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.documents import DocumentResult, DocumentSource, encode_text, scan_documents
-from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, iterate_numbered_lines
+from wsabie.io.formats.documents import DocumentSource, encode_text, scan_documents
+from wsabie.io.parsers.text_files import iterate_bounded_numbered_lines, iterate_numbered_lines
 from wsabie.io.records import Item
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 
 LONGEST = 1 << 20
 SYNSET = re.compile(rb"(?m)^\d{8} \d\d [nvasr] [0-9a-f]{2} \S+ [0-9a-f] ")
@@ -137,9 +136,7 @@ def iterate_synsets(path: Path) -> Iterator[Synset]:
         try:
             yield parse_synset(line)
         except ValueError as error:
-            raise InputError(
-                f"{format_path(path)}:{number} is no line of a synset of WordNet; fetch the file again"
-            ) from error
+            raise InputError(f"{path}:{number} is no line of a synset of WordNet; fetch the file again") from error
 
 
 def iterate_prolog_facts(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -156,7 +153,7 @@ def iterate_prolog_facts(path: Path) -> Iterator[tuple[str, str, str]]:
         fact = PROLOG.fullmatch(line)
         low, high = (int(fact[2]), int(fact[4])) if fact else (0, 0)
         if fact is None or low not in _KINDS or high not in _KINDS:
-            raise InputError(f"{format_path(path)}:{number} is no fact like hyp(100001930,100001740).; take it out")
+            raise InputError(f"{path}:{number} is no fact like hyp(100001930,100001740).; take it out")
         yield _FACTS[fact[1].decode()], _KINDS[low] + fact[3].decode(), _KINDS[high] + fact[5].decode()
 
 
@@ -171,7 +168,7 @@ def iterate_synset_words(path: Path) -> Iterator[tuple[str, list[str]]]:
     for number, line in iterate_numbered_lines(path, LONGEST):
         synset, _, words = line.decode("utf-8", "replace").partition("\t")
         if not _WNID.fullmatch(synset) or not words.strip():
-            raise InputError(f"{format_path(path)}:{number} is not a synset, a tab and its words; correct the line")
+            raise InputError(f"{path}:{number} is not a synset, a tab and its words; correct the line")
         yield synset, [word for word in words.split(", ") if word.strip()]
 
 
@@ -200,9 +197,7 @@ def iterate_index_senses(path: Path) -> Iterator[tuple[str, list[str]]]:
                 raise ValueError("fewer senses than promised")
             yield cells[0], [_make_synset_id(kind, offset) for offset in offsets]
         except (IndexError, ValueError) as error:
-            raise InputError(
-                f"{format_path(path)}:{number} is no line of WordNet's index; fetch the file again"
-            ) from error
+            raise InputError(f"{path}:{number} is no line of WordNet's index; fetch the file again") from error
 
 
 def is_synset_name(name: str) -> bool:
@@ -219,9 +214,7 @@ def _make_synset_id(kind: str, offset: str) -> str:
 _EXAMPLE = re.compile(r"(;\s*)?\"[^\"]*\"")
 
 
-def read_glosses(
-    path: Path, *, labels_from: str = "auto", examples: bool = True, rejects: Rejects | None = None
-) -> DocumentSource:
+def read_glosses(path: Path, *, labels_from: str = "auto", examples: bool = True, rejects: Rejects) -> DocumentSource:
     """Read the synsets of WordNet's files as documents.
 
     Parameters
@@ -232,7 +225,7 @@ def read_glosses(
         "none": without their categories.
     examples : bool
         Keep what stands in quotes behind a gloss.
-    rejects : Rejects or None
+    rejects : Rejects
         Lists lines that are no synsets.
 
     Raises
@@ -240,8 +233,8 @@ def read_glosses(
     InputError
         Missing, or not a single synset.
     """
-    iterate_results = partial(_iterate_documents, find_synset_files(path), labels_from != "none", examples)
-    return scan_documents(path, iterate_results, Rejects() if rejects is None else rejects)
+    documents = partial(_iterate_documents, find_synset_files(path), labels_from != "none", examples)
+    return scan_documents(path, documents, rejects)
 
 
 def is_wordnet_glosses(content: bytes) -> bool:
@@ -249,23 +242,20 @@ def is_wordnet_glosses(content: bytes) -> bool:
     return SYNSET.search(content) is not None
 
 
-def _iterate_documents(files: list[Path], labelled: bool, examples: bool) -> Iterator[tuple[str, DocumentResult]]:
+def _iterate_documents(
+    files: list[Path], labelled: bool, examples: bool, rejects: Rejects
+) -> Iterator[tuple[str, Item]]:
     for file in files:
         for number, line in iterate_bounded_numbered_lines(file, LONGEST):
-            if line is None or not line.startswith(b"  "):  # the licence
-                yield f"{format_path(file)}:{number}", _parse_document(line, labelled, examples)
-
-
-def _parse_document(line: bytes | None, labelled: bool, examples: bool) -> DocumentResult:
-    try:
-        synset = parse_synset((line or b"").decode())
-        return Item(
-            synset.id, encode_text(format_synset_text(synset, examples)), (synset.category,) if labelled else ()
-        )
-    except RowError as error:
-        return error
-    except ValueError:
-        return RowError("line that is no synset")
+            if line is not None and line.startswith(b"  "):  # the licence
+                continue
+            with rejects.catch(file, number):
+                try:
+                    synset = parse_synset((line or b"").decode())
+                except ValueError as error:
+                    raise RowError("line that is no synset") from error
+                content = encode_text(format_synset_text(synset, examples))
+                yield f"{file}:{number}", Item(synset.id, content, (synset.category,) if labelled else ())
 
 
 def format_synset_text(synset: Synset, examples: bool = True) -> str:

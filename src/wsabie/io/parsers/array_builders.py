@@ -11,21 +11,12 @@ from wsabie.core import file_backed_arrays
 from wsabie.core.arrays import Array, Int32, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import make_limit_error, read_limits
-from wsabie.io.parsers.text_files import format_path
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.column_files import compute_offsets
+from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
 Line = TypeVar("Line")
 Row = TypeVar("Row")
-
-
-class RowError(Exception):
-    """Row that cannot be used: a short reason to count by, and a detail for the list of rejects."""
-
-    def __init__(self, reason: str, detail: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.detail = detail[:200].encode("utf-8", "backslashreplace").decode()
 
 
 def decode_row(line: bytes) -> str:
@@ -41,12 +32,8 @@ def iterate_parsed(
 ) -> Iterator[tuple[int, Row]]:
     """Yield (line number, parsed line) of the lines of a file; those with a RowError are listed."""
     for number, line in lines:
-        try:
-            row = parse(line)
-        except RowError as error:
-            rejects.add(f"{format_path(path)}:{number}", error.reason, error.detail)
-        else:
-            yield number, row
+        with rejects.catch(path, number):
+            yield number, parse(line)
 
 
 class GrowingArray:
@@ -94,10 +81,12 @@ class LabelIndex:
     known : sequence of str or None
         Names whose numbers are fixed by the source (they may go unused); others are appended after them.
         None: at the end names are numbered in the order of their code points, whatever the order of the rows.
+    key : callable or None
+        By which names are sorted instead.
     """
 
-    def __init__(self, fixed_names: Sequence[str] | None = None) -> None:
-        self._fixed = fixed_names is not None
+    def __init__(self, fixed_names: Sequence[str] | None = None, key: Callable[[str], int] | None = None) -> None:
+        self._fixed, self._key = fixed_names is not None, key
         self._ids: dict[str, int] = {}
         self._raw: dict[str, int] = {}  # normalising a name once, not once a pair
         for name in fixed_names or ():
@@ -136,24 +125,18 @@ class LabelIndex:
         names = list(self._ids)
         if self._fixed:
             return names, np.arange(len(names), dtype=np.int32)
-        order = sorted(range(len(names)), key=names.__getitem__)
+        keys = names if self._key is None else list(map(self._key, names))
+        order = sorted(range(len(names)), key=keys.__getitem__)
         final = np.empty(len(names), np.int32)
         final[order] = np.arange(len(names), dtype=np.int32)
         return [names[i] for i in order], final
-
-
-def compute_row_offsets(counts: Array) -> Int64:
-    """Return indptr (n + 1,) of rows with `counts` (n,) entries."""
-    starts = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts
 
 
 def build_label_matrix(counts: Array, labels: Int32, n_labels: int) -> Matrix:
     """Return Y, csr_matrix (n, n_labels) int8 of ones; a label that a row names twice counts once."""
     from scipy.sparse import csr_matrix
 
-    Y = csr_matrix((np.ones(len(labels), np.int8), labels, compute_row_offsets(counts)), (len(counts), n_labels))
+    Y = csr_matrix((np.ones(len(labels), np.int8), labels, compute_offsets(counts)), (len(counts), n_labels))
     Y.sum_duplicates()
     Y.data[:] = 1
     return Y
@@ -190,8 +173,8 @@ def require_rows(n: int, path: Path, rejects: Rejects, unit: str = "rows") -> No
     if len(rejects):
         where, reason, detail = rejects.listed[0]
         cause = f"{reason}{f' ({detail})' if detail else ''}"
-        raise InputError(f"no {unit} are left of {format_path(path)}: the first was skipped at {where} for {cause}")
-    raise InputError(f"{format_path(path)} holds no {unit}; give a file or folder that has some")
+        raise InputError(f"no {unit} are left of {path}: the first was skipped at {where} for {cause}")
+    raise InputError(f"{path} holds no {unit}; give a file or folder that has some")
 
 
 PER_VALUE = 10
@@ -232,9 +215,8 @@ def _check(path: Path, n: int, content: int, limit: str, unit: str, content_unit
     limits = read_limits()
     if (empty := n - PER_VALUE * content) > getattr(limits, f"empty_{limit}"):
         excess = (
-            f"{format_path(path)} has {n:,} {unit} for at most {content:,} {content_unit}, "
-            f"{empty:,} beyond {PER_VALUE} for each"
+            f"{path} has {n:,} {unit} for at most {content:,} {content_unit}, {empty:,} beyond {PER_VALUE} for each"
         )
         raise make_limit_error(f"empty_{limit}", excess, empty)
     if n > getattr(limits, limit):
-        raise make_limit_error(limit, f"{format_path(path)} has {n:,} {unit}", n)
+        raise make_limit_error(limit, f"{path} has {n:,} {unit}", n)

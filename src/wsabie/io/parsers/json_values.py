@@ -1,4 +1,7 @@
-"""JSON from untrusted files: depth is checked before values are built, and long lists are read by element."""
+"""JSON from untrusted files: depth is checked before values are built, and long lists are read by element.
+
+ijson has no limit on depth: 40 KB of brackets cost it a gigabyte (`docs/decisions/text-readers.md`).
+"""
 
 import codecs
 import json
@@ -12,7 +15,7 @@ import numpy as np
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import make_limit_error, read_limits
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path, open_decompressed
+from wsabie.io.parsers.text_files import explain_reading_errors, open_decompressed
 
 _decode = json.JSONDecoder().decode  # as `json.loads`, which looks for options each time
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -109,7 +112,7 @@ def iterate_elements(path: Path, members: Collection[str]) -> Iterator[tuple[str
             else:
                 text.value()
                 if name in members:
-                    raise InputError(f"{name!r} of {format_path(path)} is no list; give a file in which it is one")
+                    raise InputError(f"{name!r} of {path} is no list; give a file in which it is one")
             separator = text.take(",}")
         if text.peek():
             raise text.make_error("more than one object")
@@ -135,7 +138,7 @@ class _JsonWindow:
 
     def make_error(self, fault: str) -> InputError:
         return InputError(
-            f"{format_path(self.path)} is no JSON object of lists: {fault} after "
+            f"{self.path} is no JSON object of lists: {fault} after "
             f"{self.passed + self.position:,} letters; repair or fetch it again"
         )
 
@@ -188,6 +191,6 @@ class _JsonWindow:
         try:
             self.buffer = self.buffer[self.position :] + self.decoder.decode(block, self.ended)
         except UnicodeDecodeError as error:
-            raise InputError(f"{format_path(self.path)} is not UTF-8; convert it") from error
+            raise InputError(f"{self.path} is not UTF-8; convert it") from error
         self.position = 0
         return True

@@ -7,7 +7,7 @@ import gzip
 import io
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
@@ -19,6 +19,7 @@ from wsabie.core.arrays import UInt8
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import format_open_error, open_input
 from wsabie.core.input_limits import InputLimits, make_limit_error, read_limits
+from wsabie.storage.atomic_files import replace_file
 
 RATIO_FROM = 32 << 20
 """Expanded bytes from which the ratio counts."""
@@ -152,14 +153,12 @@ def explain_reading_errors(path: Path) -> Iterator[None]:
     except InputError:
         raise
     except FileNotFoundError as error:
-        raise InputError(f"there is no file or folder {format_path(path)}; check the name") from error
+        raise InputError(f"there is no file or folder {path}; check the name") from error
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise InputError(
-            f"{format_path(path)} is damaged or cut off gzip ({error}); fetch or compress it again"
-        ) from error
+        raise InputError(f"{path} is damaged or cut off gzip ({error}); fetch or compress it again") from error
     except OSError as error:
         raise InputError(
-            f"cannot read {format_path(path)}: {format_open_error(error)}; check the path and its permissions"
+            f"cannot read {path}: {format_open_error(error)}; check the path and its permissions"
         ) from error
     except ValueError as error:
         if "null byte" not in str(error) and "null character" not in str(error):
@@ -177,9 +176,7 @@ def decode_text(line: bytes, path: Path, number: int) -> str:
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{format_path(path)}:{number} is not UTF-8 text; convert the file, for instance with iconv"
-        ) from error
+        raise InputError(f"{path}:{number} is not UTF-8 text; convert the file, for instance with iconv") from error
 
 
 def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
@@ -214,9 +211,11 @@ def _read_fully(stream: BufferedIOBase, size: int) -> bytes:
 
 
 def iterate_numbered_lines(
-    path: Path, longest: int | None = None, *, pipe: bool = False
+    path: Path, longest: int | None = None, *, pipe: bool = False, skip_blank: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (line number from 1, line without its end) of a file, or of a pipe where `pipe` allows one.
+
+    With `skip_blank` lines without letters are left out.
 
     Raises
     ------
@@ -225,7 +224,8 @@ def iterate_numbered_lines(
     """
     with explain_reading_errors(path), open_decompressed(path, pipe=pipe) as stream:
         for number, line in enumerate(iterate_bounded_lines(cast(IO[bytes], stream), path, longest), start=1):
-            yield number, line.rstrip(b"\r\n")
+            if not skip_blank or not line.isspace():
+                yield number, line.rstrip(b"\r\n")
 
 
 def iterate_content_lines(path: Path, longest: int | None = None) -> Iterator[tuple[int, bytes]]:
@@ -233,8 +233,8 @@ def iterate_content_lines(path: Path, longest: int | None = None) -> Iterator[tu
 
     Remarks begin with "# " (with a blank: a name may begin with #). A pipe that the user names is read too.
     """
-    lines = iterate_numbered_lines(path, longest, pipe=True)
-    return ((number, line) for number, line in lines if line.strip() and line[:2] != b"# ")
+    lines = iterate_numbered_lines(path, longest, pipe=True, skip_blank=True)
+    return ((number, line) for number, line in lines if line[:2] != b"# ")
 
 
 def iterate_bounded_numbered_lines(
@@ -319,7 +319,7 @@ def _double(path: Path, buffer: bytearray) -> bytearray:
 
 
 def make_line_length_error(path: Path, number: int | None, longest: int) -> InputError:
-    where = format_path(path) if number is None else f"{format_path(path)}:{number}"
+    where = format_path(path) if number is None else f"{path}:{number}"
     return InputError(f"{where} has a line of more than {longest >> 20} MiB; this is not a text file of rows")
 
 
@@ -327,3 +327,13 @@ def get_file_size(path: Path) -> int:
     """Return the size of a file as stored."""
     with explain_reading_errors(path):
         return path.stat().st_size
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> int:
+    """Write lines of UTF-8, atomically and one after the other; return their number."""
+    n = 0
+    with replace_file(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+        for line in lines:
+            file.write(f"{line}\n")
+            n += 1
+    return n

@@ -1,4 +1,8 @@
-"""Tables with named columns: CSV and JSON lines, row by row, plain or gzip, and their cells as labels and texts."""
+"""Tables with named columns: CSV and JSON lines, row by row, plain or gzip, and their cells as labels and texts.
+
+pandas and PyArrow hold the whole table, and refuse it or drop a bad row without its line
+(`docs/decisions/text-readers.md`).
+"""
 
 import csv
 import io
@@ -6,24 +10,23 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import read_limits
 from wsabie.core.json_conversion import JsonObject
-from wsabie.io.parsers.array_builders import RowError, decode_row
+from wsabie.io.parsers.array_builders import decode_row, iterate_parsed
 from wsabie.io.parsers.json_values import parse_json_value
 from wsabie.io.parsers.text_files import (
     check_column_count,
     decode_text,
     explain_reading_errors,
-    format_path,
     iterate_bounded_lines,
     iterate_numbered_lines,
     open_decompressed,
     read_head,
 )
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
 LABEL_COLUMNS = ("labels", "label", "tags", "tag", "keywords", "text")
@@ -71,14 +74,12 @@ class LabelCellReader:
                 f"{where}: column {self.name!r} holds the {kind} {_format_preview(value)} but the {self._first[0]} "
                 f"{_format_preview(self._first[2])} at {self._first[1]}; write all labels as texts"
             )
-        return str(value) if kind == "text" or self.class_names is None else self._class_name(value)
-
-    def _class_name(self, value: object) -> str:
-        names = self.class_names or ()
-        number = int(str(value))
-        if not 0 <= number < len(names):
-            raise RowError("label number out of range", f"{number} of {len(names)} class names")
-        return names[number]
+        if kind == "text" or self.class_names is None:
+            return str(value)
+        number, n = int(str(value)), len(self.class_names)
+        if not 0 <= number < n:
+            raise RowError("label number out of range", f"{number} of {n} class names")
+        return self.class_names[number]
 
 
 def _detect_kind(value: object) -> str | None:
@@ -173,18 +174,40 @@ def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None
     InputError
         Malformed as a whole, a column named twice, or a line of more than 4 MiB.
     """
-    is_json = is_jsonl_name(path) if is_json is None else is_json
-    for number, cells in _iterate_json_cells(path) if is_json else _iterate_csv_cells(path):
-        where = f"{format_path(path)}:{number}"
-        if isinstance(cells, RowError):
-            rejects.add(where, cells.reason, cells.detail)
-        else:
-            yield where, cells
+    if path.name.lower().removesuffix(".gz").endswith(".jsonl") if is_json is None else is_json:
+        depth = read_limits().depth
+        for number, line in iterate_numbered_lines(path, LONGEST_LINE, skip_blank=True):
+            with rejects.catch(path, number):
+                yield f"{path}:{number}", parse_json_cells(line, depth)
+    else:
+        for number, cells in iterate_named_records(path, iterate_csv_records(path, LONGEST_LINE), rejects):
+            yield f"{path}:{number}", cells
 
 
-def is_jsonl_name(path: Path) -> bool:
-    """Return whether the name says that a file holds JSON lines."""
-    return path.name.lower().removesuffix(".gz").endswith(".jsonl")
+def iterate_named_records(
+    path: Path, records: Iterator[tuple[int, list[str]]], rejects: Rejects, needed: Iterable[str] = ()
+) -> Iterator[tuple[int, JsonObject]]:
+    """Yield (line, cells by column) of numbered records, of which the first names the columns.
+
+    Raises
+    ------
+    InputError
+        A column is named twice, one of `needed` is missing, or there are too many.
+    """
+    number, header = next(records, (1, []))
+    where = f"{path}:{number}"
+    check_column_count(where, len(header))
+    if len(set(header)) < len(header):
+        raise InputError(f"{where} names a column twice; rename one")
+    if missing := [name for name in needed if name not in header]:
+        raise InputError(
+            f"{where} has no column {missing[0]!r} (it has {format_column_names(header)}); fetch the table again"
+        )
+    for number, cells in records:
+        with rejects.catch(path, number):
+            if len(cells) != len(header):
+                raise RowError("wrong number of cells", f"{len(cells)} of {len(header)}")
+            yield number, dict(zip(header, cells, strict=True))
 
 
 def iterate_line_rows(path: Path, needed: Iterable[str], rejects: Rejects) -> Iterator[tuple[str, dict[str, str]]]:
@@ -197,51 +220,16 @@ def iterate_line_rows(path: Path, needed: Iterable[str], rejects: Rejects) -> It
     InputError
         A column of `needed` is missing, or as `iterate_table_rows`.
     """
-    header: list[str] = []
-    for number, line in iterate_numbered_lines(path, LONGEST_LINE):
-        where = f"{format_path(path)}:{number}"
-        try:
-            cells = split_csv_line(line, "\t") if line.strip() else []
-            if cells and header and len(cells) != len(header):
-                raise RowError("wrong number of cells", f"{len(cells)} of {len(header)}")
-        except RowError as error:
-            rejects.add(where, error.reason, error.detail)
-            continue
-        if header and cells:
-            yield where, dict(zip(header, cells, strict=True))
-        elif cells:
-            header = cells
-            _check_header(header, needed, where)
+    lines = iterate_numbered_lines(path, LONGEST_LINE, skip_blank=True)
+    records = iterate_parsed(path, lines, lambda line: split_csv_line(line, "\t"), rejects)
+    rows = iterate_named_records(path, records, rejects, needed)
+    return ((f"{path}:{number}", cells) for number, cells in rows)
 
 
 def format_column_names(columns: Iterable[str]) -> str:
     """Return the first names of columns, for a sentence."""
     names = sorted(ascii(name)[:40] for name in columns)
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-
-
-def _check_header(header: list[str], needed: Iterable[str], where: str) -> None:
-    check_column_count(where, len(header))
-    if len(set(header)) < len(header):
-        raise InputError(f"{where} names a column twice; rename one")
-    if missing := [name for name in needed if name not in header]:
-        raise InputError(
-            f"{where} has no column {missing[0]!r} (it has {format_column_names(header)}); fetch the table again"
-        )
-
-
-def _iterate_csv_cells(path: Path) -> Iterator[tuple[int, JsonObject | RowError]]:
-    records = iterate_csv_records(path, LONGEST_LINE)
-    number, header = next(records, (1, []))
-    _check_header(header, (), f"{format_path(path)}:{number}")
-    return ((number, parse_named_cells(header, cells)) for number, cells in records)
-
-
-def parse_named_cells(header: list[str], cells: list[str]) -> JsonObject | RowError:
-    """Return the cells of a record by column, or its error."""
-    if len(cells) != len(header):
-        return RowError("wrong number of cells", f"{len(cells)} of {len(header)}")
-    return dict(zip(header, cells, strict=True))
 
 
 def iterate_csv_records(
@@ -268,16 +256,16 @@ def iterate_csv_records(
         # escapes stand for bad bytes until the line that holds them is known: text is decoded by the block
         text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8", errors="surrogateescape", newline="")
         lines = iterate_bounded_lines(text, path, longest)
-        reader = csv.reader(
-            lines if escaped else _refuse_bad_encoding(lines, path), delimiter=detect_csv_delimiter(path), strict=True
-        )
+        lines = lines if escaped else _refuse_bad_encoding(lines, path)
+        first = read_head(path).lstrip().partition(b"\n")[0]
+        reader = csv.reader(lines, delimiter=next((d for d in ",;\t" if d.encode() in first), ","), strict=True)
         while True:
             number = reader.line_num + 1
             try:
                 cells = _read_record(reader, longest_cell)
             except csv.Error as error:
                 raise InputError(
-                    f"{format_path(path)}:{number} begins a row of malformed CSV ({error}); close every quote in it, "
+                    f"{path}:{number} begins a row of malformed CSV ({error}); close every quote in it, "
                     "and double one that stands inside a quoted text"
                 ) from error
             if cells is None:
@@ -286,7 +274,7 @@ def iterate_csv_records(
                 yield number, cells
 
 
-def _read_record(reader: Any, longest_cell: int) -> list[str] | None:
+def _read_record(reader: Iterator[list[str]], longest_cell: int) -> list[str] | None:
     """Read a record; the limit on cells is the whole process's, so it is restored at once."""
     old_limit = csv.field_size_limit(longest_cell)
     try:
@@ -300,34 +288,29 @@ def _refuse_bad_encoding(lines: Iterable[str], path: Path) -> Iterator[str]:
         try:
             line.encode()
         except UnicodeEncodeError as error:
-            raise InputError(
-                f"{format_path(path)}:{number} is not UTF-8 text; convert the file, for instance with iconv"
-            ) from error
+            raise InputError(f"{path}:{number} is not UTF-8 text; convert the file, for instance with iconv") from error
         yield line
 
 
-def detect_csv_delimiter(path: Path) -> str:
-    """Return the first of comma, semicolon and tab in the first line, as the delimiter."""
-    first = read_head(path).lstrip().partition(b"\n")[0]
-    return next((d for d in ",;\t" if d.encode() in first), ",")
+def parse_json_cells(line: bytes, most_depth: int | None = None) -> JsonObject:
+    """Return the cells of a line of JSON by column; `most_depth` as in `parse_json_value`.
 
-
-def _iterate_json_cells(path: Path) -> Iterator[tuple[int, JsonObject | RowError]]:
-    lines, depth = iterate_numbered_lines(path, LONGEST_LINE), read_limits().depth
-    return ((number, parse_json_cells(line, depth)) for number, line in lines if line.strip())
-
-
-def parse_json_cells(line: bytes, most_depth: int | None = None) -> JsonObject | RowError:
-    """Return the cells of a line of JSON by column, or its error; `most_depth` as in `parse_json_value`."""
+    Raises
+    ------
+    RowError
+        It is no JSON object, or nests too deeply.
+    """
     try:
         cells = parse_json_value(line.decode(), most_depth)
-    except UnicodeDecodeError:
-        return RowError("not UTF-8")
+    except UnicodeDecodeError as error:
+        raise RowError("not UTF-8") from error
     except InputError as error:
-        return RowError("JSON that nests too deeply", str(error))
+        raise RowError("JSON that nests too deeply", str(error)) from error
     except (ValueError, RecursionError) as error:
-        return RowError("malformed JSON", str(error)[:100])
-    return cells if isinstance(cells, dict) else RowError("line that is no JSON object")
+        raise RowError("malformed JSON", str(error)[:100]) from error
+    if not isinstance(cells, dict):
+        raise RowError("line that is no JSON object")
+    return cells
 
 
 def make_unique_code_names(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -356,14 +339,10 @@ def read_code_names(path: Path, delimiter: str = "\t") -> dict[str, str]:
         Missing, not UTF-8, or a line with a single column.
     """
     pairs = []
-    for number, line in iterate_numbered_lines(path):
-        if not line.strip():
-            continue
+    for number, line in iterate_numbered_lines(path, skip_blank=True):
         text = decode_text(line, path, number)
         cells = next(csv.reader(io.StringIO(text))) if delimiter == "," else text.split(delimiter)
         if len(cells) < 2:
-            raise InputError(
-                f"{format_path(path)}:{number} has no name behind the code {cells[0]!r}; write both on one line"
-            )
+            raise InputError(f"{path}:{number} has no name behind the code {cells[0]!r}; write both on one line")
         pairs.append((cells[0].strip(), cells[1]))
     return make_unique_code_names(pairs)

@@ -5,6 +5,7 @@ A document type is refused before any entity could be declared, and with it enti
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from xml.parsers import expat
 
 from wsabie.core.errors import InputError
@@ -41,7 +42,7 @@ class XmlElement:
             stack.extend(reversed(element.children))
 
 
-def parse_xml(content: bytes, where: str) -> XmlElement:
+def parse_xml(content: bytes, where: Path | str) -> XmlElement:
     """Return the root element of an XML document.
 
     Raises
@@ -71,7 +72,7 @@ def parse_xml(content: bytes, where: str) -> XmlElement:
 
 
 class _Builder:
-    def __init__(self, where: str, content: bytes, parser: expat.XMLParserType) -> None:
+    def __init__(self, where: Path | str, content: bytes, parser: expat.XMLParserType) -> None:
         self.where, self.content, self.parser = where, content, parser
         self.root = XmlElement("", {})
         self.open: list[XmlElement] = []

@@ -16,21 +16,23 @@ shards are cut out of it: rows have numbers from 0, which do not depend on how l
     id, or id/text                   numbers, or words in UTF-8
     group/text, fold                 the group where there are groups, and 16 bits of its hash
     time/text
+
+Parquet and zarr decode a whole group for a few rows at random: 16 times as long (`docs/decisions/rows-and-files.md`).
 """
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Csr, Float32, Int64
+from wsabie.core.arrays import Array, Csr, Float32, Int64
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import open_input, read_input
 from wsabie.core.json_conversion import JsonObject
@@ -40,7 +42,6 @@ from wsabie.storage.column_files import (
     ColumnFileCache,
     ColumnTable,
     ListColumn,
-    cache_mapped_files,
     compute_offsets,
     map_columns,
     prefetch_slices,
@@ -62,6 +63,8 @@ REJECTED = "rejected.json"
 """Not among the files of the manifest: nothing reads it but the command that wrote it, when it is run again."""
 PARTS, WORK = "unfinished", "work.json"
 """The folder in the folder where work is kept until the manifest is there, and the file that says of what it is."""
+LABEL_TYPES = {"labels": np.int32, "signs": np.int8}
+"""Types of the parts of labels in memory."""
 MOST_OPEN = 192
 """Shards that are mapped at once: each holds an open file, of which some systems allow 256."""
 MAKE_AGAIN = "delete the folder and make the shards again with `wsabie shards`"
@@ -173,7 +176,7 @@ class ShardFolder:
     @cached_property
     def shard(self) -> ColumnFileCache:
         """Return a cache that maps shards by number; the first opening checks all but the features."""
-        return cache_mapped_files(self._map_shard, MOST_OPEN)
+        return lru_cache(MOST_OPEN)(self._map_shard)
 
     def __getstate__(self) -> JsonObject:
         """Return the state for other processes, which map the files themselves and skip checks made here."""
@@ -207,7 +210,7 @@ class ShardFolder:
     def read_spans(self, spans: Sequence[tuple[int, int]]) -> ShardBlock:
         """Return the rows of some spans lo..hi - 1, one span after the other."""
         pieces = [piece for lo, hi in spans for piece in self.pieces(lo, hi)]
-        Y = self._gather(pieces, "y", {"labels": np.int32, "signs": np.int8})
+        Y = self.gather_lists(pieces, "y", LABEL_TYPES)
         if self.dense:
             X = np.empty((sum(piece.hi - piece.lo for piece in pieces), int(self.facts["features"])), np.float32)
             start = 0
@@ -217,13 +220,13 @@ class ShardFolder:
                 X[start : start + len(rows)] = rows
                 start += len(rows)
             return ShardBlock(X, Y)
-        sparse = self._gather(pieces, "x", {"indices": np.int32, "values": np.float32})
+        sparse = self.gather_lists(pieces, "x", {"indices": np.int32, "values": np.float32})
         if (bad_row := _find_misplaced(sparse, int(self.facts["features"]))) is not None:
             shard = next(piece.shard for piece, end in zip(pieces, _iterate_ends(pieces), strict=True) if bad_row < end)
             raise _damaged(self.path / self.files[shard]["file"])
         return ShardBlock(Csr(sparse.starts, sparse.parts["indices"], sparse.parts["values"]), Y)
 
-    def _gather(self, pieces: Sequence[ShardSlice], name: str, dtypes: Mapping[str, Any]) -> ListColumn:
+    def gather_lists(self, pieces: Sequence[ShardSlice], name: str, dtypes: Mapping[str, Any]) -> ListColumn:
         """Gather a column of lists of several pieces, as other types; missing signs are 1.
 
         There are no copies in between.
@@ -232,7 +235,7 @@ class ShardFolder:
         def stored(piece: ShardSlice) -> ListColumn:
             return self.shard(piece.shard).lists[name]
 
-        def slices(piece: ShardSlice, lo: int, hi: int) -> list[Any]:
+        def slices(piece: ShardSlice, lo: int, hi: int) -> list[Array]:
             flats = stored(piece).parts
             return [flats[key][lo:hi] if key in flats else np.broadcast_to(dtypes[key](1), hi - lo) for key in dtypes]
 
@@ -267,8 +270,8 @@ class ShardFolder:
             raise _damaged(file)
         return arrays
 
-    def names(self) -> dict[str, list[str] | None]:
-        """Return label_names, and feature_names or None."""
+    def names(self) -> ShardNames:
+        """Return the names of labels and features."""
         file = self.path / NAMES
         with explain_read_errors(file):
             content = read_input(file)
@@ -278,7 +281,7 @@ class ShardFolder:
         features = self.facts["features"] if names.feature_names is None else len(names.feature_names)
         if (len(names.label_names), features) != (self.facts["labels"], self.facts["features"]):
             raise _damaged(file)
-        return asdict(names)
+        return names
 
     def verify(self, progress: Progress = SILENT) -> None:
         """Read everything and compare it with its checksums.
@@ -316,7 +319,7 @@ class ShardFolder:
                 raise
             raise _damaged(self.path / self.files[number]["file"]) from error
 
-    def _check(self, columns: ColumnTable, entry: Mapping[str, Any]) -> None:
+    def _check(self, columns: ColumnTable, entry: JsonObject) -> None:
         """Refuse label numbers out of range: kernels follow these, and features, unchecked."""
         width = int(self.facts["features"])
         if len(columns) != entry["rows"] or not _is_below(columns.lists["y"].parts["labels"], self.facts["labels"]):
@@ -349,7 +352,7 @@ def _iterate_ends(pieces: Sequence[ShardSlice]) -> Iterator[int]:
     return accumulate(piece.hi - piece.lo for piece in pieces)
 
 
-def _is_below(numbers: Any, n: int) -> bool:
+def _is_below(numbers: Array, n: int) -> bool:
     return numbers.dtype.kind == "u" and (not len(numbers) or int(numbers.max()) < n)
 
 
@@ -411,10 +414,10 @@ def _read_manifest(path: Path) -> JsonObject:
 
 def write_manifest(
     path: Path,
-    facts: Mapping[str, Any],
-    files: Sequence[Mapping[str, Any]],
-    names: Mapping[str, Any],
-    statistics: Mapping[str, Mapping[str, Any]],
+    facts: JsonObject,
+    files: Sequence[JsonObject],
+    names: JsonObject,
+    statistics: Mapping[str, Mapping[str, Array]],
     origin: str = "",
 ) -> ShardFolder:
     """Write the files beside the shards, the manifest last, and open the folder.

@@ -1,25 +1,30 @@
 """Sharded rows as a source: a part at a time, or all in memory like any other rows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Bool, Csr, Float32, Int32, Int64, Matrix
+from wsabie.core.arrays import Array, Bool, Csr, Float32, Int32, Int64, Matrix
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
 from wsabie.io.parsers.array_builders import (
-    GrowingArray,
-    build_feature_matrix,
     build_signed_label_matrix,
     check_feature_count,
     check_label_count,
-    compute_row_offsets,
 )
 from wsabie.io.records import FeatureTable
-from wsabie.io.shards.shard_folder import ShardBlock, ShardFolder, ShardSlice, open_shard_folder
-from wsabie.storage.column_files import ColumnTable, ListColumn, decode_text_column, prefetch_array, take_lists
+from wsabie.io.row_streams import RowCollector, StreamInfo, build_columns
+from wsabie.io.shards.shard_folder import LABEL_TYPES, ShardBlock, ShardFolder, ShardSlice, open_shard_folder
+from wsabie.storage.column_files import (
+    ColumnTable,
+    ListColumn,
+    compute_offsets,
+    prefetch_array,
+    take_lists,
+)
 
 _ROWS_AT_ONCE = 1 << 14
 _FOLDS = 1 << 16
@@ -76,7 +81,7 @@ class ShardedFeatureTable:
         return int(self.shards.facts["augment"])
 
     @property
-    def identity(self) -> list[Any]:
+    def identity(self) -> list[object]:
         """Return a JSON-able identity of this selection of rows."""
         label_numbers = None if self.keep is None else self.keep.tolist()
         return [self.shards.fingerprint, self.lo, self.hi, self.folds, label_numbers]
@@ -107,27 +112,17 @@ class ShardedFeatureTable:
         rows = unlabelled = 0
         of_label = np.zeros(self.shards.facts["labels"], np.int64)
         for piece in self.shards.pieces(self.lo, self.hi):
-            labels, is_selected = self._read_labels(piece)
-            true, row = labels.parts["signs"] > 0, np.repeat(np.arange(len(is_selected)), np.diff(labels.starts))
+            y, is_selected = self.shards.gather_lists([piece], "y", LABEL_TYPES), self._select_rows(piece)
+            labels, true = y.parts["labels"], y.parts["signs"] > 0
+            if self.keep is not None:
+                true &= self._number_labels()[labels] >= 0
+            row = np.repeat(np.arange(len(is_selected)), np.diff(y.starts))
             is_bare = np.bincount(row[true], minlength=len(is_selected)) == 0
             rows, unlabelled = rows + int(is_selected.sum()), unlabelled + int((is_selected & is_bare).sum())
             mask = is_selected[row] & true
-            of_label += np.bincount(labels.parts["labels"][mask], minlength=len(of_label))
+            of_label += np.bincount(labels[mask], minlength=len(of_label))
         of_label = of_label if self.keep is None else of_label[self.keep]
         return LabelStatistics(rows, int(of_label.sum()), unlabelled, of_label)
-
-    def _read_labels(self, piece: ShardSlice) -> tuple[ListColumn, Bool]:
-        """Return the labels of a shard's rows, those that count, and the mask of selected rows."""
-        y = self.shards.shard(piece.shard).lists["y"]
-        starts = prefetch_array(y.starts[piece.lo : piece.hi + 1]).astype(np.int64)
-        entries = slice(int(starts[0]), int(starts[-1]))
-        labels = prefetch_array(y.parts["labels"][entries]).astype(np.int32)
-        signs = prefetch_array(y.parts["signs"][entries]) if "signs" in y.parts else np.ones(len(labels), np.int8)
-        column = ListColumn(starts - starts[0], {"labels": labels, "signs": signs})
-        if self.keep is not None:
-            signs = np.where(self._number_labels()[labels] >= 0, signs, 0)
-            column = ListColumn(column.starts, {"labels": labels, "signs": signs})
-        return column, self._select_rows(piece)
 
     def _select_rows(self, piece: ShardSlice) -> Bool:
         if self.folds is None:
@@ -152,7 +147,7 @@ class ShardedFeatureTable:
         if self.keep is not None:
             columns = self._number_labels()[Y.parts["labels"]]
             mask = columns >= 0
-            starts = compute_row_offsets(mask)[Y.starts]
+            starts = compute_offsets(mask)[Y.starts]
             Y = ListColumn(starts, {"labels": columns[mask], "signs": Y.parts["signs"][mask]})
         return stored.X, build_signed_label_matrix(Y.starts, Y.parts["labels"], Y.parts["signs"], len(self.label_names))
 
@@ -162,41 +157,39 @@ class ShardedFeatureTable:
 
     def blocks(self, size: int = _ROWS_AT_ONCE) -> Iterator[FeatureTable]:
         """Yield all rows, a block at a time."""
-        for span in self.spans(size):
-            yield self._read_rows(span)
+        return (self._collect_rows([span]) for span in self.spans(size))
 
-    def _read_rows(self, span: tuple[int, int]) -> FeatureTable:
-        X, Y = self.read_spans([span])
-        words = self._read_words(span)
-        return self._build_table(_matrix(X, self.n_features), Y, words["id"], words.get("group"), words.get("time"))
+    def _collect_rows(self, spans: Sequence[tuple[int, int]]) -> FeatureTable:
+        """Return the selected rows of some spans, of which one is in memory twice."""
+        facts, collector = self.shards.facts, RowCollector()
+        for span in spans:
+            X, Y = self.read_spans([span])
+            labels = ListColumn(Y.indptr, {"labels": Y.indices, "signs": Y.data})
+            self._collect_words(span, collector.add)
+            collector.add(build_columns(X, labels, {}, {}))
+        info = StreamInfo(bool(facts["counts"]), self.n_features, self.feature_names, self.dictionary, self.augment)
+        return collector.build_table(info, self.label_names, open_width=bool(facts.get("open_width")))
 
-    def _build_table(
-        self, X: Matrix, Y: Matrix, ids: list[str], groups: list[str] | None, times: list[str] | None
-    ) -> FeatureTable:
-        facts = self.shards.facts
-        return FeatureTable(X, Y, self.label_names, ids, groups, times, bool(facts["counts"]), self.feature_names,
-                    self.dictionary, self.augment, bool(facts.get("open_width")))  # fmt: skip
-
-    def _read_words(
-        self, span: tuple[int, int], names: Sequence[str] = ("id", "group", "time")
-    ) -> dict[str, list[str]]:
-        """Return ids, and groups and times if there are some, of the selected rows of a span."""
-        texts: dict[str, list[str]] = {"id": []}
+    def _collect_words(
+        self, span: tuple[int, int], add: Callable[[ColumnTable], None], names: Sequence[str] = ("id", "group", "time")
+    ) -> None:
+        """Add ids, and groups and times if there are some, of the selected rows of a span."""
         for piece in self.shards.pieces(*span):
             rows, columns = np.flatnonzero(self._select_rows(piece)), self.shards.shard(piece.shard)
-            words = ColumnTable(lists={name: columns.lists[name] for name in names if name in columns.lists})
-            if "id" in columns.numbers:
-                texts["id"].extend(map(str, prefetch_array(columns.numbers["id"][piece.lo : piece.hi])[rows].tolist()))
-            for name, column in words.part(piece.lo, piece.hi).lists.items():
-                prefetch_array(column.parts["text"])
-                with self.shards.refuse_damaged(piece.shard):
-                    texts.setdefault(name, []).extend(decode_text_column(take_lists(column, rows)))
-        return texts
+            numbers = {name: array for name, array in columns.numbers.items() if name == "id"}
+            lists = {name: columns.lists[name] for name in names if name in columns.lists}
+            words = ColumnTable(numbers, lists).part(piece.lo, piece.hi)
+            for array in (*words.numbers.values(), *(column.parts["text"] for column in words.lists.values())):
+                prefetch_array(array)
+            with self.shards.refuse_damaged(piece.shard):
+                add(words.take(rows))
 
     def ids(self, span: tuple[int, int]) -> tuple[list[str], Int64]:
         """Return ids of the selected rows of a span, and their numbers in the shards."""
         mask = np.concatenate([self._select_rows(piece) for piece in self.shards.pieces(*span)])
-        return self._read_words(span, ("id",))["id"], span[0] + np.flatnonzero(mask)
+        collector = RowCollector()
+        self._collect_words(span, collector.add, ("id",))
+        return collector.ids, span[0] + np.flatnonzero(mask)
 
     def at(self, number: int) -> FeatureTable:
         """Return one row, by its number in the shards.
@@ -207,7 +200,7 @@ class ShardedFeatureTable:
             There is no such row.
         """
         require(0 <= number < len(self.shards), f"{self.path} has no row {number}; give 0 to {len(self.shards) - 1}")
-        return self._read_rows((number, number + 1))
+        return self._collect_rows([(number, number + 1)])
 
     def first(self, n: int) -> FeatureTable:
         """Return the first n rows with a true label; fewer where there are not so many."""
@@ -221,38 +214,7 @@ class ShardedFeatureTable:
 
     def load(self) -> FeatureTable:
         """Return all rows in memory, or mapped from files where they are large."""
-        dense = self.shards.dense
-        lengths, marks, labels, signs = (
-            GrowingArray(np.int64),
-            GrowingArray(np.int64),
-            GrowingArray(np.int32),
-            GrowingArray(np.int8),
-        )
-        indices, values = GrowingArray(np.int32), GrowingArray(np.float32)
-        words: dict[str, list[str]] = {}
-        for span in self.spans(_ROWS_AT_ONCE):
-            X, Y = self.read_spans([span])
-            if isinstance(X, Csr):
-                lengths.extend(np.diff(X.indptr))
-                indices.extend(X.indices)
-                values.extend(X.data)
-            else:
-                values.extend(X.ravel())
-            marks.extend(np.diff(Y.indptr))
-            labels.extend(Y.indices)
-            signs.extend(Y.data)
-            for name, texts in self._read_words(span).items():
-                words.setdefault(name, []).extend(texts)
-        if dense:
-            X = values.finish().reshape(-1, self.n_features)
-        else:
-            X = build_feature_matrix(
-                compute_row_offsets(lengths.view()), indices.finish(), values.finish(), self.n_features
-            )
-        Y = build_signed_label_matrix(
-            compute_row_offsets(marks.view()), labels.finish(), signs.finish(), len(self.label_names)
-        )
-        return self._build_table(X, Y, words.get("id", []), words.get("group"), words.get("time"))
+        return self._collect_rows(self.spans(_ROWS_AT_ONCE))
 
 
 def open_shards(path: str | Path) -> ShardedFeatureTable:
@@ -280,7 +242,7 @@ def open_shards(path: str | Path) -> ShardedFeatureTable:
     check_feature_count(shards.path, facts["features"], stored)  # a value takes a byte at least
     check_label_count(shards.path, facts["labels"], stored)
     names = shards.names()
-    return ShardedFeatureTable(shards, names["label_names"] or [], names["feature_names"], 0, len(shards))
+    return ShardedFeatureTable(shards, names.label_names, names.feature_names, 0, len(shards))
 
 
 def concatenate_tables(parts: Sequence[FeatureTable]) -> FeatureTable:
@@ -290,16 +252,12 @@ def concatenate_tables(parts: Sequence[FeatureTable]) -> FeatureTable:
     first = parts[0]
     dense = isinstance(first.X, np.ndarray)
     X = np.concatenate([rows.X for rows in parts]) if dense else vstack([rows.X for rows in parts], "csr")
-    metadata: dict[str, Any] = {
+    metadata: JsonObject = {
         name: [value for rows in parts for value in getattr(rows, name)]
         for name in ("ids", "groups", "times")
         if getattr(first, name) is not None
     }
     return replace(first, X=X, Y=vstack([rows.Y for rows in parts], "csr"), **metadata)
-
-
-def _matrix(X: Csr | Float32, n_features: int) -> Matrix:
-    return build_feature_matrix(X.indptr, X.indices, X.data, n_features) if isinstance(X, Csr) else X
 
 
 def _take_rows(stored: ShardBlock, index: Int64) -> ShardBlock:
@@ -327,7 +285,7 @@ class ShardStatistics:
         true = y.parts["labels"][signs > 0]
         self.of_label += np.bincount(true, minlength=len(self.of_label))
         self.pairs, self.denied = self.pairs + len(true), self.denied + len(signs) - len(true)
-        values: Any
+        values: Array
         if self.dense:
             values = columns.numbers["features"].astype(np.float32)
             if len(values):  # a shard of few rows may have none
@@ -339,14 +297,14 @@ class ShardStatistics:
         self.rows, self.nonzeros = self.rows + len(columns), self.nonzeros + values.size
         self.least = min(self.least, float(values.min(initial=0)))
 
-    def _update_moments(self, values: Any) -> None:
+    def _update_moments(self, values: Array) -> None:
         """Update mean and squared gaps from those of a part (Chan, Golub and LeVeque 1983)."""
         n, mean = len(values), values.mean(0, dtype=np.float64)
         gap, n_total = mean - self.mean, max(self.rows + n, 1)
         self.squares += np.square(values - mean).sum(0) + gap * gap * self.rows * n / n_total
         self.mean += gap * n / n_total
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return the numbers that stand in the manifest."""
         return {
             "rows": self.rows,
@@ -359,7 +317,7 @@ class ShardStatistics:
             "least": self.least,
         }
 
-    def arrays(self) -> dict[str, Mapping[str, Any]]:
+    def arrays(self) -> dict[str, Mapping[str, Array]]:
         """Return the arrays of `ShardFolder.statistics`."""
         if self.dense:
             features = {"mean": self.mean, "deviation": np.sqrt(self.squares / max(self.rows, 1))}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wsabie.core.errors import InputError
-from wsabie.io.parsers.array_builders import RowError
+from wsabie.storage.rejects import RowError
 
 _NAMES = {
     "artist": ("artist", "TPE1"),

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import format_open_error, open_input
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.tags.xmp import LARGEST
+from wsabie.storage.rejects import RowError
 
 XMP_HEAD = b"http://ns.adobe.com/xap/1.0/\0"
 PNG_HEAD = b"XML:com.adobe.xmp\0"
@@ -78,10 +78,9 @@ def iterate_chunks(stream: BufferedIOBase, kind: str) -> Iterator[ContainerChunk
         stream.seek(4)
         size = min(size, 8 + int.from_bytes(stream.read(4), "little"))
     position = {"JPEG": 2, "PNG": 8, "WebP": 12}[kind]
-    step = {"JPEG": _read_segment, "PNG": _read_png_chunk, "WebP": _read_riff_chunk}[kind]
     for _ in range(_MOST):
         stream.seek(position)
-        piece = step(stream, position)
+        piece = _read_segment(stream, position) if kind == "JPEG" else _read_chunk(stream, position, kind)
         if piece.data + piece.size > size:
             raise RowError(UNREADABLE, f"{ascii(piece.kind)[2:-1]} at byte {piece.begin:,} is cut off")
         yield piece
@@ -109,14 +108,11 @@ def _read_segment(stream: BufferedIOBase, position: int) -> ContainerChunk:
     return ContainerChunk(head[1:], begin, position + 4, length - 2, position + 2 + length)
 
 
-def _read_png_chunk(stream: BufferedIOBase, position: int) -> ContainerChunk:
+def _read_chunk(stream: BufferedIOBase, position: int, kind: str) -> ContainerChunk:
     head = stream.read(8)
-    size = int.from_bytes(head[:4], "big")
-    return ContainerChunk(head[4:], position, position + 8, size, position + 12 + size)
-
-
-def _read_riff_chunk(stream: BufferedIOBase, position: int) -> ContainerChunk:
-    head = stream.read(8)
+    if kind == "PNG":
+        size = int.from_bytes(head[:4], "big")
+        return ContainerChunk(head[4:], position, position + 8, size, position + 12 + size)
     size = int.from_bytes(head[4:], "little")
     return ContainerChunk(head[:4], position, position + 8, size, position + 8 + size + size % 2)
 

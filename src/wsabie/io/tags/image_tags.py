@@ -23,9 +23,7 @@ from typing import NamedTuple, TypeVar
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import format_open_error, open_input
-from wsabie.io.decoder_messages import silence_decoders
-from wsabie.io.image_inspection import FORMATS, inspect_image
-from wsabie.io.parsers.array_builders import RowError
+from wsabie.io.image_inspection import FORMATS, inspect_image, silence_decoders
 from wsabie.io.tags.embedded_metadata import (
     UNREADABLE,
     assemble_extended_xmp,
@@ -34,6 +32,7 @@ from wsabie.io.tags.embedded_metadata import (
     read_iptc_keywords,
 )
 from wsabie.io.tags.xmp import LARGEST, TagHierarchy, XmpPacket, parse_iso_date, read_xmp_packet
+from wsabie.storage.rejects import RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
 _T = TypeVar("_T")

@@ -2,6 +2,9 @@
 
 Files are replaced as a whole or not at all, and only when their tags differ from the new ones. They keep
 their mode and extended attributes. Links are not written through.
+
+Libraries write the whole packet anew, and what other programs put between its tags is lost
+(`docs/decisions/picture-tags.md`).
 """
 
 import os
@@ -14,8 +17,7 @@ from pathlib import Path
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import is_regular_file, open_input
-from wsabie.io.parsers.array_builders import RowError
-from wsabie.io.parsers.text_files import explain_reading_errors, format_path
+from wsabie.io.parsers.text_files import explain_reading_errors
 from wsabie.io.tags.embedded_metadata import (
     PNG_HEAD,
     UNREADABLE,
@@ -30,6 +32,7 @@ from wsabie.io.tags.embedded_metadata import (
 from wsabie.io.tags.image_tags import find_sidecar, list_sidecar_paths, read_image_tags, read_sidecar
 from wsabie.io.tags.xmp import NEW, SUBJECT, TextEdit, make_tag_properties, read_xmp_packet, replace_tags
 from wsabie.storage.atomic_files import replace_file
+from wsabie.storage.rejects import RowError
 
 _LONGEST_SEGMENT = 0xFFFF - 2
 _PADDING = re.compile(rb"(?<!\s)\s{100,}+(?=<\?xpacket end)")
@@ -80,7 +83,7 @@ def write_sidecar(picture: Path, tags: Iterable[str | Sequence[str]], *, token: 
         new = replace_tags(old if old.strip() else NEW, properties)
     except RowError as error:
         raise InputError(
-            f"{format_path(path)} is not written: {error.reason} ({error.detail}); repair it or move it away"
+            f"{path} is not written: {error.reason} ({error.detail}); repair it or move it away"
         ) from error
     if new is None or (not properties[SUBJECT] and not (is_regular_file(picture) and read_image_tags(picture).tags)):
         return None
@@ -122,7 +125,7 @@ def write_embedded(
     """
     properties = make_tag_properties(tags)
     if picture.is_symlink():
-        raise InputError(f"{format_path(picture)} is a link; give the file that it leads to")
+        raise InputError(f"{picture} is a link; give the file that it leads to")
     try:
         with explain_reading_errors(picture), open_input(picture) as stream:
             edits = _find_edits(picture, stream, properties)
@@ -132,9 +135,7 @@ def write_embedded(
                 _copy_with_edits(stream, draft, edits)
                 _keep(picture, draft, keep_time)
     except RowError as error:
-        raise InputError(
-            f"{format_path(picture)} is not written: {error.reason} ({error.detail}); {_ELSEWHERE}"
-        ) from error
+        raise InputError(f"{picture} is not written: {error.reason} ({error.detail}); {_ELSEWHERE}") from error
     return True
 
 
@@ -171,9 +172,7 @@ def _find_edits(picture: Path, stream: BufferedIOBase, properties: dict[str, lis
     """
     kind = detect_container(stream)
     if kind is None:
-        raise InputError(
-            f"{format_path(picture)} is no JPEG, PNG or WebP, and only these are written into; {_ELSEWHERE}"
-        )
+        raise InputError(f"{picture} is no JPEG, PNG or WebP, and only these are written into; {_ELSEWHERE}")
     chunks = list(iterate_chunks(stream, kind))
     metadata = read_embedded_metadata(picture)
     old = [piece for piece in chunks if read_chunk_content(stream, piece, kind)[0] == "packet"]

@@ -8,6 +8,9 @@ that lie deeper in a packet, such as those of the ingredients of a collage, are 
 
 Written are tags alone: the properties that name them are cut out of the text and new ones put in their place. So
 prefixes, comments, padding, the order of attributes and everything of other programs stay, byte for byte.
+
+Libraries write the whole packet anew, and what other programs put between its tags is lost
+(`docs/decisions/picture-tags.md`).
 """
 
 import codecs
@@ -21,8 +24,8 @@ from typing import NamedTuple
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import make_limit_error, read_limits
-from wsabie.io.parsers.array_builders import RowError
 from wsabie.io.parsers.xml_elements import XmlElement, parse_xml
+from wsabie.storage.rejects import RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
 LARGEST = 16 << 20
@@ -166,13 +169,11 @@ def find_descriptions(packet: bytes) -> list[XmlElement]:
 
 def read_property_values(rdf: XmlElement, name: str) -> list[str] | None:
     """Return all values of a property of the picture in their order; None if it is absent."""
-    value_lists = [values for node in rdf.children for values in _get_node_values(node, name)]
+    value_lists = []
+    for node in rdf.children:
+        value_lists += [[node.attributes[name]]] if name in node.attributes else []
+        value_lists += [_get_values(child) for child in node.children if child.name == name]
     return list(chain(*value_lists)) if value_lists else None
-
-
-def _get_node_values(node: XmlElement, name: str) -> list[list[str]]:
-    value_lists = [_get_values(child) for child in node.children if child.name == name]
-    return [[node.attributes[name]], *value_lists] if name in node.attributes else value_lists
 
 
 def _get_values(element: XmlElement) -> list[str]:

@@ -14,9 +14,9 @@ a column `category`.
 
 import csv
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise, repeat
+from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -46,48 +46,13 @@ from wsabie.io.parsers.text_files import (
     iterate_content_lines,
     iterate_numbered_lines,
     read_head,
+    write_lines,
 )
-from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.hearst_patterns import HearstPatternCounter, split_sentences
 from wsabie.vocabulary.hierarchy import Hierarchy, make_lookup_key
 
 CATEGORY, LABELS = "category", "labels"
-
-
-def read_folder_hierarchy(folder: Path, hierarchy: Hierarchy) -> None:
-    """Add the tree of a folder of pictures; a first level of splits (train, test) is left out.
-
-    Raises
-    ------
-    InputError
-        There are no labelled pictures, or no sub-folders one inside the other.
-    """
-    source = read_folder(folder, rejects=Rejects())
-    label_places = ((picture.labels, _split_levels(str(PurePosixPath(picture.id).parent))) for picture in source)
-    _add_tree(label_places, hierarchy, folder, "its pictures do not lie in sub-folders of sub-folders")
-
-
-def read_table_hierarchy(path: Path, hierarchy: Hierarchy) -> None:
-    """Add the tree of Parquet with the columns `labels` and `category`, whose levels slashes separate.
-
-    Raises
-    ------
-    InputError
-        There are no such columns, or they hold something else.
-    """
-    table = open_parquet_table(path)
-    missing = [name for name in (LABELS, CATEGORY) if not table.has(name)]
-    if missing:
-        raise InputError(
-            f"{format_path(path)} has no column {missing[0]!r}; Parquet is an is-a list by its columns "
-            f"{LABELS!r} and {CATEGORY!r}: give those, or a list of child TAB parent"
-        )
-    label_places: list[tuple[Sequence[str], Sequence[str]]] = []
-    for batch in table.batches([LABELS, CATEGORY], 1 << 14):
-        rows = zip(batch.column(LABELS), batch.column(CATEGORY), strict=True)
-        label_places += [_parse_row(path, labels, category) for labels, category in rows if labels and category]
-    _add_tree(label_places, hierarchy, path, "no label has most of its rows in one category")
 
 
 def add_image_hierarchy(label_places: Iterable[tuple[Sequence[str], Sequence[str]]], hierarchy: Hierarchy) -> None:
@@ -101,7 +66,7 @@ def add_image_hierarchy(label_places: Iterable[tuple[Sequence[str], Sequence[str
     >>> tree.parents("owl"), tree.parents("brown"), tree.parents("birds")
     (['animals/birds'], [], ['animals'])
     """
-    counts, chains = Counter[tuple[str, str]](), dict[str, list[str]]()
+    counts, chains = defaultdict[str, Counter[str]](Counter), dict[str, list[str]]()
     for labels, levels in label_places:
         if len(levels) > read_limits().depth:
             excess = f"{format_path('/'.join(levels))[:100]}... has {len(levels):,} levels"
@@ -109,25 +74,19 @@ def add_image_hierarchy(label_places: Iterable[tuple[Sequence[str], Sequence[str
         place = "/".join(levels)
         if place not in chains:
             chains[place] = ["/".join(levels[: depth + 1]) for depth in range(len(levels))]
-        counts.update(zip(labels, repeat(place)))
-    names = {node: node.rpartition("/")[2] for chain in chains.values() for node in chain}
+        for label in labels:
+            counts[label][place] += 1
+    names = {node: node.rpartition("/")[2] for nodes in chains.values() for node in nodes}
     for node, name in names.items():
         hierarchy.also_called(node, [name])
-    for chain in chains.values():
-        for parent, child in pairwise(chain):
+    for nodes in chains.values():
+        for parent, child in pairwise(nodes):
             hierarchy.add(child, parent)
     folder_keys = {"", *map(make_lookup_key, [*names, *names.values()])}
-    for label, inside in _group_by_label(counts).items():
+    for label, inside in counts.items():
         node = _find_deepest(inside, chains)
         if node and make_lookup_key(label) not in folder_keys:
             hierarchy.add(label, node)
-
-
-def _group_by_label(counts: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:
-    counts_by_label: dict[str, dict[str, int]] = {}
-    for (label, place), n in counts.items():
-        counts_by_label.setdefault(label, {})[place] = n
-    return counts_by_label
 
 
 def _find_deepest(inside: dict[str, int], chains: dict[str, list[str]]) -> str:
@@ -146,13 +105,26 @@ def _add_tree(
     n_pairs = len(hierarchy)
     add_image_hierarchy(label_places, hierarchy)
     if len(hierarchy) == n_pairs:
-        raise InputError(f"{format_path(path)} is no is-a list: {otherwise}; give a list of child TAB parent")
+        raise InputError(f"{path} is no is-a list: {otherwise}; give a list of child TAB parent")
+
+
+def _iterate_table_places(path: Path) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Yield labels and category, whose levels slashes separate, of the rows of Parquet."""
+    table = open_parquet_table(path)
+    if missing := [name for name in (LABELS, CATEGORY) if not table.has(name)]:
+        raise InputError(
+            f"{path} has no column {missing[0]!r}; Parquet is an is-a list by its columns {LABELS!r} and {CATEGORY!r}: "
+            "give those, or a list of child TAB parent"
+        )
+    for batch in table.batches([LABELS, CATEGORY], 1 << 14):
+        rows = zip(batch.column(LABELS), batch.column(CATEGORY), strict=True)
+        yield from (_parse_row(path, labels, category) for labels, category in rows if labels and category)
 
 
 def _parse_row(path: Path, labels: Any, category: Any) -> tuple[Sequence[str], Sequence[str]]:
     names: list[str] = labels if isinstance(labels, list) else [labels]
     if not isinstance(category, str) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{format_path(path)} holds a category or label that is no text; write both as texts")
+        raise InputError(f"{path} holds a category or label that is no text; write both as texts")
     return names, _split_levels(category)
 
 
@@ -213,13 +185,8 @@ def read_hierarchy(*paths: str | Path, parent_first: bool = False) -> Hierarchy:
 
 def write_hierarchy(path: str | Path, pairs: Iterable[tuple[str, str, int]]) -> int:
     """Write (child, parent, count) lines, which `read_hierarchy` reads; return their number."""
-    n_written = 0
-    with replace_file(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        file.write("child\tparent\tcount\n")
-        for child, parent, count in pairs:
-            file.write(f"{child}\t{parent}\t{count}\n")
-            n_written += 1
-    return n_written
+    lines = (f"{child}\t{parent}\t{count}" for child, parent, count in pairs)
+    return write_lines(Path(path), chain(["child\tparent\tcount"], lines)) - 1
 
 
 def mine_hierarchy(
@@ -242,7 +209,7 @@ def mine_hierarchy(
     """
     path, counter = Path(path), HearstPatternCounter(is_known)
     if b"\0" in read_head(path):
-        raise InputError(f"{format_path(path)} is no plain text; take the text out of it first")
+        raise InputError(f"{path} is no plain text; take the text out of it first")
     with progress.stage("reading", None, "lines") as bar:
 
         def lines() -> Iterator[str]:
@@ -261,7 +228,8 @@ def _read_path(path: Path, parent_first: bool, hierarchy: Hierarchy) -> None:
         return
     start = read_head(path)
     if start.startswith(MAGIC):
-        read_table_hierarchy(path, hierarchy)
+        places, fault = _iterate_table_places(path), "no label has most of its rows in one category"
+        _add_tree(places, hierarchy, path, fault)
     elif (statements := iterate_statements(path, start, UP)) is not None:
         for statement in statements:
             if isinstance(statement, Synset):
@@ -274,7 +242,7 @@ def _read_path(path: Path, parent_first: bool, hierarchy: Hierarchy) -> None:
     elif b"\0" in start or not start.strip():
         problem = "is empty" if not start.strip() else "is no text"
         raise InputError(
-            f"{format_path(path)} {problem}; an is-a list is a list of pairs (child TAB parent), WordNet's data.noun, "
+            f"{path} {problem}; an is-a list is a list of pairs (child TAB parent), WordNet's data.noun, "
             "wn_hyp.pl or wordnet.is_a.txt, Parquet with a column `category`, or a folder of pictures in sub-folders"
         )
     else:
@@ -322,7 +290,9 @@ def _find_wordnet_files(folder: Path) -> list[Path]:
 def _read_folder(folder: Path, parent_first: bool, hierarchy: Hierarchy) -> None:
     files = _find_wordnet_files(folder)
     if not files:
-        read_folder_hierarchy(folder, hierarchy)
+        items = read_folder(folder, rejects=Rejects())
+        places = ((item.labels, _split_levels(str(PurePosixPath(item.id).parent))) for item in items)  # without splits
+        _add_tree(places, hierarchy, folder, "its pictures do not lie in sub-folders of sub-folders")
     for file in files[:1] if files and files[0].name == WORDNET[0] else files:
         _read_path(file, parent_first, hierarchy)
 
@@ -337,7 +307,8 @@ def _read_pairs(path: Path, start: bytes, parent_first: bool, hierarchy: Hierarc
     layout, n_cells = _detect_layout(start, parent_first), 0
     if parent_first and layout.has_header and not layout.parent_first:
         log.warning("%s: its header says that the child comes first, so that is how it is read", format_path(path))
-    for where, cells in _iterate_cells(path, layout):
+    for number, raw in iterate_content_lines(path, LONGEST):
+        where, cells = f"{path}:{number}", _split(decode_text(raw, path, number), layout.separator)
         if layout.has_header and not n_cells:
             n_cells = len(cells)
             continue
@@ -365,12 +336,6 @@ def _detect_layout(start: bytes, parent_first: bool) -> _PairLayout:
         return _PairLayout(separator, parent_first, True)
     by_imagenet = separator is None and len(first) == 2 and all(map(is_synset_name, first))
     return _PairLayout(separator, parent_first or by_imagenet, False)
-
-
-def _iterate_cells(path: Path, layout: _PairLayout) -> Iterator[tuple[str, list[str]]]:
-    """Yield (file:line, cells) of every line with content."""
-    for number, raw in iterate_content_lines(path, LONGEST):
-        yield f"{format_path(path)}:{number}", _split(decode_text(raw, path, number), layout.separator)
 
 
 def _split(line: str, separator: str | None) -> list[str]:

@@ -16,13 +16,12 @@ from wsabie.io.formats.wordnet import LONGEST, SYNSET, Synset, get_index_path, i
 from wsabie.io.parsers.text_files import (
     decode_text,
     explain_reading_errors,
-    format_path,
     iterate_content_lines,
     iterate_numbered_lines,
     read_head,
+    write_lines,
 )
 from wsabie.io.vocabulary.hierarchies import iterate_statements, read_hierarchy
-from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_matching import LabelConcepts
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph, parse_direction
@@ -73,7 +72,7 @@ def read_knowledge_graph(
             _read_file(file, graph)
     for relation, pairs in (relations or {}).items():
         stated, inverse = parse_direction(relation)
-        for head, tail in read_id_pairs(Path(pairs), rejects=rejects):
+        for head, tail in read_id_pairs(Path(pairs), rejects=Rejects() if rejects is None else rejects):
             graph.relate(stated, *((tail, head) if inverse else (head, tail)))
     if not len(graph):
         raise InputError("nothing is known of any label; give WordNet's folder, or a list of pairs")
@@ -96,7 +95,7 @@ def read_label_table(path: str | Path) -> dict[str, str]:
         if not place and (label, concept) == ("label", "id"):
             continue
         if not label:
-            raise InputError(f"{format_path(path)}:{number} has no label; write a label, a tab and its id")
+            raise InputError(f"{path}:{number} has no label; write a label, a tab and its id")
         if concept:
             table[label] = concept.removeprefix("-")
     return table
@@ -105,11 +104,14 @@ def read_label_table(path: str | Path) -> dict[str, str]:
 def write_label_table(path: Path, matched: LabelConcepts) -> None:
     """Write concepts of labels for `read_label_table`, with method, name and gloss for readers."""
     knowledge = matched.knowledge
-    with replace_file(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        file.write("label\tid\tmethod\tname\tgloss\n")
+
+    def lines() -> Iterator[str]:
+        yield "label\tid\tmethod\tname\tgloss"
         for label, concept, method in zip(matched.labels, matched.concepts, matched.methods, strict=True):
             details = ("", "") if concept is None else (knowledge.name(concept), knowledge.concept(concept).gloss)
-            file.write("\t".join([label, concept or "", method, *details]) + "\n")
+            yield "\t".join([label, concept or "", method, *details])
+
+    write_lines(path, lines())
 
 
 def _find_files(folder: Path) -> list[Path]:
@@ -118,9 +120,7 @@ def _find_files(folder: Path) -> list[Path]:
         if files := [folder / name for name in names if (folder / name).is_file()]:
             lists = {file.name for file in files}
             return [file for file in files if file.name != "wordnet.is_a.txt" or "wn_hyp.pl" not in lists]
-    raise InputError(
-        f"{format_path(folder)} holds no data.noun, words.txt or wn_hyp.pl; give a folder of WordNet's, or files"
-    )
+    raise InputError(f"{folder} holds no data.noun, words.txt or wn_hyp.pl; give a folder of WordNet's, or files")
 
 
 def _read_file(path: Path, graph: KnowledgeGraph) -> None:
@@ -157,9 +157,7 @@ def _read_translations(path: Path, graph: KnowledgeGraph) -> None:
         elif entry := _LEMMA.fullmatch(line):
             graph.add(entry[2] + entry[1], [entry[4]], language=entry[3] or language)
         elif line.strip() and not _TRANSLATED.match(raw):
-            raise InputError(
-                f"{format_path(path)}:{number} is no synset, kind and word with tabs between them; take it out"
-            )
+            raise InputError(f"{path}:{number} is no synset, kind and word with tabs between them; take it out")
 
 
 def iterate_relation_pairs(path: str | Path, relation: str) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,8 @@ again when the file changes, and every time in a folder that cannot be written. 
     facts, JSON                                       what the table was made from
     16 bytes                                          lengths of words and facts (int64, little endian)
     8 bytes                                           WSABIEW1
+
+gensim's reader takes 2.5 times as long, and its table is not mapped (`docs/decisions/text-readers.md`).
 """
 
 import json
@@ -22,24 +24,26 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, NamedTuple, cast
 
 import numpy as np
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import open_input
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
-from wsabie.io.parsers.array_builders import RowError, require_rows
+from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.text_files import (
     explain_reading_errors,
     format_path,
     iterate_bounded_numbered_lines,
     open_decompressed,
     read_head,
+    write_lines,
 )
 from wsabie.storage.atomic_files import DiskFullError, WriteError, explain_read_errors, replace_file
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.word_vectors import WordVectors
 
 MAGIC = b"\x93NUMPY"
@@ -55,11 +59,11 @@ class WordVectorTable(NamedTuple):
 
     words: list[str]
     table: Float32
-    facts: dict[str, Any]
+    facts: JsonObject
 
 
 def write_word_vector_table(
-    path: Path, dim: int, rows: Iterable[tuple[str, bytes]], facts: Callable[[], dict[str, Any]]
+    path: Path, dim: int, rows: Iterable[tuple[str, bytes]], facts: Callable[[], JsonObject]
 ) -> int:
     """Write rows of (word, float32 bytes) as they come, atomically; return their number.
 
@@ -214,12 +218,15 @@ def write_word_vectors(path: str | Path, words: Iterable[str], table: Float32) -
     InputError
         A word is empty or has a blank in it, or `path` cannot be written.
     """
-    with replace_file(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(f"{len(table)} {table.shape[1]}\n")
+
+    def lines() -> Iterator[str]:
+        yield f"{len(table)} {table.shape[1]}"
         for word, row in zip(words, table, strict=True):
             if word.split() != [word]:
                 raise InputError(f"the word {word!r} has a blank in it or is empty; write underscores for blanks")
-            file.write(f"{word} {' '.join(f'{value:.6g}' for value in row.tolist())}\n")
+            yield f"{word} {' '.join(f'{value:.6g}' for value in row.tolist())}"
+
+    write_lines(Path(path), lines())
 
 
 def _open_cached_table(path: Path) -> WordVectorTable | None:
@@ -227,7 +234,7 @@ def _open_cached_table(path: Path) -> WordVectorTable | None:
     if not path.exists():
         return None
     if path.is_dir() or read_head(path, len(MAGIC)) != MAGIC:
-        raise InputError(f"{format_path(path)} is no table of words and would be lost; name another file as cache")
+        raise InputError(f"{path} is no table of words and would be lost; name another file as cache")
     return open_word_vector_table(path)
 
 
@@ -239,7 +246,7 @@ def _build_vectors(table: WordVectorTable, rejects: Rejects) -> WordVectors:
 
 
 def _convert(
-    path: Path, target: Path, limit: int | None, source_facts: dict[str, Any], rejects: Rejects, progress: Progress
+    path: Path, target: Path, limit: int | None, source_facts: JsonObject, rejects: Rejects, progress: Progress
 ) -> WordVectors:
     layout, old_counts, n = _detect_layout(path), Counter(rejects.counts), 0
     entries = (
@@ -262,10 +269,10 @@ def _convert(
                 if n == limit:
                     return
                 if n == MOST_WORDS:
-                    raise InputError(f"{format_path(path)} holds more than {MOST_WORDS:,} words; set a limit")
+                    raise InputError(f"{path} holds more than {MOST_WORDS:,} words; set a limit")
         require_rows(n, path, rejects, "word vectors")
 
-    def facts() -> dict[str, Any]:
+    def facts() -> JsonObject:
         return {"source": source_facts, "skipped": dict(rejects.counts - old_counts)}
 
     write_word_vector_table(target, layout.dim, rows(), facts)
@@ -287,29 +294,26 @@ def _detect_layout(path: Path) -> _VectorLayout:
         n, dim = int(promised[0]), int(promised[1])
         if not 0 < dim <= MOST_DIM or not 0 < n <= MOST_WORDS:
             raise InputError(
-                f"{format_path(path)}:1 promises {n:,} words of {dim:,} dimensions; at most {MOST_WORDS:,} of "
+                f"{path}:1 promises {n:,} words of {dim:,} dimensions; at most {MOST_WORDS:,} of "
                 f"{MOST_DIM:,} can be read"
             )
-        return _VectorLayout(n, dim, dim not in map(_count_values, _first_lines(body)) and _is_binary(body))
+        is_binary = b"\0" in body or body.decode("utf-8", "replace").count("\ufffd") > 8
+        return _VectorLayout(n, dim, is_binary and dim not in map(_count_values, _first_lines(body)))
     widths = Counter(width for line in _first_lines(start) if (width := _count_values(line)))
     if b"\0" in start or not widths:
         raise InputError(
-            f"{format_path(path)} is no file of word vectors; give text with a word and its numbers on each line, or "
+            f"{path} is no file of word vectors; give text with a word and its numbers on each line, or "
             "word2vec's binary form"
         )
     dim = widths.most_common(1)[0][0]
     if dim > MOST_DIM:
-        raise InputError(f"{format_path(path)} has {dim:,} numbers a line; at most {MOST_DIM:,} dimensions can be read")
+        raise InputError(f"{path} has {dim:,} numbers a line; at most {MOST_DIM:,} dimensions can be read")
     return _VectorLayout(None, dim, False)
 
 
 def _first_lines(start: bytes) -> list[bytes]:
     lines = start.split(b"\n", 51)
     return lines[:50] if len(start) < _HEAD // 2 else lines[: min(50, len(lines) - 1)]  # the last one may be cut off
-
-
-def _is_binary(content: bytes) -> bool:
-    return b"\0" in content or content.decode("utf-8", "replace").count("\ufffd") > 8
 
 
 def _count_values(line: bytes) -> int:
@@ -334,7 +338,7 @@ def _iterate_text_rows(path: Path, layout: _VectorLayout, rejects: Rejects) -> I
     for number, line in iterate_bounded_numbered_lines(path, _LONGEST_LINE):
         if (number == 1 and layout.n is not None) or (line is not None and not line.strip()):
             continue
-        n, where = n + 1, f"{format_path(path)}:{number}"
+        n, where = n + 1, f"{path}:{number}"
         try:
             yield where, *_parse_line(line, layout.dim)
         except RowError as error:
@@ -385,10 +389,10 @@ def _iterate_binary_rows(path: Path, layout: _VectorLayout, rejects: Rejects) ->
             letters, row = pieces.take_until_blank(), pieces.take(4 * layout.dim)
             if letters is None or row is None:
                 raise InputError(
-                    f"{format_path(path)} is damaged or cut off at word {number:,} of the {n:,} that its first line "
+                    f"{path} is damaged or cut off at word {number:,} of the {n:,} that its first line "
                     "promises; fetch it again"
                 )
-            where = f"{format_path(path)}, word {number:,}"
+            where = f"{path}, word {number:,}"
             try:
                 yield (
                     where,

@@ -5,7 +5,7 @@
     PointAndWeightLabels     the query is both        f_y = w_y . x + s(q, W_y)   (Weston et al. 2010, equation 1)
     TwoPointLabels           the query is two points  f_y = q1 . U_y + q2 . W_y   (Mesnil et al. 2014, section 6.2)
     SketchedLabels           points under Dot with a byte sketch each (`wsabie.kernels.embedding.label_sketches`)
-    CandidatePool            points of a tower, in a block's slots (`wsabie.kernels.embedding.candidate_pools`)
+    CandidatePool            points of a tower, in a block's slots
 
 A step uses labels through `score_label`, `query_gradient`, `update_label` and `clip_norm` alone, which are dispatched
 on the type of the labels; a search first asks `is_bounded_below`. Only a pool has work to do around a block
@@ -16,18 +16,26 @@ The weights of a label have as many numbers as there are features, and a step ma
 alone. So a label is stored as scale times table row, which makes decay and projection one multiplication, and its
 squared length is carried along: |w + a x|^2 = |w|^2 + 2 a w.x + a^2 |x|^2, where w.x comes from the same pass that
 moves the row.
+
+A candidate with features (a document, a track) is no row of a table but a sum over its features, and every draw in
+search of a violator would cost an encoding. So each block brings its candidates along:
+
+    slots 0 .. n_sampled - 1     items drawn uniformly from all, from which the negatives of the block are drawn
+    the slots after them         the positives of the block's pairs, in their order
+
+Without sampled ones (n_sampled = 0) the positives of the block are each other's negatives, and ranks are ranks among
+them. A moved slot adds
+to its direction, and after the block the directions are scattered into the table behind the points.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import LANES
+from wsabie.core.arrays import LANES, Bool, Float32, Int32, Int64
 from wsabie.kernels.compiler import jit, jit_noinline
 from wsabie.kernels.dispatch import dispatch
-from wsabie.kernels.embedding import similarity
-from wsabie.kernels.embedding.candidate_pools import CandidatePool, backprop_pool, gather_pool, update_pool_candidate
 from wsabie.kernels.embedding.label_sketches import (
     SketchedLabels,
     bound_sketch_error,
@@ -35,8 +43,10 @@ from wsabie.kernels.embedding.label_sketches import (
     prefetch_sketch,
     sketch_label,
 )
-from wsabie.kernels.embedding.similarity import Cosine, Dot, Euclidean
-from wsabie.kernels.primitives.vectors import add, clip_vector_norm, dot, multiply
+from wsabie.kernels.embedding.similarity import Cosine, Dot, Euclidean, Similarity, compute_slopes, score_label
+from wsabie.kernels.embedding.towers import TileScratch, Tower, backprop_block, encode_entity
+from wsabie.kernels.primitives.random_numbers import advance_counter, draw_below, mix_bits, start_stream
+from wsabie.kernels.primitives.vectors import Width, add, clip_vector_norm, dot, multiply, set_to_zero
 
 _SMALLEST = np.float32(1e-6)  # of a scale, before it is multiplied into its row
 
@@ -44,54 +54,77 @@ _SMALLEST = np.float32(1e-6)  # of a scale, before it is multiplied into its row
 class SparseQuery(NamedTuple):
     """A query: the non-zeros of a sparse row."""
 
-    indices: Any  # (nnz,) int32
-    data: Any  # (nnz,) float32
+    indices: Int32  # (nnz,)
+    data: Float32  # (nnz,)
 
 
 class DenseQuery(NamedTuple):
     """A query: all values of a dense row."""
 
-    data: Any  # (n_features,) float32
+    data: Float32  # (n_features,)
 
 
 class PointAndRowQuery(NamedTuple):
     """A query: the point of a row, and the row."""
 
-    point: Any
-    row: Any
+    point: Float32  # (padded dim,)
+    row: SparseQuery | DenseQuery
 
 
 class WeightLabels(NamedTuple):
     """Labels with a weight per feature."""
 
-    table: Any  # (n_labels, n_features) float32: w_y / scale_y
-    scale: Any  # (n_labels,) float32
-    norm2: Any  # (n_labels,) float32: |w_y|^2
-    bias: Any  # (n_labels,) float32
+    table: Float32  # (n_labels, n_features): w_y / scale_y
+    scale: Float32  # (n_labels,)
+    norm2: Float32  # (n_labels,): |w_y|^2
+    bias: Float32  # (n_labels,)
 
 
 class PointAndWeightLabels(NamedTuple):
     """Labels with a point and a weight per feature."""
 
-    points: Any
-    weights: Any
+    points: Similarity
+    weights: WeightLabels
 
 
 class TwoPointLabels(NamedTuple):
     """Labels with two points: one for each half of the query."""
 
-    points: Any  # Dot
-    words: Any  # (n_labels, padded dim) float32
-    half: Any  # width of either in the form of `width`
+    points: Dot
+    words: Float32  # (n_labels, padded dim)
+    half: Width  # width of either in the form of `width`
 
 
-_POINTS = (Dot, Euclidean, Cosine)
+class CandidatePool(NamedTuple):
+    """Candidates of a block, shared by threads."""
+
+    points: Similarity  # over (slots, padded dim)
+    tower: Tower  # over all candidates
+    ids: Int32  # (slots,): item of each slot
+    directions: Float32  # (slots, padded dim)
+    moved: Bool  # (slots,)
+    order: Int64  # (slots,): 0, 1, 2 ...
+    drawn: Int64  # (1,): negatives come from the slots below
+    n_sampled: int
+    marks: TileScratch
+
+
+class PoolStepConfig(NamedTuple):
+    """Moved slots of a pool in the form of a block, for `towers.backprop_block`."""
+
+    order: Int64
+    moved: Bool
+    directions: Float32
+    marks: TileScratch
+
+
+_POINTS = (Dot, Euclidean, Cosine, SketchedLabels)
 
 # ---- scores
 
 
 @dispatch("q")
-def dot_row(row: Any, q: Any) -> Any:
+def dot_row(row, q):
     """Return the inner product of a label's weights and a row."""
 
 
@@ -111,16 +144,6 @@ def _dot_dense(row, q):
     return total
 
 
-@dispatch("labels")
-def score_label(labels: Any, q: Any, y: Any, width: Any) -> Any:
-    """Return the score f_y of a query."""
-
-
-@score_label.register(*_POINTS)
-def _score_point(labels, q, y, width):
-    return similarity.score_similarity(labels, q, y, width)
-
-
 @score_label.register(WeightLabels)
 def _score_weights(labels, q, y, width):
     return labels.scale[y] * dot_row(labels.table[y], q) + labels.bias[y]
@@ -134,30 +157,30 @@ def _score_summed(labels, q, y, width):
 @score_label.register(TwoPointLabels)
 def _score_joined(labels, q, y, width):
     n, half = LANES * len(labels.half), labels.half
-    return similarity.score_similarity(labels.points, q[:n], y, half) + dot(q[n:], labels.words[y], half)
+    return score_label(labels.points, q[:n], y, half) + dot(q[n:], labels.words[y], half)
 
 
-@score_label.register(SketchedLabels, CandidatePool)
+@score_label.register(CandidatePool)
 def _score_inner(labels, q, y, width):
-    return similarity.score_similarity(labels.points, q, y, width)
+    return score_label(labels.points, q, y, width)
 
 
 # ---- bounds without a score
 
 
 @dispatch("labels", has_default=True)
-def prefetch_label(labels: Any, y: Any, width: Any) -> Any:
+def prefetch_label(labels, y, width):
     """Prefetch what `is_bounded_below` reads of a label."""
 
 
 @dispatch("labels", has_default=True)
-def bound_error(labels: Any, q: Any, width: Any) -> Any:
+def bound_error(labels, q, width):
     """Return the error bound of a query for `is_bounded_below`."""
     return np.float32(0)
 
 
 @dispatch("labels", has_default=True)
-def is_bounded_below(labels: Any, q: Any, y: Any, doubt: Any, bound: Any, width: Any) -> Any:
+def is_bounded_below(labels, q, y, doubt, bound, width):
     """Return True if f_y is certainly at most `bound`, without computing it."""
     return False
 
@@ -171,14 +194,14 @@ is_bounded_below.register(SketchedLabels)(is_bounded_by_sketch)
 
 
 @dispatch("labels")
-def query_gradient(labels: Any, q: Any, y: Any, v: Any, weight: Any, g: Any, width: Any) -> Any:
+def query_gradient(labels, q, y, v, weight, g, width):
     """Add weight * (df_y / dq - df_v / dq) to g; nothing where the query cannot move."""
 
 
 @query_gradient.register(*_POINTS)
 def _gradient_point(labels, q, y, v, weight, g, width):
-    ay, by, _ = similarity.compute_slopes(labels, q, y, width)
-    av, bv, _ = similarity.compute_slopes(labels, q, v, width)
+    ay, by, _ = compute_slopes(labels, q, y, width)
+    av, bv, _ = compute_slopes(labels, q, v, width)
     up, down = labels.table[y], labels.table[v]
     for k in range(LANES * len(width)):
         g[k] += weight * (ay * up[k] - av * down[k] + (by - bv) * q[k])
@@ -202,7 +225,7 @@ def _gradient_joined(labels, q, y, v, weight, g, width):
     add(g[n:], -weight, labels.words[v], half)
 
 
-@query_gradient.register(SketchedLabels, CandidatePool)
+@query_gradient.register(CandidatePool)
 def _gradient_inner(labels, q, y, v, weight, g, width):
     query_gradient(labels.points, q, y, v, weight, g, width)
 
@@ -211,11 +234,8 @@ def _gradient_inner(labels, q, y, v, weight, g, width):
 
 
 @dispatch("labels")
-def update_label(labels: Any, rule: Any, y: Any, q: Any, weight: Any, width: Any) -> Any:
+def update_label(labels, rule, y, q, weight, width):
     """Move label y up df_y by its learning rate times `weight`, after its decay, without projection."""
-
-
-update_label.register(CandidatePool)(update_pool_candidate)
 
 
 @update_label.register(*_POINTS)
@@ -223,7 +243,7 @@ def _update_point(labels, rule, y, q, weight, width):
     row, step = labels.table[y], rule.step_labels * weight
     if rule.keep_labels != 1:
         multiply(row, rule.keep_labels, width)
-    a, _, c = similarity.compute_slopes(labels, q, y, width)
+    a, _, c = compute_slopes(labels, q, y, width)
     for k in range(LANES * len(width)):
         row[k] += step * (a * q[k] + c * row[k])
     if rule.step_bias > 0:
@@ -231,7 +251,7 @@ def _update_point(labels, rule, y, q, weight, width):
 
 
 @dispatch("q")
-def add_row(row: Any, step: Any, q: Any) -> Any:
+def add_row(row, step, q):
     """Add step * q to row; return the inner product before, and the squared length of q."""
 
 
@@ -292,11 +312,6 @@ def _update_summed(labels, rule, y, q, weight, width):
     update_label(labels.weights, rule, y, q.row, weight, width)
 
 
-@update_label.register(SketchedLabels)
-def _update_sketched(labels, rule, y, q, weight, width):
-    update_label(labels.points, rule, y, q, weight, width)
-
-
 @update_label.register(TwoPointLabels)
 def _update_joined(labels, rule, y, q, weight, width):
     n, half, row = LANES * len(labels.half), labels.half, labels.words[y]
@@ -310,11 +325,11 @@ def _update_joined(labels, rule, y, q, weight, width):
 
 
 @dispatch("labels")
-def clip_norm(labels: Any, rule: Any, y: Any, width: Any) -> Any:
+def clip_norm(labels, rule, y, width):
     """Clip the moved label y to the maximal norm, and renew its sketch where it has one."""
 
 
-@clip_norm.register(*_POINTS)
+@clip_norm.register(Dot, Euclidean, Cosine)
 def _clip_point(labels, rule, y, width):
     clip_vector_norm(labels.table[y], rule.max_norm_labels, width)
 
@@ -334,7 +349,7 @@ def _clip_summed(labels, rule, y, width):
 
 @clip_norm.register(SketchedLabels)
 def _clip_sketched(labels, rule, y, width):
-    clip_norm(labels.points, rule, y, width)
+    clip_vector_norm(labels.table[y], rule.max_norm_labels, width)
     sketch_label(labels, y, width)
 
 
@@ -353,36 +368,86 @@ def _clip_nothing(labels, rule, y, width):
 
 
 @dispatch("labels", has_default=True)
-def gather_candidates(labels: Any, targets: Any, rule: Any, block: Any, t: int, n: int, width: Any) -> Any:
+def gather_candidates(labels, targets, rule, block, t, n, width):
     """Prepare a block's candidates in thread t of n; return True where the threads must meet afterwards."""
     return False
 
 
 @dispatch("labels", has_default=True)
-def backprop_candidates(labels: Any, block: Any, rule: Any, owner: int, n_owners: int, bounds: Any, width: Any) -> Any:
+def backprop_candidates(labels, block, rule, owner, n_owners, bounds, width):
     """Scatter the directions of a block's candidates into the rows behind them that `owner` owns."""
 
 
 @dispatch("labels", has_default=True)
-def locate_positive(labels: Any, targets: Any, pair: int, at: int) -> Any:
+def locate_positive(labels, targets, pair, at):
     """Return the place of a pair's true label among the labels; the pair is the at-th of its block."""
     return np.int64(targets.labels[pair])
 
 
 @dispatch("labels", has_default=True)
-def get_label_id(labels: Any, y: Any) -> Any:
+def get_label_id(labels, y):
     """Return the label at place y."""
     return y
 
 
 @dispatch("labels", has_default=True)
-def count_places(labels: Any) -> Any:
+def count_places(labels):
     """Count the places, where they alone are ranked; 0 where every label is ranked."""
     return np.int64(0)
 
 
-gather_candidates.register(CandidatePool)(gather_pool)
-backprop_candidates.register(CandidatePool)(backprop_pool)
+@jit
+def count_block_pairs(block):
+    """Count the pairs of a block."""
+    return block.firsts[len(block.order)] - block.firsts[0]
+
+
+@jit
+def fill_slot(pool, slot, item, width):
+    """Put an item into a slot."""
+    pool.ids[slot] = item
+    pool.moved[slot] = False
+    encode_entity(pool.tower, item, pool.points.table[slot], width)
+    set_to_zero(pool.directions[slot], width)
+
+
+@gather_candidates.register(CandidatePool)
+def _gather_pool(labels, targets, rule, block, t, n, width):
+    """Fill the slots of thread t of n; return True, since all threads must meet before the slots are used."""
+    m = labels.n_sampled
+    if t == 0:
+        labels.drawn[0] = m if m > 0 else count_block_pairs(block)
+    counter = mix_bits(~start_stream(rule.seed, rule.epoch, targets.first_pair + block.firsts[0]))
+    for slot in range(m):
+        counter = advance_counter(counter)
+        if slot % n == t:
+            fill_slot(labels, slot, draw_below(counter, targets.n_labels), width)
+    for b in range(len(block.order)):
+        slot = m + block.firsts[b] - block.firsts[0]
+        first, last = targets.starts[block.order[b]], targets.starts[block.order[b] + 1]
+        for pair in range(first, last):
+            if slot % n == t:
+                fill_slot(labels, slot, targets.labels[pair], width)
+            slot += 1
+    return True
+
+
+@backprop_candidates.register(CandidatePool)
+def _backprop_pool(labels, block, rule, owner, n_owners, bounds, width):
+    """Scatter the directions of the slots into the rows of the table that `owner` owns."""
+    slots = labels.n_sampled + count_block_pairs(block)
+    moves = PoolStepConfig(labels.order[:slots], labels.moved, labels.directions, labels.marks)
+    backprop_block(labels.tower, labels.ids, moves, rule, owner, n_owners, bounds, width)
+
+
+@update_label.register(CandidatePool)
+def _update_pool_candidate(labels, rule, y, q, weight, width):
+    """Add a step to the direction of a candidate; scattering applies the rate."""
+    point, direction = labels.points.table[y], labels.directions[y]
+    a, _, c = compute_slopes(labels.points, q, y, width)
+    for k in range(LANES * len(width)):
+        direction[k] += weight * (a * q[k] + c * point[k])
+    labels.moved[y] = True
 
 
 @locate_positive.register(CandidatePool)

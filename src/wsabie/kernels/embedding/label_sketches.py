@@ -12,13 +12,13 @@ same label without a lock may leave the sketch of an older point until the label
 be missed.)
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import LANES
+from wsabie.core.arrays import LANES, Float32, Int8
 from wsabie.kernels.compiler import jit, jit_entry
-from wsabie.kernels.primitives.vector_registers import (
+from wsabie.kernels.simd.vector_registers import (
     dot_points,
     find_max_magnitude,
     load_bytes,
@@ -36,15 +36,16 @@ _HALF = np.float32(0.502)  # by how much the sums of q c and of the score are of
 class SketchedLabels(NamedTuple):
     """Points under the inner product, with their sketches."""
 
-    points: Any  # similarity.Dot
-    codes: Any  # (n_labels, padded dim) int8
-    scales: Any  # (n_labels,) float32
+    table: Float32  # (n_labels, padded dim)
+    bias: Float32  # (n_labels,)
+    codes: Int8  # (n_labels, padded dim)
+    scales: Float32  # (n_labels,)
 
 
 @jit
 def sketch_label(labels, y, width):
     """Renew the sketch of a label."""
-    point = load_point(labels.points.table[y], width)
+    point = load_point(labels.table[y], width)
     scale = max(find_max_magnitude(point) / _LEVELS, _SMALLEST)
     store_bytes(labels.codes[y], scale_point(point, np.float32(1) / scale))
     labels.scales[y] = scale
@@ -61,7 +62,7 @@ def bound_sketch_error(labels, q, width):
 def is_bounded_by_sketch(labels, q, y, doubt, bound, width):
     """Return True if the sketch of label y bounds its score by `bound`."""
     most = dot_points(load_point(q, width), load_bytes(labels.codes[y], width)) + doubt
-    return most * labels.scales[y] + labels.points.bias[y] <= bound
+    return most * labels.scales[y] + labels.bias[y] <= bound
 
 
 def prefetch_sketch(labels, y, width):

@@ -1,6 +1,6 @@
 """Relation patterns: the entities that are scored together, of which all but one slot form a query.
 
-`encode_query` returns the query of example i when `slot` is ranked. `backprop_query` passes the gradient of that query
+`encode_query` returns the query of example i. `backprop_query` passes the gradient of that query
 back to the entities behind it; `backprop_query_block` does so for all gradients of a block, for the rows of one owner.
 The WARP step between the two never changes. `load_query` returns a query that was encoded before, from its memory.
 
@@ -25,101 +25,103 @@ it is I_p, all candidates share f_I(I_o, L_o) and f_L, and the rest has the firs
 An example is a picture and the other label, or a picture alone (-1), which is a query like that of `TowerPattern`.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import LANES
+from wsabie.core.arrays import LANES, Float32, Int32, Int64
 from wsabie.kernels.compiler import jit, jit_entry
 from wsabie.kernels.dispatch import dispatch
-from wsabie.kernels.embedding.candidates import DenseQuery, PointAndRowQuery, SparseQuery, score_label
-from wsabie.kernels.embedding.towers import backprop_block, backprop_entity, encode_block, encode_entity
-from wsabie.kernels.primitives.vector_registers import load_point
-from wsabie.kernels.primitives.vectors import add, set_to_zero, step_vector
+from wsabie.kernels.embedding.candidates import DenseQuery, PointAndRowQuery, SparseQuery
+from wsabie.kernels.embedding.similarity import score_label
+from wsabie.kernels.embedding.towers import Tower, backprop_block, backprop_entity, encode_block, encode_entity
+from wsabie.kernels.primitives.vectors import Width, add, set_to_zero, step_vector
+from wsabie.kernels.simd.vector_registers import load_point
 
 
 class TowerPattern(NamedTuple):
-    """An item and a label: f_y(x) = s(tower(x), W_y). Slot 0 is the label."""
+    """An item and a label: f_y(x) = s(tower(x), W_y)."""
 
-    tower: Any
+    tower: Tower
 
 
 class SparseRowPattern(NamedTuple):
     """A sparse row and a label: f_y(x) = w_y . x."""
 
-    indptr: Any  # (n + 1,) int64
-    indices: Any  # (nnz,) int32
-    data: Any  # (nnz,) float32
+    indptr: Int64  # (n + 1,)
+    indices: Int32  # (nnz,)
+    data: Float32  # (nnz,)
 
 
 class DenseRowPattern(NamedTuple):
     """A dense row and a label: f_y(x) = w_y . x."""
 
-    rows: Any  # (n, n_features) float32
+    rows: Float32  # (n, n_features)
 
 
 class TowerAndRowPattern(NamedTuple):
     """An item, its row and a label: f_y(x) = w_y . x + s(tower(x), W_y)."""
 
-    pair: TowerPattern
-    row: Any
+    tower: Tower
+    row: SparseRowPattern | DenseRowPattern
 
 
 class SharedCompositionPattern(NamedTuple):
     """An item and a paired label, both points of one space."""
 
-    tower: Any  # over items
-    item_ids: Any  # (n,) int32: item of each example
-    visits: Any  # (n_visits,) int32: item of each visit
-    label_ids: Any  # (n,) int32: paired label, -1 without one
-    table: Any  # W: (n_labels, padded dim) float32
+    tower: Tower  # over items
+    item_ids: Int32  # (n,): item of each example
+    visits: Int32  # (n_visits,): item of each visit
+    label_ids: Int32  # (n,): paired label, -1 without one
+    table: Float32  # W: (n_labels, padded dim)
     weight: np.float32  # r
 
 
 class SplitCompositionPattern(NamedTuple):
     """An item and a paired label over separate tables, in the first and the second half of the query."""
 
-    tower: Any
-    item_ids: Any
-    visits: Any
-    label_ids: Any
-    table: Any
+    tower: Tower
+    item_ids: Int32
+    visits: Int32
+    label_ids: Int32
+    table: Float32
     weight: np.float32
-    half: Any  # width of the table in the form of `width`
+    half: Width  # width of the table in the form of `width`
 
 
 # ---- queries
 
 
 @dispatch("pattern")
-def encode_query(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
-    """Return the query that ranks the candidates of `slot` in example i; points are written into q."""
+def encode_query(pattern, i, q, width):
+    """Return the query of example i; points are written into q."""
 
 
 @encode_query.register(TowerPattern)
-def _encode_point(pattern, i, slot, q, width):
+def _encode_point(pattern, i, q, width):
     encode_entity(pattern.tower, i, q, width)
     return q
 
 
 @encode_query.register(SparseRowPattern)
-def _encode_row(pattern, i, slot, q, width):
+def _encode_row(pattern, i, q, width):
     lo, hi = pattern.indptr[i], pattern.indptr[i + 1]
     return SparseQuery(pattern.indices[lo:hi], pattern.data[lo:hi])
 
 
 @encode_query.register(DenseRowPattern)
-def _encode_dense_row(pattern, i, slot, q, width):
+def _encode_dense_row(pattern, i, q, width):
     return DenseQuery(pattern.rows[i])
 
 
 @encode_query.register(TowerAndRowPattern)
-def _encode_both(pattern, i, slot, q, width):
-    return PointAndRowQuery(encode_query(pattern.pair, i, slot, q, width), encode_query(pattern.row, i, slot, q, width))
+def _encode_both(pattern, i, q, width):
+    encode_entity(pattern.tower, i, q, width)
+    return PointAndRowQuery(q, encode_query(pattern.row, i, q, width))
 
 
 @encode_query.register(SharedCompositionPattern)
-def _encode_shared(pattern, i, slot, q, width):
+def _encode_shared(pattern, i, q, width):
     """Encode the item's point plus r times the label's."""
     encode_entity(pattern.tower, pattern.item_ids[i], q, width)
     if pattern.label_ids[i] >= 0:
@@ -128,7 +130,7 @@ def _encode_shared(pattern, i, slot, q, width):
 
 
 @encode_query.register(SplitCompositionPattern)
-def _encode_split(pattern, i, slot, q, width):
+def _encode_split(pattern, i, q, width):
     """Encode the item's point, and r times the label's behind it."""
     n = LANES * len(pattern.half)
     encode_entity(pattern.tower, pattern.item_ids[i], q[:n], pattern.half)
@@ -139,7 +141,7 @@ def _encode_split(pattern, i, slot, q, width):
 
 
 @dispatch("pattern", has_default=True)
-def load_query(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
+def load_query(pattern, i, q, width):
     """Return the query that was encoded into q before."""
     return q
 
@@ -149,48 +151,38 @@ load_query.register(DenseRowPattern)(_encode_dense_row)
 
 
 @load_query.register(TowerAndRowPattern)
-def _load_both(pattern, i, slot, q, width):
-    return PointAndRowQuery(q, encode_query(pattern.row, i, slot, q, width))
+def _load_both(pattern, i, q, width):
+    return PointAndRowQuery(q, encode_query(pattern.row, i, q, width))
 
 
 @dispatch("pattern", has_default=True)
-def encode_query_block(pattern: Any, rows: Any, slot: int, block: Any, lo: int, hi: int, t: int, width: Any) -> Any:
+def encode_query_block(pattern, rows, block, lo, hi, t, width):
     """Encode the queries of a block's slots lo..hi-1 in thread t; `load_query` returns them."""
     for b in range(lo, hi):
-        encode_query(pattern, rows[block.order[b]], slot, block.queries[b], width)
+        encode_query(pattern, rows[block.order[b]], block.queries[b], width)
 
 
-@encode_query_block.register(TowerPattern)
-def _encode_block_point(pattern, rows, slot, block, lo, hi, t, width):
+@encode_query_block.register(TowerPattern, TowerAndRowPattern)
+def _encode_block_point(pattern, rows, block, lo, hi, t, width):
     encode_block(pattern.tower, rows, block, lo, hi, t, width)
 
 
 @encode_query_block.register(SparseRowPattern, DenseRowPattern)
-def _encode_block_row(pattern, rows, slot, block, lo, hi, t, width):
+def _encode_block_row(pattern, rows, block, lo, hi, t, width):
     return
-
-
-@encode_query_block.register(TowerAndRowPattern)
-def _encode_block_both(pattern, rows, slot, block, lo, hi, t, width):
-    encode_query_block(pattern.pair, rows, slot, block, lo, hi, t, width)
 
 
 # ---- gradients
 
 
 @dispatch("pattern", has_default=True)
-def backprop_query(pattern: Any, i: int, slot: int, g: Any, rule: Any, width: Any) -> Any:
+def backprop_query(pattern, i, g, rule, width):
     """Pass the gradient g of a query back to its entities; rows have none that could move."""
 
 
-@backprop_query.register(TowerPattern)
-def _backprop_point(pattern, i, slot, g, rule, width):
+@backprop_query.register(TowerPattern, TowerAndRowPattern)
+def _backprop_point(pattern, i, g, rule, width):
     backprop_entity(pattern.tower, i, g, rule, width)
-
-
-@backprop_query.register(TowerAndRowPattern)
-def _backprop_both(pattern, i, slot, g, rule, width):
-    backprop_query(pattern.pair, i, slot, g, rule, width)
 
 
 @jit
@@ -204,37 +196,30 @@ def _move_label(pattern, i, g, rule, width):
 
 
 @backprop_query.register(SharedCompositionPattern)
-def _backprop_shared(pattern, i, slot, g, rule, width):
+def _backprop_shared(pattern, i, g, rule, width):
     """Pass the gradient of the query to the point, and r times it to the label."""
     backprop_entity(pattern.tower, pattern.item_ids[i], g, rule, width)
     _move_label(pattern, i, g, rule, width)
 
 
 @backprop_query.register(SplitCompositionPattern)
-def _backprop_split(pattern, i, slot, g, rule, width):
+def _backprop_split(pattern, i, g, rule, width):
     """Pass the halves of the gradient to the item and to the label."""
     backprop_entity(pattern.tower, pattern.item_ids[i], g, rule, pattern.half)
     _move_label(pattern, i, g[LANES * len(pattern.half) :], rule, pattern.half)
 
 
 @dispatch("pattern", has_default=True)
-def backprop_query_block(
-    pattern: Any, rows: Any, slot: int, block: Any, rule: Any, owner: int, n_owners: int, bounds: Any, width: Any
-) -> Any:
+def backprop_query_block(pattern, rows, block, rule, owner, n_owners, bounds, width):
     """Pass the gradients of a block's visits back, in their order, to the rows that `owner` owns.
 
     `rows` holds the example of every visit; `bounds` are those of `towers.backprop_block`.
     """
 
 
-@backprop_query_block.register(TowerPattern)
-def _backprop_block_point(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
+@backprop_query_block.register(TowerPattern, TowerAndRowPattern)
+def _backprop_block_point(pattern, rows, block, rule, owner, n_owners, bounds, width):
     backprop_block(pattern.tower, rows, block, rule, owner, n_owners, bounds, width)
-
-
-@backprop_query_block.register(TowerAndRowPattern)
-def _backprop_block_both(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
-    backprop_query_block(pattern.pair, rows, slot, block, rule, owner, n_owners, bounds, width)
 
 
 @jit
@@ -247,14 +232,14 @@ def _move_labels(pattern, rows, block, rule, first, owner, n_owners, width):
 
 
 @backprop_query_block.register(SharedCompositionPattern)
-def _backprop_block_shared(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
+def _backprop_block_shared(pattern, rows, block, rule, owner, n_owners, bounds, width):
     """Pass the directions of a block to the rows behind the items, and to the paired labels."""
     backprop_block(pattern.tower, pattern.visits, block, rule, owner, n_owners, bounds, width)
     _move_labels(pattern, rows, block, rule, 0, owner, n_owners, width)
 
 
 @backprop_query_block.register(SplitCompositionPattern)
-def _backprop_block_split(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
+def _backprop_block_split(pattern, rows, block, rule, owner, n_owners, bounds, width):
     """Pass the first halves of the directions to the rows behind the items, the second to the labels."""
     half = pattern.half
     backprop_block(pattern.tower, pattern.visits, block, rule, owner, n_owners, bounds, half)
@@ -269,5 +254,5 @@ def score_rows(pattern, labels, points, out, first, last, lo, hi, width):
     """
     for y in range(lo, hi):
         for i in range(first, last):
-            q = load_query(pattern, i, 0, points[min(i, len(points) - 1)], width)
+            q = load_query(pattern, i, points[min(i, len(points) - 1)], width)
             out[i, y] = score_label(labels, q, y, width)

@@ -14,13 +14,14 @@ For the cosine |q| and |w| are at least `SHORTEST`; a length held there does not
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from wsabie.core.arrays import LANES
+from wsabie.core.arrays import LANES, Float32
 from wsabie.kernels.compiler import jit
 from wsabie.kernels.dispatch import dispatch
+from wsabie.kernels.embedding.label_sketches import SketchedLabels
 from wsabie.kernels.primitives.vectors import dot
 
 _TINY = np.float32(1e-6)
@@ -31,22 +32,25 @@ SHORTEST = np.float32(1e-3)
 class Dot(NamedTuple):
     """Inner product plus a bias per label (all zeros unless `label_bias`)."""
 
-    table: Any  # (n_labels, padded dim) float32
-    bias: Any  # (n_labels,) float32
+    table: Float32  # (n_labels, padded dim)
+    bias: Float32  # (n_labels,)
 
 
 class Euclidean(NamedTuple):
     """Negative distance, plus a bias per label."""
 
-    table: Any
-    bias: Any
+    table: Float32
+    bias: Float32
 
 
 class Cosine(NamedTuple):
     """Cosine of the angle, plus a bias per label."""
 
-    table: Any
-    bias: Any
+    table: Float32
+    bias: Float32
+
+
+Similarity: TypeAlias = Dot | Euclidean | Cosine
 
 
 @jit
@@ -75,32 +79,32 @@ def _shortening(s, square):
 
 
 @dispatch("labels")
-def score_similarity(labels: Any, q: Any, y: int, width: Any) -> Any:
-    """Return the similarity of the query and label row y."""
+def score_label(labels, q, y, width):
+    """Return the score f_y of a query."""
 
 
-@score_similarity.register(Dot)
+@score_label.register(Dot, SketchedLabels)
 def _score_dot(labels, q, y, width):
     return dot(q, labels.table[y], width) + labels.bias[y]
 
 
-@score_similarity.register(Euclidean)
+@score_label.register(Euclidean)
 def _score_euclidean(labels, q, y, width):
     return labels.bias[y] - _distance(q, labels.table[y], width)
 
 
-@score_similarity.register(Cosine)
+@score_label.register(Cosine)
 def _score_cosine(labels, q, y, width):
     w = labels.table[y]
     return dot(q, w, width) * _per_lengths(q, w, width) + labels.bias[y]
 
 
 @dispatch("labels")
-def compute_slopes(labels: Any, q: Any, y: int, width: Any) -> Any:
+def compute_slopes(labels, q, y, width):
     """Return (a, b, c) of the gradient at (q, row y)."""
 
 
-@compute_slopes.register(Dot)
+@compute_slopes.register(Dot, SketchedLabels)
 def _slopes_dot(labels, q, y, width):
     unit, zero = np.float32(1), np.float32(0)
     return unit, zero, zero

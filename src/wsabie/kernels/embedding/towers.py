@@ -6,15 +6,16 @@ Lookup   q = T[ids_i]           one free vector per entity
 Frozen   q = T[ids_i]           fixed vectors
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from wsabie.core.arrays import Float32, Int32, Int64, UInt8
 from wsabie.kernels.compiler import jit, jit_entry
 from wsabie.kernels.dispatch import dispatch
 from wsabie.kernels.primitives.binary_search import find_first_at_least
-from wsabie.kernels.primitives.vector_registers import add_scaled, load_point, make_origin, store_point
 from wsabie.kernels.primitives.vectors import clip_point_norm, clip_vector_norm, set_to_zero, step_point, step_vector
+from wsabie.kernels.simd.vector_registers import add_scaled, load_point, make_origin, store_point
 
 LINE = 64
 """Marks that are tested together."""
@@ -26,39 +27,42 @@ _LEAST = 8  # non-zeros of a row in a tile, or looking for them takes longer tha
 class LinearTower(NamedTuple):
     """Tower V x for sparse x."""
 
-    table: Any  # V: (n_features, padded dim) float32
-    indptr: Any  # (n + 1,) int64
-    indices: Any  # (nnz,) int32
-    data: Any  # (nnz,) float32
+    table: Float32  # V: (n_features, padded dim)
+    indptr: Int64  # (n + 1,)
+    indices: Int32  # (nnz,)
+    data: Float32  # (nnz,)
     tile: int  # features that a block's rows are taken through at a time (`choose_tile_size`)
 
 
 class DenseTower(NamedTuple):
     """Tower V x for dense x."""
 
-    table: Any  # V: (n_features, padded dim) float32
-    rows: Any  # (n, n_features) float32
+    table: Float32  # V: (n_features, padded dim)
+    rows: Float32  # (n, n_features)
 
 
 class LookupTower(NamedTuple):
     """Tower of one free vector per entity."""
 
-    table: Any  # (n_entities, padded dim) float32
-    ids: Any  # (n,) int32
+    table: Float32  # (n_entities, padded dim)
+    ids: Int32  # (n,)
 
 
 class FrozenTower(NamedTuple):
     """Tower of one fixed vector per entity."""
 
-    table: Any  # (n_entities, padded dim) float32
-    ids: Any  # (n,) int32
+    table: Float32  # (n_entities, padded dim)
+    ids: Int32  # (n,)
+
+
+Tower: TypeAlias = LinearTower | DenseTower | LookupTower | FrozenTower
 
 
 class TileScratch(NamedTuple):
     """Scratch for the tiles of a block."""
 
-    places: Any  # (threads, slots) int64: how far a thread has come in the non-zeros of each slot
-    touched: Any  # (features, in whole lines) uint8: whose rows have moved; zero between blocks
+    places: Int64  # (threads, slots): how far a thread has come in the non-zeros of each slot
+    touched: UInt8  # (features, in whole lines): whose rows have moved; zero between blocks
 
 
 def allocate_tile_scratch(n_threads: int, slots: int, n_features: int) -> TileScratch:
@@ -66,7 +70,7 @@ def allocate_tile_scratch(n_threads: int, slots: int, n_features: int) -> TileSc
     return TileScratch(np.zeros((n_threads, slots), np.int64), np.zeros(-(-n_features // LINE) * LINE, np.uint8))
 
 
-def choose_tile_size(table: Any, indptr: Any) -> int:
+def choose_tile_size(table: Float32, indptr: Int64) -> int:
     """Return the number of features to take at a time."""
     n, width = map(int, table.shape)
     per_row = max(int(indptr[-1]) - int(indptr[0]), 1) / max(len(indptr) - 1, 1)
@@ -74,7 +78,7 @@ def choose_tile_size(table: Any, indptr: Any) -> int:
 
 
 @dispatch("tower")
-def encode_entity(tower: Any, i: int, q: Any, width: Any) -> Any:
+def encode_entity(tower, i, q, width):
     """Encode entity i to q."""
 
 
@@ -100,7 +104,7 @@ def _encode_lookup(tower, i, q, width):
 
 
 @dispatch("tower", has_default=True)
-def backprop_entity(tower: Any, i: int, g: Any, rule: Any, width: Any) -> Any:
+def backprop_entity(tower, i, g, rule, width):
     """Decay the rows behind entity i, move them by step_rows * (d point / d row) * g and project them."""
 
 
@@ -136,7 +140,7 @@ def encode_rows(tower, lo, hi, out, width):
 
 
 @dispatch("tower", has_default=True)
-def encode_block(tower: Any, rows: Any, block: Any, lo: int, hi: int, t: int, width: Any) -> Any:
+def encode_block(tower, rows, block, lo, hi, t, width):
     """Encode a block's slots lo..hi-1, of the items in `rows`, into its queries, in thread t."""
     for b in range(lo, hi):
         encode_entity(tower, rows[block.order[b]], block.queries[b], width)
@@ -160,9 +164,7 @@ def _encode_block_linear(tower, rows, block, lo, hi, t, width):
 
 
 @dispatch("tower", has_default=True)
-def backprop_block(
-    tower: Any, rows: Any, block: Any, rule: Any, owner: int, n_owners: int, bounds: Any, width: Any
-) -> Any:
+def backprop_block(tower, rows, block, rule, owner, n_owners, bounds, width):
     """Run `backprop_entity` on a block's directions in order, for the rows that `owner` owns.
 
     Rows behind features are projected once, after all their moves; free vectors after each.

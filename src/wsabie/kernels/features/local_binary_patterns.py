@@ -7,30 +7,31 @@ repeated. A grid of cells is then counted once, every pixel touched once, and a 
 neighbouring cells, so that overlapping blocks cost no more than cells.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from wsabie.core.arrays import Int64, UInt8
 from wsabie.kernels.compiler import jit, jit_entry
 
 
 class PixelCodes(NamedTuple):
     """Colour and pattern code of each pixel, one byte each."""
 
-    colours: Any  # (h, w) uint8
-    patterns: Any  # (h, w) uint8
+    colours: UInt8  # (h, w)
+    patterns: UInt8  # (h, w)
 
 
 class CodeTables(NamedTuple):
     """Tables from colours and patterns to their bins."""
 
-    colours: Any  # (32768,) uint8, index r >> 3 << 10 | g >> 3 << 5 | b >> 3
-    patterns: Any  # (256,) uint8, index = the eight bits
+    colours: UInt8  # (32768,), index r >> 3 << 10 | g >> 3 << 5 | b >> 3
+    patterns: UInt8  # (256,), index = the eight bits
 
 
 class CellGrid(NamedTuple):
     """Cell borders of one scale, ascending from 0 to the side of the picture."""
 
-    rows: Any  # (cell rows + 1,) int64
-    columns: Any  # (cell columns + 1,) int64
+    rows: Int64  # (cell rows + 1,)
+    columns: Int64  # (cell columns + 1,)
 
 
 class HistogramBins(NamedTuple):

@@ -1,15 +1,16 @@
 """Short dense vectors of a width known at compile time, in memory.
 
 Tables are padded with zeros to a multiple of 16 floats; `width` is a tuple of `dim_padded // 16` Nones, whose length is
-part of its type, so that every vector is a known number of registers (`wsabie.kernels.primitives.vector_registers`).
+part of its type, so that every vector is a known number of registers (`wsabie.kernels.simd.vector_registers`).
 """
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 
 from wsabie.kernels.compiler import jit
-from wsabie.kernels.primitives.vector_registers import (
+from wsabie.kernels.simd.vector_registers import (
     add_scaled,
     dot_points,
     load_point,
@@ -17,6 +18,9 @@ from wsabie.kernels.primitives.vector_registers import (
     scale_point,
     store_point,
 )
+
+Width: TypeAlias = tuple[None, ...]
+"""Registers of a point: so many Nones."""
 
 
 @jit

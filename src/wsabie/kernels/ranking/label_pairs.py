@@ -10,10 +10,11 @@ pairs that may still enter the best k are a staircase: the scan takes tiles of p
 at a time, as reach the worst of the k. That worst one rises meanwhile.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from wsabie.core.arrays import Float32, Int64
 from wsabie.kernels.compiler import jit_entry, jit_noinline, jit_ordered
 from wsabie.kernels.ranking.topk import sift_down
 
@@ -26,61 +27,62 @@ BLOCK = 32
 class LabelVectors(NamedTuple):
     """Label vectors; label y is table[y * stride : y * stride + dim]."""
 
-    table: Any  # 1-D float32
-    stride: Any  # int
-    n_labels: Any  # int
-    weight: Any  # float32
+    table: Float32  # (n_labels * stride,)
+    stride: int
+    n_labels: int
+    dim: int
+    weight: np.float32
 
 
 class PairList(NamedTuple):
     """Pairs with their edges and extra scores, in the order of their codes."""
 
-    codes: Any  # (m,) int64, ascending, no duplicates
-    objects: Any  # (m,) int64
-    parts: Any  # (m,) int64
-    edges: Any  # (m,) float32
-    extra: Any  # (m,) float32, added to the score; -inf: no candidate
+    codes: Int64  # (m,), ascending, no duplicates
+    objects: Int64  # (m,)
+    parts: Int64  # (m,)
+    edges: Float32  # (m,)
+    extra: Float32  # (m,), added to the score; -inf: no candidate
 
 
 class PairQueries(NamedTuple):
     """Scores of the two items of each query."""
 
-    a: Any  # (n, n_labels) float32
-    b: Any  # (n, n_labels) float32
+    a: Float32  # (n, n_labels)
+    b: Float32  # (n, n_labels)
 
 
 class LabelOrder(NamedTuple):
     """The labels of each query in descending order of their bounds."""
 
-    objects: Any  # (n, n_labels) int64
-    parts: Any  # (n, n_labels) int64
-    up_a: Any  # (n, n_labels) float32, in the order of `objects`
-    up_b: Any  # (n, n_labels) float32, in the order of `parts`
-    slack: Any  # (n,) float32: by how much rounding may lift a score above the sum of its bounds, at most
+    objects: Int64  # (n, n_labels)
+    parts: Int64  # (n, n_labels)
+    up_a: Float32  # (n, n_labels), in the order of `objects`
+    up_b: Float32  # (n, n_labels), in the order of `parts`
+    slack: Float32  # (n,): by how much rounding may lift a score above the sum of its bounds, at most
 
 
 class PairBounds(NamedTuple):
     """Bounds on the scores of an object with a tile of parts: the sum of the two and `slack`."""
 
-    up_a: Any  # (n, n_labels) float32
-    up_b: Any  # (n, number of tiles) float32
-    slack: Any  # (n,) float32
+    up_a: Float32  # (n, n_labels)
+    up_b: Float32  # (n, number of tiles)
+    slack: Float32  # (n,)
 
 
 class EdgeTile(NamedTuple):
     """Scratch of one thread: up to TILE parts, one column each, and the edges from four objects to them."""
 
-    values: Any  # (dim, TILE) float32, times the weight
-    rows: Any  # (QUAD, dim) float32
-    edges: Any  # (QUAD, TILE) float32
-    b: Any  # (TILE,) float32, scores of the part's item, -inf where there is no part
+    values: Float32  # (dim, TILE), times the weight
+    rows: Float32  # (QUAD, dim)
+    edges: Float32  # (QUAD, TILE)
+    b: Float32  # (TILE,), scores of the part's item, -inf where there is no part
 
 
 class PairCounts(NamedTuple):
     """Counts for one pair of each query: pairs that score more, and other pairs that score the same."""
 
-    above: Any  # (n,) int64
-    tied: Any  # (n,) int64
+    above: Int64  # (n,)
+    tied: Int64  # (n,)
 
 
 def allocate_tile(dim: int) -> EdgeTile:
@@ -91,20 +93,20 @@ def allocate_tile(dim: int) -> EdgeTile:
 
 
 @jit_noinline
-def _fill(labels, tile, parts, dim):
+def _fill(labels, tile, parts):
     """Load the vectors of these parts as columns."""
     for j in range(len(parts)):
         w = labels.table[parts[j] * labels.stride :]
-        for d in range(dim):
+        for d in range(labels.dim):
             tile.values[d, j] = labels.weight * w[d]
 
 
 @jit_noinline
-def _load(labels, tile, objects, dim):
+def _load(labels, tile, objects):
     """Load the vectors of up to four objects as rows."""
     for k in range(len(objects)):
         w = labels.table[objects[k] * labels.stride :]
-        for d in range(dim):
+        for d in range(labels.dim):
             tile.rows[k, d] = w[d]
 
 
@@ -129,14 +131,14 @@ def _multiply(tile, out):
 
 
 @jit_entry
-def compute_edges(labels, objects, parts, dim, tile, out, lo, hi):
-    """Write out[p] = the edge of the pair (objects[p], parts[p]), for lo..hi-1."""
-    for start in range(lo, hi, TILE):
-        stop = min(start + TILE, hi)
-        _fill(labels, tile, parts[start:stop], dim)
+def compute_edges(labels, objects, parts, tile, out):
+    """Write out[p] = the edge of the pair (objects[p], parts[p])."""
+    for start in range(0, len(out), TILE):
+        stop = min(start + TILE, len(out))
+        _fill(labels, tile, parts[start:stop])
         for first in range(start, stop, QUAD):
             last = min(first + QUAD, stop)
-            _load(labels, tile, objects[first:last], dim)
+            _load(labels, tile, objects[first:last])
             _multiply(tile, tile.edges)
             for p in range(first, last):
                 out[p] = tile.edges[p - first, p - start]
@@ -178,8 +180,8 @@ def _offer(a, tile, k, first, parts, listed, scores, codes):
 
 
 @jit_noinline
-def _scan_quad(labels, objects, parts, a, listed, dim, tile, scores, codes):
-    _load(labels, tile, objects, dim)
+def _scan_quad(labels, objects, parts, a, listed, tile, scores, codes):
+    _load(labels, tile, objects)
     _multiply(tile, tile.edges)
     for k in range(len(objects)):
         i = objects[k]
@@ -188,16 +190,16 @@ def _scan_quad(labels, objects, parts, a, listed, dim, tile, scores, codes):
 
 
 @jit_noinline
-def _next_tile(labels, tile, parts, b, dim):
-    _fill(labels, tile, parts, dim)
+def _next_tile(labels, tile, parts, b):
+    _fill(labels, tile, parts)
     tile.b[:] = -np.inf
     for j in range(len(parts)):
         tile.b[j] = b[parts[j]]
 
 
 @jit_entry
-def collect_top_pairs(labels, queries, order, listed, dim, tile, heap, n_scored, lo, hi):
-    """Offer every pair that may be among the best to the heaps of the queries lo..hi-1.
+def collect_top_pairs(labels, queries, order, listed, tile, heap, n_scored):
+    """Offer every pair that may be among the best to the heaps of the queries.
 
     Parameters
     ----------
@@ -206,14 +208,12 @@ def collect_top_pairs(labels, queries, order, listed, dim, tile, heap, n_scored,
     order : LabelOrder
     listed : PairList
         Pairs whose edges are known, offered first and passed over in the scan.
-    dim : int
     tile : EdgeTile
     heap : TopKHeap (n, k), changed in place; its labels are codes
     n_scored : (n,) int64, filled with the number of pairs that were scored
-    lo, hi : int
     """
     n = labels.n_labels
-    for q in range(lo, hi):
+    for q in range(len(n_scored)):
         a, b, up_a, up_b = queries.a[q], queries.b[q], order.up_a[q], order.up_b[q]
         scores, codes = heap.scores[q], heap.labels[q]
         _offer_listed(listed, a, b, scores, codes)
@@ -222,19 +222,19 @@ def collect_top_pairs(labels, queries, order, listed, dim, tile, heap, n_scored,
             if (up_a[0] + up_b[start]) + order.slack[q] < scores[0]:
                 break
             parts = order.parts[q, start : min(start + TILE, n)]
-            _next_tile(labels, tile, parts, b, dim)
+            _next_tile(labels, tile, parts, b)
             for first in range(0, n, QUAD):
                 if (up_a[first] + up_b[start]) + order.slack[q] < scores[0]:
                     break
                 objects = order.objects[q, first : min(first + QUAD, n)]
-                _scan_quad(labels, objects, parts, a, listed, dim, tile, scores, codes)
+                _scan_quad(labels, objects, parts, a, listed, tile, scores, codes)
                 n_scored[q] += len(objects) * len(parts)
 
 
 @jit_entry
-def collect_top_listed_pairs(queries, listed, heap, lo, hi):
-    """Offer the listed pairs, and no others, to the heaps of the queries lo..hi-1."""
-    for q in range(lo, hi):
+def collect_top_listed_pairs(queries, listed, heap):
+    """Offer the listed pairs, and no others, to the heaps of the queries."""
+    for q in range(len(queries.a)):
         _offer_listed(listed, queries.a[q], queries.b[q], heap.scores[q], heap.labels[q])
 
 
@@ -251,10 +251,10 @@ def _compare(a, b, edges, score):
 
 
 @jit_noinline
-def _count_block(queries, bounds, pair_scores, edges, first, last, start, counts, lo, hi):
+def _count_block(queries, bounds, pair_scores, edges, first, last, start, counts):
     """Count the pairs of the objects first..last-1 with the tile of parts from `start` on."""
     stop, tile = min(start + TILE, queries.b.shape[1]), start // TILE
-    for q in range(lo, hi):
+    for q in range(len(pair_scores)):
         reach = bounds.up_b[q, tile] + bounds.slack[q]
         for i in range(first, last):
             if bounds.up_a[q, i] + reach >= pair_scores[q]:
@@ -264,9 +264,9 @@ def _count_block(queries, bounds, pair_scores, edges, first, last, start, counts
 
 
 @jit_noinline
-def _any_counts(bounds, pair_scores, first, last, tile, lo, hi):
+def _any_counts(bounds, pair_scores, first, last, tile):
     """Return True if a pair of the objects first..last-1 with the tile may reach its query's score."""
-    for q in range(lo, hi):
+    for q in range(len(pair_scores)):
         reach = bounds.up_b[q, tile] + bounds.slack[q]
         for i in range(first, last):
             if bounds.up_a[q, i] + reach >= pair_scores[q]:
@@ -275,8 +275,8 @@ def _any_counts(bounds, pair_scores, first, last, tile, lo, hi):
 
 
 @jit_entry
-def count_pairs(labels, queries, bounds, pair_scores, order, dim, tile, edges, counts, lo, hi):
-    """Count all pairs against `pair_scores`, the score of one pair of each query lo..hi-1, included.
+def count_pairs(labels, queries, bounds, pair_scores, order, tile, edges, counts):
+    """Count all pairs against `pair_scores`, the score of one pair of each query, included.
 
     Parameters
     ----------
@@ -286,33 +286,31 @@ def count_pairs(labels, queries, bounds, pair_scores, order, dim, tile, edges, c
     pair_scores : (n,) float32
     order : (n_labels,) int64
         0, 1, 2 ...
-    dim : int
     tile : EdgeTile
     edges : (BLOCK, TILE) float32
         Scratch.
     counts : PairCounts, added to in place
-    lo, hi : int
     """
     n = labels.n_labels
     for start in range(0, n, TILE):
         filled = False
         for first in range(0, n, BLOCK):
             last = min(first + BLOCK, n)
-            if not _any_counts(bounds, pair_scores, first, last, start // TILE, lo, hi):
+            if not _any_counts(bounds, pair_scores, first, last, start // TILE):
                 continue
             if not filled:
-                _fill(labels, tile, order[start : min(start + TILE, n)], dim)
+                _fill(labels, tile, order[start : min(start + TILE, n)])
                 filled = True
             for i in range(first, last, QUAD):
-                _load(labels, tile, order[i : min(i + QUAD, last)], dim)
+                _load(labels, tile, order[i : min(i + QUAD, last)])
                 _multiply(tile, edges[i - first : i - first + QUAD])
-            _count_block(queries, bounds, pair_scores, edges, first, last, start, counts, lo, hi)
+            _count_block(queries, bounds, pair_scores, edges, first, last, start, counts)
 
 
 @jit_entry
-def count_listed_pairs(queries, listed, pair_scores, subtract_plain, counts, lo, hi):
+def count_listed_pairs(queries, listed, pair_scores, subtract_plain, counts):
     """Count the listed pairs; with `subtract_plain` take out their counts without `extra`."""
-    for q in range(lo, hi):
+    for q in range(len(pair_scores)):
         _count_list(queries.a[q], queries.b[q], listed, pair_scores[q], subtract_plain, counts, q)
 
 

@@ -10,10 +10,11 @@ by dimension, so that the compiler vectorises over labels and no sum is ever reo
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from wsabie.core.arrays import Array, Float32, Int32
 from wsabie.kernels.compiler import FLAGS, jit, jit_entry, jit_noinline
 from wsabie.kernels.dispatch import dispatch
 from wsabie.kernels.embedding.similarity import SHORTEST, Cosine, Dot, Euclidean
@@ -25,33 +26,33 @@ QUAD = 4
 class RankCounts(NamedTuple):
     """Counts for each listed label of each row, in the order of `LabelLists.labels`."""
 
-    above: Any  # (nnz,) int32: labels of the row with a strictly higher score
-    tied: Any  # (nnz,) int32: other labels of the row with the same score
+    above: Array  # (nnz,) int32: labels of the row with a strictly higher score
+    tied: Array  # (nnz,) int32: other labels of the row with the same score
 
 
 class QueryQuads(NamedTuple):
     """Queries in quads that start at multiples of four."""
 
-    rows: Any  # (n_rows_padded, dim_even) float32
-    norms2: Any  # (n_rows_padded,) float32
-    origin: Any  # number of the first row
+    rows: Float32  # (n_rows_padded, dim_even)
+    norms2: Float32  # (n_rows_padded,)
+    origin: int  # number of the first row
 
 
 class LabelTile(NamedTuple):
     """Up to TILE labels, one column each, and the four queries' scores for them."""
 
-    values: Any  # (dim_even, TILE) float32
-    bias: Any  # (TILE,) float32
-    norm2: Any  # (TILE,) float32, squared lengths
-    labels: Any  # (TILE,) int32
-    scores: Any  # (QUAD, TILE) float32
+    values: Float32  # (dim_even, TILE)
+    bias: Float32  # (TILE,)
+    norm2: Float32  # (TILE,), squared lengths
+    labels: Int32  # (TILE,)
+    scores: Float32  # (QUAD, TILE)
 
 
 class RankScratch(NamedTuple):
     """Scratch of one thread, since kernels allocate nothing."""
 
-    rows: Any  # (n_rows_padded, dim_even) float32
-    norms2: Any  # (n_rows_padded,) float32
+    rows: Float32  # (n_rows_padded, dim_even)
+    norms2: Float32  # (n_rows_padded,)
     tile: LabelTile
 
 
@@ -98,7 +99,7 @@ def count_ranks(scores, listed, listed_scores, counts, lo, hi):
 
 
 @dispatch("labels", flags=FLAGS)
-def _finish(labels: Any, tile: Any, norm2: Any, k: int) -> None:
+def _finish(labels, tile, norm2, k):
     """Turn the inner products of query k into scores, by the type of `labels`."""
 
 

@@ -7,38 +7,16 @@ empty slots keep label -1 and score -inf.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
+import numpy.typing as npt
 from numba.core import types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
-from wsabie.core.arrays import LANES
+from wsabie.core.arrays import LANES, Array, Int64
 from wsabie.kernels.compiler import INLINE, jit, jit_entry, jit_noinline
-from wsabie.kernels.primitives.vector_registers import has_coordinate_beyond, load_point
-
-
-def to_float32(x):
-    """Return a float32, or the half in 16 bits, as float32."""
-    return np.uint16(x).view(np.float16).astype(np.float32) if isinstance(x, np.uint16) else x
-
-
-@intrinsic
-def _widened(_, bits):
-    def widened(context, builder, signature, arguments):
-        half = builder.bitcast(arguments[0], ir.HalfType())
-        return builder.fpext(half, ir.FloatType())
-
-    return types.float32(types.uint16), widened
-
-
-@overload(to_float32, jit_options=INLINE)
-def _number(x):
-    if x == types.uint16:
-        return lambda x: _widened(x)
-    return lambda x: x
-
+from wsabie.kernels.simd.vector_registers import has_coordinate_beyond, load_point, to_float32
 
 CHUNK = 64
 """Scores compared with the k-th best at once; one vectorised test rejects most chunks."""
@@ -48,11 +26,11 @@ _WIDTH = (None,) * (CHUNK // LANES)
 class TopKHeap(NamedTuple):
     """Best k of each row: a heap while scanning, best first after `sort_topk`."""
 
-    scores: Any  # (n_rows, k), dtype of the scores
-    labels: Any  # (n_rows, k) int64
+    scores: Array  # (n_rows, k) float32 or float64
+    labels: Int64  # (n_rows, k)
 
 
-def allocate_heap(n_rows: int, k: int, dtype: Any = np.float32) -> TopKHeap:
+def allocate_heap(n_rows: int, k: int, dtype: npt.DTypeLike = np.float32) -> TopKHeap:
     """Return an empty heap: scores -inf, labels -1.
 
     Examples

@@ -10,13 +10,14 @@ more than the rounding of float32 sums (`slack`) is none of them. The bound rise
 in their block are listed, and the list is filtered again when it is full.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from wsabie.core.arrays import Float32, Int32, Int64, UInt32
 from wsabie.kernels.compiler import jit, jit_entry, jit_noinline
-from wsabie.kernels.ranking.byte_products import LABELS, multiply_block
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, sift_down
+from wsabie.kernels.simd.byte_products import LABELS, multiply_block
 
 _LOWEST = np.finfo(np.float32).min
 _QUERY_GROUP = (None, None, None, None)  # so many queries share the codes that are read
@@ -26,31 +27,31 @@ _SINGLE_QUERY = (None,)
 class ByteCodes(NamedTuple):
     """Codes of labels, in blocks of LABELS; padding has an offset of -inf."""
 
-    words: Any  # 1-D uint32: of a block for each four coordinates a word per label
-    scales: Any  # (n_blocks * LABELS,) float32, s
-    offsets: Any  # (n_blocks * LABELS,) float32, added to the inner product
-    largest: Any  # (n_blocks, 2) float32: |r| / s, |c|
+    words: UInt32  # (n_blocks * n_words * LABELS,): of a block for each four coordinates a word per label
+    scales: Float32  # (n_blocks * LABELS,), s
+    offsets: Float32  # (n_blocks * LABELS,), added to the inner product
+    largest: Float32  # (n_blocks, 2): |r| / s, |c|
 
 
 class ByteQueries(NamedTuple):
     """Queries in bytes, with the lengths of their residuals."""
 
-    words: Any  # (n, n_words) uint32
-    starts: Any  # (n,) int32, -128 times the sum of the bytes
-    scales: Any  # (n,) float32, t
-    lengths: Any  # (n,) float32, |q|
-    missed: Any  # (n,) float32, |p|
-    slack: Any  # (n,) float32
+    words: UInt32  # (n, n_words)
+    starts: Int32  # (n,), -128 times the sum of the bytes
+    scales: Float32  # (n,), t
+    lengths: Float32  # (n,), |q|
+    missed: Float32  # (n,), |p|
+    slack: Float32  # (n,)
 
 
 class TopKCandidates(NamedTuple):
     """Candidates for the best: of each query the lower ends, the bound, and a list."""
 
     lower: TopKHeap  # (n, k)
-    bounds: Any  # (n,) float32: labels with a lower upper end are out
-    labels: Any  # (n, room) int64
-    upper: Any  # (n, room) float32
-    counts: Any  # (n,) int64; -1: there was no room for all
+    bounds: Float32  # (n,): labels with a lower upper end are out
+    labels: Int64  # (n, room)
+    upper: Float32  # (n, room)
+    counts: Int64  # (n,); -1: there was no room for all
 
 
 def allocate_candidates(n: int, k: int, room: int) -> TopKCandidates:

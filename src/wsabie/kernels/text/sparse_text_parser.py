@@ -80,17 +80,17 @@ def allocate_batch(rows: int, labels: int, features: int, bad: int = 1024, doubt
 
 
 @jit_strict
-def _is_blank(c: Any) -> Any:
+def _is_blank(c):
     return c in (_SPACE, _TAB, _RETURN)
 
 
 @jit_strict
-def _is_end(c: Any) -> Any:
+def _is_end(c):
     return c in (_NEWLINE, _HASH) or _is_blank(c)
 
 
 @jit_strict
-def _is_empty(buffer: Any, i: Any) -> Any:
+def _is_empty(buffer, i):
     """Return True if only blanks or a comment are left of the line."""
     while _is_blank(buffer[i]):
         i += 1
@@ -98,7 +98,7 @@ def _is_empty(buffer: Any, i: Any) -> Any:
 
 
 @jit_strict
-def _parse_integer(buffer: Any, i: Any) -> Any:
+def _parse_integer(buffer, i):
     """Parse an unsigned integer at i, which saturates: (number, position after it)."""
     number = np.int64(0)
     while True:
@@ -110,7 +110,7 @@ def _parse_integer(buffer: Any, i: Any) -> Any:
 
 
 @jit_strict
-def _parse_mantissa(buffer: Any, i: Any) -> Any:
+def _parse_mantissa(buffer, i):
     """Parse digits with an optional point: (integer, power of ten, has a digit, is exact, end)."""
     number: Any = np.int64(0)
     power, n_digits = 0, 0
@@ -135,7 +135,7 @@ def _parse_mantissa(buffer: Any, i: Any) -> Any:
 
 
 @jit_strict
-def _parse_exponent(buffer: Any, i: Any) -> Any:
+def _parse_exponent(buffer, i):
     """Parse `e-12` at i, or nothing: (exponent, end); the end is -1 when digits are missing."""
     if buffer[i] != 101 and buffer[i] != 69:
         return np.int64(0), i
@@ -150,7 +150,7 @@ def _parse_exponent(buffer: Any, i: Any) -> Any:
 
 
 @jit_strict
-def _scale_decimal(number: Any, power: Any, is_exact: Any) -> Any:
+def _scale_decimal(number, power, is_exact):
     """Return number * 10**power as float32, and True if Python has to decide the last bit."""
     if is_exact and number < _EXACT and -22 <= power <= 22:
         scale = _POWERS[abs(power) - _LOWEST]
@@ -165,7 +165,7 @@ def _scale_decimal(number: Any, power: Any, is_exact: Any) -> Any:
 
 
 @jit_strict
-def _is_not_finite(buffer: Any, i: Any) -> Any:
+def _is_not_finite(buffer, i):
     """Return True if `nan` or `inf`, in any case, stands at i (the final newline prevents an overrun)."""
     a = buffer[i] | 32
     if a == 110:
@@ -174,7 +174,7 @@ def _is_not_finite(buffer: Any, i: Any) -> Any:
 
 
 @jit_strict
-def _parse_value(buffer: Any, i: Any) -> Any:
+def _parse_value(buffer, i):
     """Parse a decimal number at i: (reason, value, doubtful, end)."""
     minus = buffer[i] == _MINUS
     if minus or buffer[i] == _PLUS:
@@ -192,7 +192,7 @@ def _parse_value(buffer: Any, i: Any) -> Any:
 
 
 @jit_strict
-def _parse_labels(buffer: Any, start: Any, limits: Any, batch: Any) -> Any:
+def _parse_labels(buffer, start, limits, batch):
     """Parse the comma-separated integers that open a line: (reason, end, filled labels)."""
     i, filled = start, batch.used[LABELS]
     if _is_end(buffer[i]):
@@ -217,7 +217,7 @@ def _parse_labels(buffer: Any, start: Any, limits: Any, batch: Any) -> Any:
 
 
 @jit_strict
-def _parse_features(buffer: Any, i: Any, limits: Any, batch: Any) -> Any:
+def _parse_features(buffer, i, limits, batch):
     """Parse `j:v j:v ...` to the end of the line or a comment: (reason, end, filled features, doubts)."""
     first, doubts = batch.used[FEATURES], batch.used[DOUBTS]
     filled, previous, ordered = first, np.int64(-1), True
@@ -255,7 +255,7 @@ def _parse_features(buffer: Any, i: Any, limits: Any, batch: Any) -> Any:
 
 
 @jit_strict
-def _sort(indices: Any, values: Any, first: Any, stop: Any) -> Any:
+def _sort(indices, values, first, stop):
     """Shell-sort one row by index; return False when an index comes twice."""
     gap = 1
     while 3 * gap < stop - first:
@@ -275,7 +275,7 @@ def _sort(indices: Any, values: Any, first: Any, stop: Any) -> Any:
 
 
 @jit_strict
-def _append_row(batch: Any, line: Any, labels_end: Any, features_end: Any, doubts_end: Any) -> None:
+def _append_row(batch, line, labels_end, features_end, doubts_end):
     row = batch.used[ROWS]
     batch.row_lines[row] = line
     batch.label_counts[row] = labels_end - batch.used[LABELS]
@@ -287,7 +287,7 @@ def _append_row(batch: Any, line: Any, labels_end: Any, features_end: Any, doubt
 
 
 @make_cached_jit(**STRICT)
-def parse_lines(buffer: Any, start: Any, limits: Any, batch: Any) -> Any:
+def parse_lines(buffer, start, limits, batch):
     """Parse whole lines from `start` on until the buffer ends or the batch is full.
 
     Parameters

@@ -6,7 +6,7 @@ any bytes beyond it is a word, everything else stands between words. Words are k
 ever, and compared byte by byte. All leaves are in this file, which is what numba's own cache watches.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,12 +40,12 @@ class WordIndex(NamedTuple):
 
 
 @jit_strict
-def _is_letter(c: Any) -> Any:
+def _is_letter(c):
     return 97 <= c <= 122 or c >= 128 or 48 <= c <= 57 or c == 95 or 65 <= c <= 90
 
 
 @jit_strict
-def _next(text: Any, i: Any) -> Any:
+def _next(text, i):
     """Find the first word from i on: (start, end, hash); start is the length of the text if there is none."""
     n = len(text)
     while i < n and not _is_letter(text[i]):
@@ -60,7 +60,7 @@ def _next(text: Any, i: Any) -> Any:
 
 
 @jit_strict
-def _is_word(table: Any, number: Any, text: Any, start: Any, end: Any) -> Any:
+def _is_word(table, number, text, start, end):
     first = table.starts[number]
     if table.starts[number + 1] - first != end - start:
         return False
@@ -71,7 +71,7 @@ def _is_word(table: Any, number: Any, text: Any, start: Any, end: Any) -> Any:
 
 
 @jit_strict
-def _slot(table: Any, text: Any, start: Any, end: Any, mixed: Any) -> Any:
+def _slot(table, text, start, end, mixed):
     """Return the slot of a word, or the free slot for it."""
     mask = np.uint64(len(table.slots) - 1)
     slot = np.int64(mixed & mask)
@@ -81,7 +81,7 @@ def _slot(table: Any, text: Any, start: Any, end: Any, mixed: Any) -> Any:
 
 
 @make_cached_jit(**STRICT)
-def find_words(text: Any, table: Any, numbers: Any) -> Any:
+def find_words(text, table, numbers):
     """Write the numbers of all known words, one for each occurrence, and return how many.
 
     Parameters
@@ -102,7 +102,7 @@ def find_words(text: Any, table: Any, numbers: Any) -> Any:
 
 
 @make_cached_jit(**STRICT)
-def hash_words(text: Any, n_columns: Any, columns: Any) -> Any:
+def hash_words(text, n_columns, columns):
     """Write the column (hash modulo `n_columns`) of each occurrence of a word, and return how many."""
     n, i = 0, 0
     while True:
@@ -115,7 +115,7 @@ def hash_words(text: Any, n_columns: Any, columns: Any) -> Any:
 
 
 @make_cached_jit(**STRICT)
-def count_runs(numbers: Any, counts: Any) -> Any:
+def count_runs(numbers, counts):
     """Keep each of sorted numbers once, in place, write their counts, and return how many are left."""
     n = 0
     for k in range(len(numbers)):
@@ -129,7 +129,7 @@ def count_runs(numbers: Any, counts: Any) -> Any:
 
 
 @make_cached_jit(**STRICT)
-def count_words(text: Any, at: Any, table: Any, counts: Any, used: Any) -> Any:
+def count_words(text, at, table, counts, used):
     """Count the words of a text and add the new ones to the table, until the text or the room ends.
 
     Parameters
@@ -170,7 +170,7 @@ def count_words(text: Any, at: Any, table: Any, counts: Any, used: Any) -> Any:
 
 
 @make_cached_jit(**STRICT)
-def fill_slots(letters: Any, starts: Any, n_words: Any, slots: Any) -> Any:
+def fill_slots(letters, starts, n_words, slots):
     """Enter the distinct words 0 to `n_words` - 1 into slots that are -1 everywhere."""
     mask = np.uint64(len(slots) - 1)
     for number in range(n_words):

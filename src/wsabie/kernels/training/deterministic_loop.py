@@ -5,18 +5,13 @@ block; no table moves. Phase 2, parallel over rows: `apply_label_steps` and the 
 all steps of the rows of one owner, in the order of the examples. The owner of a row does not change its steps, so the
 bits are the same for any number of threads, and no two threads write the same row of a table.
 
-A block takes about a millisecond and the threads meet twice in it. Waking a thread of a pool takes a tenth of that, so
-the threads watch each other's counters (`wait_for_threads`). numba offers no atomic access on the CPU, LLVM does.
+A block takes about a millisecond and the threads meet twice in it (`wsabie.kernels.simd.thread_barrier`).
 """
 
-import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, overload
-
-from wsabie.kernels.compiler import INLINE, jit, jit_entry, jit_noinline
+from wsabie.core.arrays import Bool, Float32, Float64, Int64
+from wsabie.kernels.compiler import jit, jit_entry
 from wsabie.kernels.embedding.candidates import (
     backprop_candidates,
     gather_candidates,
@@ -28,85 +23,10 @@ from wsabie.kernels.embedding.relation_patterns import (
     encode_query_block,
     load_query,
 )
+from wsabie.kernels.embedding.towers import TileScratch
 from wsabie.kernels.primitives.vectors import set_to_zero
+from wsabie.kernels.simd.thread_barrier import wait_for_threads
 from wsabie.kernels.training.warp import count_negatives, warp_step
-
-_PATIENCE = 1000  # looks at a counter before the core is offered to others; there may be fewer cores than threads
-_yield = types.ExternalFunction("sched_yield", types.int32())
-
-
-def read_counter(counts: Any, t: int) -> Any:
-    """Return counts[t, 0] and acquire what its thread wrote before."""
-    return counts[t, 0]
-
-
-def write_counter(counts: Any, t: int, value: int) -> Any:
-    """Set counts[t, 0] and release everything that this thread wrote before."""
-    counts[t, 0] = value
-
-
-def yield_core() -> Any:
-    """Yield the core to another thread."""
-    os.sched_yield()
-
-
-def _address(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Return the pointer to counts[t, 0]."""
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    where = [arguments[1], context.get_constant(types.intp, 0)]
-    return cgutils.get_item_pointer(context, builder, signature.args[0], array, where)
-
-
-@intrinsic
-def _read_acquire(typing: Any, counts: Any, t: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load_atomic(_address(context, builder, signature, arguments), "acquire", 8)
-
-    return types.int64(counts, types.intp), code
-
-
-@intrinsic
-def _write_release(typing: Any, counts: Any, t: Any, value: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store_atomic(arguments[2], _address(context, builder, signature, arguments), "release", 8)
-        return context.get_dummy_value()
-
-    return types.void(counts, types.intp, types.int64), code
-
-
-@overload(read_counter, jit_options=INLINE)
-def _overload_read_counter(counts, t):
-    return lambda counts, t: _read_acquire(counts, t)
-
-
-@overload(write_counter, jit_options=INLINE)
-def _overload_write_counter(counts, t, value):
-    return lambda counts, t, value: _write_release(counts, t, value)
-
-
-@overload(yield_core, jit_options=INLINE)
-def _give_way():
-    return lambda: _yield()
-
-
-@jit_noinline
-def wait_for_threads(counts, t):
-    """Wait until every thread has arrived as often as thread t; return False if a thread will not come.
-
-    `counts`, (threads + 1, 16) int64, begins with zeros. Any other number in the last row cancels the wait.
-    """
-    n = len(counts) - 1
-    turn = read_counter(counts, t) + 1
-    write_counter(counts, t, turn)
-    for u in range(n):
-        looks = 0
-        while read_counter(counts, u) < turn:
-            if read_counter(counts, n) != 0:
-                return False
-            looks += 1
-            if looks > _PATIENCE:
-                yield_core()
-    return read_counter(counts, n) == 0
 
 
 class ExampleBlock(NamedTuple):
@@ -115,59 +35,44 @@ class ExampleBlock(NamedTuple):
     The block of a whole pass has room for the proposals of its largest part only.
     """
 
-    order: Any  # (slots,) int64: the visits of the block
-    firsts: Any  # (slots + 1,) int64: slot b's pairs begin at firsts[b] - firsts[0] in the last three
-    queries: Any  # (slots, padded dim) float32
-    directions: Any  # (slots, padded dim) float32
-    moved: Any  # (slots,) bool
-    losses: Any  # (slots,) float64
-    positives: Any  # (pairs,) int64
-    violators: Any  # (pairs,) int64, -1 = no step
-    weights: Any  # (pairs,) float32
-    marks: Any  # `towers.Marks`
+    order: Int64  # (slots,): the visits of the block
+    firsts: Int64  # (slots + 1,): slot b's pairs begin at firsts[b] - firsts[0] in the last three
+    queries: Float32  # (slots, padded dim)
+    directions: Float32  # (slots, padded dim)
+    moved: Bool  # (slots,)
+    losses: Float64  # (slots,)
+    positives: Int64  # (pairs,)
+    violators: Int64  # (pairs,), -1 = no step
+    weights: Float32  # (pairs,)
+    marks: TileScratch
 
 
 @jit_entry
 def run_blocks(
-    pattern,
-    labels,
-    targets,
-    rule,
-    sampler,
-    visits,
-    cuts,
-    lo,
-    hi,
-    bounds,
-    label_bounds,
-    counts,
-    t,
-    counters,
-    loss,
-    width,
+    pattern, labels, targets, rule, sampler, visits, cuts, bounds, label_bounds, counts, t, counters, loss, width
 ):
-    """Run the part of thread t in blocks lo..hi-1, the first being visits.order[cuts[lo]:cuts[lo + 1]].
+    """Run the part of thread t in the blocks of the visits visits.order[cuts[k]:cuts[k + 1]].
 
     Every thread of `counts` (`wait_for_threads`) must run this function; when one fails, the others leave after their
     phase. `bounds` delimit the rows of the query's tower that a thread owns, `label_bounds` those of the candidates;
     `counters` and `loss` belong to the thread.
     """
     n = len(counts) - 1
-    for number in range(lo, hi):
+    for number in range(len(cuts) - 1):
         block = slice_block(visits, cuts[number], cuts[number + 1])
         slots = len(block.order)
         first, last = slots * t // n, slots * (t + 1) // n
         gathered = gather_candidates(labels, targets, rule, block, t, n, width)
         if gathered and not wait_for_threads(counts, t):
             return
-        encode_query_block(pattern, targets.rows, 0, block, first, last, t, width)
+        encode_query_block(pattern, targets.rows, block, first, last, t, width)
         fill_slots(pattern, labels, targets, rule, sampler, block, first, last, counters, width)
         if not wait_for_threads(counts, t):
             return
         apply_label_steps(pattern, labels, targets, rule, block, t, n, width)
         if gathered and not wait_for_threads(counts, t):
             return
-        backprop_query_block(pattern, targets.rows, 0, block, rule, t, n, bounds, width)
+        backprop_query_block(pattern, targets.rows, block, rule, t, n, bounds, width)
         backprop_candidates(labels, block, rule, t, n, label_bounds, width)
         if t == 0:
             for b in range(slots):
@@ -179,18 +84,7 @@ def run_blocks(
 @jit
 def slice_block(visits, lo, hi):
     """Return the visits lo..hi-1 as a block."""
-    return ExampleBlock(
-        visits.order[lo:hi],
-        visits.firsts[lo : hi + 1],
-        visits.queries,
-        visits.directions,
-        visits.moved,
-        visits.losses,
-        visits.positives,
-        visits.violators,
-        visits.weights,
-        visits.marks,
-    )
+    return ExampleBlock(visits.order[lo:hi], visits.firsts[lo : hi + 1], *visits[2:])
 
 
 @jit
@@ -199,7 +93,7 @@ def fill_slots(pattern, labels, targets, rule, sampler, block, lo, hi, counters,
     for b in range(lo, hi):
         visit, place = block.order[b], block.firsts[b] - block.firsts[0]
         i = targets.rows[visit]
-        q, g = load_query(pattern, i, 0, block.queries[b], width), block.directions[b]
+        q, g = load_query(pattern, i, block.queries[b], width), block.directions[b]
         set_to_zero(g, width)
         moved, loss, n = False, 0.0, count_negatives(targets, labels, i)
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
@@ -219,7 +113,7 @@ def fill_slots(pattern, labels, targets, rule, sampler, block, lo, hi, counters,
 def apply_label_steps(pattern, labels, targets, rule, block, owner, n_owners, width):
     """Apply the steps of the labels that `owner` owns, one after the other."""
     for b in range(len(block.order)):
-        q = load_query(pattern, targets.rows[block.order[b]], 0, block.queries[b], width)
+        q = load_query(pattern, targets.rows[block.order[b]], block.queries[b], width)
         for place in range(block.firsts[b] - block.firsts[0], block.firsts[b + 1] - block.firsts[0]):
             y, v, weight = block.positives[place], block.violators[place], block.weights[place]
             if v >= 0 and y % n_owners == owner:

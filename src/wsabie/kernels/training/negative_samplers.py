@@ -11,14 +11,15 @@ FullSort   a rank r of the labels ordered by their score of q itself, which `Ada
            al. 2018, section 3)
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import LANES
+from wsabie.core.arrays import LANES, Float32, Int32, UInt64
 from wsabie.kernels.compiler import jit, jit_noinline
 from wsabie.kernels.dispatch import dispatch
-from wsabie.kernels.embedding.candidates import prefetch_label, score_label
+from wsabie.kernels.embedding.candidates import prefetch_label
+from wsabie.kernels.embedding.similarity import score_label
 from wsabie.kernels.primitives.random_numbers import advance_counter, draw_below, mix_bits
 
 _LOW, _S32 = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -31,14 +32,14 @@ PREFETCH_DISTANCE = 16
 class AliasTable(NamedTuple):
     """Alias table of chances of 0 .. n - 1; a draw reads one place."""
 
-    cuts: Any  # (n,) uint64: place i keeps a draw whose low 32 bits are below cuts[i] ...
-    aliases: Any  # (n,) int32: ... and else hands it to aliases[i]
+    cuts: UInt64  # (n,): place i keeps a draw whose low 32 bits are below cuts[i] ...
+    aliases: Int32  # (n,): ... and else hands it to aliases[i]
 
 
 class UniformSamplerState(NamedTuple):
     """State of a uniform sampler."""
 
-    n_labels: Any  # int64
+    n_labels: np.int64
 
 
 class WeightedSamplerState(NamedTuple):
@@ -50,22 +51,22 @@ class WeightedSamplerState(NamedTuple):
 class AdaptiveSamplerState(NamedTuple):
     """State of the adaptive sampler: labels in the order of each factor, as far as the ranks reach."""
 
-    spread: Any  # (padded dim,) float32: standard deviation of each factor over the labels
-    front: Any  # (dim, n_ranks) int32: the labels of highest coordinate, highest first
-    back: Any  # (dim, n_ranks) int32: those of lowest coordinate, lowest first
+    spread: Float32  # (padded dim,): standard deviation of each factor over the labels
+    front: Int32  # (dim, n_ranks): the labels of highest coordinate, highest first
+    back: Int32  # (dim, n_ranks): those of lowest coordinate, lowest first
     ranks: AliasTable  # chances of the ranks
 
 
 class FullSortSamplerState(NamedTuple):
     """State of a sampler that sorts all labels by score for every draw."""
 
-    scores: Any  # (n_labels,) float32, scratch
-    order: Any  # (n_labels,) int32, scratch
+    scores: Float32  # (n_labels,), scratch
+    order: Int32  # (n_labels,), scratch
     ranks: AliasTable
 
 
 class PoolSamplerState(NamedTuple):
-    """State of a uniform sampler over the slots of a block (`wsabie.kernels.embedding.candidate_pools`)."""
+    """State of a uniform sampler over the slots of a block (`wsabie.kernels.embedding.candidates`)."""
 
 
 @jit
@@ -83,12 +84,12 @@ def draw_unit(counter):
 
 
 @dispatch("sampler")
-def draw_label(sampler: Any, labels: Any, q: Any, counter: Any, width: Any) -> Any:
+def draw_label(sampler, labels, q, counter, width):
     """Draw a label."""
 
 
 @dispatch("sampler", has_default=True)
-def prefetch_draws(sampler: Any, labels: Any, counter: Any, t: int, width: Any) -> Any:
+def prefetch_draws(sampler, labels, counter, t, width):
     """Prefetch the labels of later draws of a search; `counter` is that of its t-th draw, from 0."""
 
 

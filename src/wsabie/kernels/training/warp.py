@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wsabie.core.arrays import Float32, Int32, Int64, UInt64
 from wsabie.kernels.compiler import jit, jit_noinline
 from wsabie.kernels.embedding.candidates import (
     bound_error,
@@ -32,8 +33,8 @@ from wsabie.kernels.embedding.candidates import (
     get_label_id,
     is_bounded_below,
     query_gradient,
-    score_label,
 )
+from wsabie.kernels.embedding.similarity import score_label
 from wsabie.kernels.primitives.binary_search import find_first_at_least
 from wsabie.kernels.primitives.random_numbers import advance_counter, draw_below, mix_bits, start_stream
 from wsabie.kernels.training.negative_samplers import draw_label, draw_unit, prefetch_draws
@@ -51,16 +52,16 @@ class TrainingTargets(NamedTuple):
     instead of 120.
     """
 
-    rows: Any  # (n_visits,) int32: which example
-    starts: Any  # (n_visits + 1,) int64: visit t has pairs starts[t]..starts[t + 1] - 1
-    labels: Any  # (n_pairs,) int32: the true label
-    weights: Any  # (n_pairs,) float32
-    indptr: Any  # (n + 1,) int64: what is never drawn against an example: its positives and itself, sorted
-    indices: Any  # int32
-    masks: Any  # uint64: a hash set of the positives of each example, 16 bits a label
-    mask_starts: Any  # (n + 1,) int64: example i has words mask_starts[i]..mask_starts[i + 1] - 1, at least one
-    against_indptr: Any  # (n + 1,) int64: explicit negatives of an example
-    against: Any  # int32
+    rows: Int32  # (n_visits,): which example
+    starts: Int64  # (n_visits + 1,): visit t has pairs starts[t]..starts[t + 1] - 1
+    labels: Int32  # (n_pairs,): the true label
+    weights: Float32  # (n_pairs,)
+    indptr: Int64  # (n + 1,): what is never drawn against an example: its positives and itself, sorted
+    indices: Int32
+    masks: UInt64  # a hash set of the positives of each example, 16 bits a label
+    mask_starts: Int64  # (n + 1,): example i has words mask_starts[i]..mask_starts[i + 1] - 1, at least one
+    against_indptr: Int64  # (n + 1,): explicit negatives of an example
+    against: Int32
     first_pair: int  # number of pair 0 in the whole collection: the key of its random stream
     n_labels: int
 
@@ -69,7 +70,7 @@ class StepConfig(NamedTuple):
     """The loss and the step."""
 
     margin: np.float32
-    losses: Any  # (n_labels + 1,) float32: L(k), k = 0 .. n_labels
+    losses: Float32  # (n_labels + 1,): L(k), k = 0 .. n_labels
     max_sampled: int
     step_rows: np.float32  # learning rate of what is behind the query
     step_labels: np.float32  # of labels' points
@@ -83,9 +84,7 @@ class StepConfig(NamedTuple):
     step_bias: np.float32
     logistic: bool
     rank_sample: int  # 0: the draws estimate the rank; m > 0: m uniform labels do; EXACT: it is counted
-    places: (
-        Any  # (n,) float32: chance of the k-th highest of n drawn positives or of one before it; (1,): the pair's own
-    )
+    places: Float32  # (n,) chance of the k-th highest of n drawn positives or of one before it; (1,): the pair's own
     seed: int
     epoch: int
 

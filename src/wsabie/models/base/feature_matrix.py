@@ -1,11 +1,12 @@
 """Checked feature rows, sparse or dense: counting, slicing, conversion and storage."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Csr, Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Csr, Float32, Int64, Matrix
 from wsabie.embedding import protocols
 from wsabie.storage.schema_validation import check_array
 
@@ -70,14 +71,12 @@ def iterate_row_ranges(n: int, width: int, n_bytes: int | None = None) -> Iterat
 
 def convert_to_matrix(inputs: Inputs, n_features: int) -> Matrix:
     """Return checked rows as a scipy matrix or a NumPy array, sharing memory."""
-    from scipy.sparse import csr_matrix
-
     if not isinstance(inputs, Csr):
         return inputs
     return csr_matrix((inputs.data, inputs.indices, inputs.indptr), shape=(inputs.n_rows, n_features))
 
 
-def dump_matrix(name: str, matrix: Matrix) -> dict[str, Any]:
+def dump_matrix(name: str, matrix: Matrix) -> dict[str, Array]:
     """Return a matrix as arrays of a model folder: one if it is dense, three if it is sparse.
 
     Examples
@@ -90,10 +89,8 @@ def dump_matrix(name: str, matrix: Matrix) -> dict[str, Any]:
     return {f"{name}/{part}": getattr(matrix, part) for part in ("data", "indices", "indptr")}
 
 
-def restore_matrix(name: str, tensors: Mapping[str, Any], shape: tuple[int, int]) -> Matrix:
+def restore_matrix(name: str, tensors: Mapping[str, Array], shape: tuple[int, int]) -> Matrix:
     """Restore a matrix from the arrays of `dump_matrix`, sharing memory; ValueError if they do not agree."""
-    from scipy.sparse import csr_matrix
-
     if name in tensors:
         return check_array(tensors, name, "float32", shape)
     index_dtypes = "int32 int64"
@@ -103,8 +100,8 @@ def restore_matrix(name: str, tensors: Mapping[str, Any], shape: tuple[int, int]
 
 
 def read_sparse_indices(
-    name: str, tensors: Mapping[str, Any], shape: tuple[int, int], dtypes: tuple[str, str]
-) -> tuple[Any, Any]:
+    name: str, tensors: Mapping[str, Array], shape: tuple[int, int], dtypes: tuple[str, str]
+) -> tuple[Array, Array]:
     """Return the arrays `indptr` and `indices` of a sparse matrix in a model folder.
 
     Parameters

@@ -6,16 +6,20 @@ a generated visual-word task, and compares all of them with random settings.
 
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+import numpy.typing as npt
 
 from wsabie.core.arrays import Csr, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.machine import count_available_cores
 from wsabie.core.validation import require
 from wsabie.embedding import protocols
-from wsabie.embedding.joint_space import SIMILARITIES, SimilarityName
+from wsabie.embedding.joint_space import SimilarityName
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.training.losses import (
     LossName,
@@ -94,42 +98,51 @@ TABLES = ("V", "W")
 RANK_SAMPLE = 100
 """Size of the uniform sample of labels that estimates the rank where draws do not."""
 
-_CHOICES: dict[str, tuple[str | bool | None, ...]] = {
-    "loss": ("warp", "auc", "owpc", "k-os"),
-    "surrogate": ("hinge", "logistic"),
-    "similarity": SIMILARITIES,
-    "pair_weighting": ("mean", "pairs"),
-    "schedule": ("linear", "constant"),
-    "scaling": ("auto", "tfidf", None),
-    "label_bias": (False, True),
-    "deterministic": (False, True),
-}
-_WORDS: dict[str, tuple[str | None, ...]] = {
-    "dim": (),
-    "margin": (),
-    "max_norm": ("auto", None),
-    "epochs": ("auto",),
-    "max_sampled": ("auto", None),
-    "patience": (None,),
-}
-"""Parameters that are numbers above 0, with the words that may replace a number."""
-_FRACTIONS = ("margin", "max_norm")
 _MOST = {"dim": 4096, "threads": 1024, "max_sampled": 2**31 - 1}
 
 
-class TrainingParameters:
-    """Parameters of the ranking loops, which `Wsabie` documents; an estimator that lacks one has the value here."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class LoopParameters:
+    """Parameters of the ranking loops that rows and relations share; `Wsabie` documents them."""
 
-    loss: LossName = "warp"
-    similarity: SimilarityName = "dot"
-    scaling: Scaling = "auto"
-    max_norm: float | Auto | None = "auto"
     epochs: int | Auto = "auto"
     learning_rate: PerTable = "auto"
+    similarity: SimilarityName = "dot"
+    max_norm: float | Auto | None = "auto"
+    loss: LossName = "warp"
+    threads: int | None = None
+    seed: int = 0
+    patience: int | None = None
+    init_scale: float | Mapping[str, float] | None = None
     schedule: Schedule = "linear"
     margin: float = 1.0
     rank_weight: RankWeight = "precision"
     max_sampled: int | Auto | None = "auto"
+
+    def _list_parameters(self) -> dict[str, Any]:
+        """Return all parameters of training, also those that are fixed in this estimator."""
+        estimator: Any = self
+        fixed = {field.name: getattr(self, field.name, field.default) for field in fields(TrainingParameters)}
+        return {**fixed, **estimator.get_params(deep=False)}
+
+    def _fit_first(self, epochs: int, *data: Any, **options: Any) -> Self:
+        """Fit an estimator with another number of epochs than its parameter."""
+        estimator: Any = self
+        fit_epochs = self.epochs
+        try:
+            return estimator.set_params(epochs=epochs).fit(*data, **options)  # type: ignore[no-any-return]
+        finally:
+            estimator.set_params(epochs=fit_epochs)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TrainingParameters(LoopParameters):
+    """Parameters of training on rows.
+
+    An estimator that lacks one repeats its field with `init=False`, and has the default.
+    """
+
+    scaling: Scaling = "auto"
     sampler: str | Mapping[str, Any] = "uniform"
     rank_estimator: Literal["auto", "draws", "exact"] | int = "auto"
     surrogate: Surrogate = "hinge"
@@ -137,35 +150,66 @@ class TrainingParameters:
     l2: float | Mapping[str, float] = 0.0
     pair_weighting: PairWeighting = "mean"
     label_bias: bool = False
-    init_scale: float | Mapping[str, float] | None = None
-    patience: int | None = None
-    threads: int | None = None
     deterministic: bool = True
-    seed: int = 0
-
-    def _list_parameters(self) -> dict[str, Any]:
-        """Return all parameters of training, also those that are fixed in this estimator."""
-        estimator: Any = self
-        fixed = {name: getattr(self, name) for name in TrainingParameters.__annotations__}
-        return {**fixed, **estimator.get_params(deep=False)}
 
 
-def store_parameters(estimator: Any, values: Mapping[str, Any]) -> None:
-    """Set the parameters of an estimator from the local variables of its constructor."""
-    for name, value in values.items():
-        if name not in ("self", "__class__"):
-            setattr(estimator, name, value)
+class _Values(NamedTuple):
+    """Values that a type of a parameter admits."""
+
+    choices: tuple[str | bool | None, ...]
+    number: type | None = None  # int or float, above 0
 
 
-def check_parameters(parameters: Mapping[str, Any]) -> None:
-    """Raise InputError for parameters that no training run can use."""
-    for name in _CHOICES.keys() & parameters.keys():
-        value, choices = parameters[name], _CHOICES[name]
-        usable = isinstance(value, (str, bool, np.bool_, type(None))) and value in choices
-        require(usable, f"{name} is {value!r}; choose one of {', '.join(map(str, choices))}")
-    for name in _WORDS.keys() & parameters.keys():
-        _check_number(name, parameters[name], _WORDS[name])
-    check_run(parameters["threads"], parameters["seed"])
+@cache
+def _list_values(kind: type) -> dict[str, _Values]:
+    """Return the values of each parameter of an estimator whose type consists of words and one kind of number."""
+    admitted = {}
+    for name, hint in get_type_hints(kind.__init__).items():  # type: ignore[misc]
+        types = [hint] if get_origin(hint) not in (Union, UnionType) else get_args(hint)
+        choices = [choice for part in types for choice in (get_args(part) if get_origin(part) is Literal else ())]
+        choices += [False, True] if bool in types else []
+        choices += [None] if NoneType in types else []
+        numbers = [part for part in types if part in (int, float)]
+        literals = sum(part in (bool, NoneType) or get_origin(part) is Literal for part in types)
+        if len(numbers) + literals == len(types) and len(numbers) < 2:
+            admitted[name] = _Values(tuple(choices), *numbers)
+    return admitted
+
+
+def check_types(kind: type, parameters: Mapping[str, object]) -> None:
+    """Raise InputError for a parameter that is none of the words of its type in the estimator, and no number above 0.
+
+    Examples
+    --------
+    >>> check_types(TrainingParameters, {"loss": "hinge"})
+    Traceback (most recent call last):
+    wsabie.core.errors.InputError: loss is 'hinge'; choose one of warp, auc, owpc, k-os
+    """
+    for name, (choices, number) in _list_values(kind).items():
+        value: Any = parameters.get(name)
+        if name not in parameters or name in getattr(kind, "_own_limits", ()):
+            continue
+        if name == "seed":
+            require(is_whole(value) and 0 <= value < 2**63, f"seed is {value!r}; choose a whole number from 0 on")
+        elif number is not None:
+            _check_number(name, value, choices, number)
+        else:
+            usable = isinstance(value, (str, bool, np.bool_, NoneType)) and value in choices
+            require(usable, f"{name} is {value!r}; choose one of {', '.join(map(str, choices))}")
+
+
+def _check_number(name: str, value: Any, words: Sequence[str | bool | None], number: type) -> None:
+    if value is None or isinstance(value, str):
+        usable = value in words
+    else:
+        usable = (is_whole if number is int else is_finite_number)(value) and 0 < value <= _MOST.get(name, np.inf)
+    noun = "whole number" if number is int else "number"
+    limits = f"from 1 to {_MOST[name]}" if name in _MOST else "above 0"
+    require(usable, f"{name} is {value!r}; choose {''.join(f'{word!r} or ' for word in words)}a {noun} {limits}")
+
+
+def check_training(parameters: Mapping[str, Any]) -> None:
+    """Raise InputError for parameters that no training run can use; `check_types` comes first."""
     compute_rank_losses(parameters["rank_weight"], 2)
     resolve_per_table(parameters["learning_rate"], 1.0, "learning_rate")
     resolve_per_table(parameters["l2"], 0.0, "l2", least=0.0)
@@ -181,22 +225,6 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
             'loss="owpc" scores all labels and draws none; leave sampler at "uniform" and rank_estimator at "auto"'
         )
         require(not draws_labels, message)
-
-
-def check_run(threads: Any, seed: Any) -> None:
-    """Raise InputError for an invalid number of threads or seed."""
-    _check_number("threads", threads, (None,))
-    require(_is_whole(seed) and 0 <= seed < 2**63, f"seed is {seed!r}; choose a whole number from 0 on")
-
-
-def _check_number(name: str, value: Any, words: tuple[str | None, ...]) -> None:
-    if value is None or isinstance(value, str):
-        usable = value in words
-    else:
-        usable = (is_finite_number if name in _FRACTIONS else _is_whole)(value) and 0 < value <= _MOST.get(name, np.inf)
-    kind = "number" if name in _FRACTIONS else "whole number"
-    limits = f"from 1 to {_MOST[name]}" if name in _MOST else "above 0"
-    require(usable, f"{name} is {value!r}; choose {''.join(f'{w!r} or ' for w in words)}a {kind} {limits}")
 
 
 def resolve_rank_sample(rank_estimator: str | int, sampler: SamplerConfig, loss: str, surrogate: str = "hinge") -> int:
@@ -230,7 +258,7 @@ def resolve_rank_sample(rank_estimator: str | int, sampler: SamplerConfig, loss:
             'choose rank_estimator="exact" or a number of labels',
         )
         return sample_sizes[rank_estimator]
-    usable = _is_whole(rank_estimator) and 1 <= int(rank_estimator) < 2**31
+    usable = is_whole(rank_estimator) and 1 <= int(rank_estimator) < 2**31
     require(
         usable,
         f"rank_estimator is {rank_estimator!r}; choose {', '.join(sample_sizes)}, or a number of labels to sample",
@@ -334,12 +362,12 @@ def is_finite_number(value: Any) -> bool:
     return number and bool(np.isfinite(value))
 
 
-def _is_whole(value: Any) -> bool:
+def is_whole(value: Any) -> bool:
     """Return True for an integer; 8.0 is none, because NumPy does not accept it as a size."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def compute_checksum(inputs: protocols.Inputs, targets: Matrix, sample_weight: Any) -> int:
+def compute_checksum(inputs: protocols.Inputs, targets: Matrix, sample_weight: npt.ArrayLike | None) -> int:
     """Return the CRC-32 of the training data, so that a checkpoint is only used with the same rows."""
     rows = list(inputs) if isinstance(inputs, Csr) else [inputs]
     weights = [] if sample_weight is None else [np.asarray(sample_weight, np.float32)]

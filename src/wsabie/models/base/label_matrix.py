@@ -1,21 +1,24 @@
 """Conversion of labels in any form to a signed label matrix and a vocabulary."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Matrix
+from wsabie.core.arrays import Array, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.sparse_matrices import convert_to_csr
 from wsabie.io.alignment import merge_columns
 from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 
+Labels: TypeAlias = Matrix | Sequence[str | int] | Sequence[Sequence[str | int]]
+"""Labels of rows in any form that `build_signed_label_matrix` takes."""
 MOST_LABELS = 10_000_000
 """Limit on label numbers: a larger one is a mistake, such as an identifier, and every number below needs a name."""
 
 
-def build_signed_label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, has_names: bool) -> Matrix:
+def build_signed_label_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, *, grow: bool, has_names: bool) -> Matrix:
     """Return a CSR matrix (n, n_labels) int8 of 1 (true) and -1 (explicit negative).
 
     Parameters
@@ -52,6 +55,11 @@ def build_signed_label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, gr
 def _follow_merges(Y: Matrix, vocabulary: Vocabulary) -> Matrix:
     """Move columns of merged labels to their successors; removed labels are dropped."""
     return Y if not len(vocabulary.retired_ids()) else merge_columns(Y, vocabulary.current_ids(), len(vocabulary))
+
+
+def count_label_rows(Y: Matrix) -> Int64:
+    """Return the number of rows of which each label is true, (n_labels,)."""
+    return np.bincount(Y.indices[Y.data > 0], minlength=Y.shape[1])
 
 
 def align_columns(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matrix:
@@ -95,7 +103,7 @@ def _open_labels(Y: Any) -> Any:
     return Y if isinstance(Y, np.ndarray) else list(Y)
 
 
-def _convert_to_array(Y: Any) -> Any:
+def _convert_to_array(Y: Labels) -> Array:
     """Return one label per row as an array; NumPy alone would turn numbers among names into names."""
     if isinstance(Y, list):
         is_name = [isinstance(v, str) for v in Y]
@@ -110,16 +118,14 @@ def _convert_to_array(Y: Any) -> Any:
     return np.asarray(Y)
 
 
-def _are_label_lists(Y: Any) -> bool:
+def _are_label_lists(Y: Labels) -> bool:
     nested = [isinstance(row, (list, tuple, set, frozenset)) or getattr(row, "ndim", 0) == 1 for row in Y]
     if any(nested) and not all(nested):
         raise InputError("Y mixes lists of labels and single labels; give a list of labels for every row")
     return bool(nested) and nested[0]
 
 
-def _build_from_names(rows: Sequence[Sequence[Any]], vocabulary: Vocabulary, grow: bool, has_names: bool) -> Matrix:
-    from scipy.sparse import csr_matrix
-
+def _build_from_names(rows: Sequence[Sequence[str]], vocabulary: Vocabulary, grow: bool, has_names: bool) -> Matrix:
     for i, row in enumerate(rows):
         wrong = [v for v in row if not isinstance(v, str)]
         if wrong:
@@ -153,9 +159,7 @@ def _refuse_words(new: Sequence[str], n: int) -> None:
         )
 
 
-def _build_from_numbers(values: Any, vocabulary: Vocabulary, grow: bool, has_names: bool) -> Matrix:
-    from scipy.sparse import csr_matrix
-
+def _build_from_numbers(values: Array, vocabulary: Vocabulary, grow: bool, has_names: bool) -> Matrix:
     numbers = np.asarray(values)
     if numbers.dtype.kind == "f":
         if not np.isfinite(numbers).all():
@@ -173,9 +177,7 @@ def _build_from_numbers(values: Any, vocabulary: Vocabulary, grow: bool, has_nam
     return csr_matrix((entries, numbers, np.arange(len(numbers) + 1)), shape=(len(numbers), len(vocabulary)))
 
 
-def _build_from_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, grow: bool, has_names: bool) -> Matrix:
-    from scipy.sparse import csr_matrix
-
+def _build_from_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, grow: bool, has_names: bool) -> Matrix:
     Y = _convert_to_signed(Y)
     if Y.shape[0] != n_rows:
         raise InputError(f"X has {n_rows} rows and Y has {Y.shape[0]}; give one row of Y per row of X")
@@ -185,7 +187,7 @@ def _build_from_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, grow: bool, 
     return Y
 
 
-def _convert_to_signed(Y: Any) -> Matrix:
+def _convert_to_signed(Y: Labels) -> Matrix:
     """Return a matrix of 1, 0 and -1 in canonical format."""
     if isinstance(Y, np.ndarray) and Y.dtype.kind not in "biuf":
         raise InputError("Y is a table of names; give a list of names per row, or a matrix of 1, 0 and -1")

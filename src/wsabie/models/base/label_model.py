@@ -1,38 +1,84 @@
 """Base of models with named labels: input checks, label names and numbers, annotation by name."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
-from wsabie.core.arrays import Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Float32, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.json_conversion import to_json_value
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.machine import collect_versions
 from wsabie.core.validation import check_features, check_positive_integer, require
 from wsabie.models.base.feature_matrix import Inputs, count_rows
-from wsabie.models.base.label_matrix import build_signed_label_matrix
+from wsabie.models.base.hyperparameters import check_types
+from wsabie.models.base.label_matrix import Labels, build_signed_label_matrix
 from wsabie.models.loader import SavedModel
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import PositiveCount, check_parameters, read_config
 from wsabie.vocabulary.label_names import Vocabulary, VocabularyEdits
+
+T = TypeVar("T")
+Candidates: TypeAlias = Sequence[str | int] | None
+"""The only labels that are ranked, by names or numbers; None: all."""
+Exclusion: TypeAlias = Matrix | None
+"""(n, n_labels): non-zeros are no candidates of a row."""
+Ranking: TypeAlias = tuple[Int64, Float32]
+"""Label numbers of each row, best first, and their scores."""
 
 
 @dataclass(frozen=True)
 class LabelModelConfig:
     """The part of a folder's config that every kind of model has."""
 
-    parameters: dict[str, Any]
+    parameters: JsonObject
     label_names: list[str]
     n_features: PositiveCount
     label_edits: VocabularyEdits | None = None
     feature_names_in: list[str] | None = None
 
 
-class LabelModel(SavedModel, BaseEstimator):  # type: ignore[misc]
+class FittedModel(SavedModel, BaseEstimator):  # type: ignore[misc]
+    """Base of models with caches of their fitted state, which are neither saved nor copied."""
+
+    _caches: tuple[str, ...] = ("_searched",)
+    """Attributes that hold them."""
+    _own_limits: tuple[str, ...] = ()
+    """Parameters that `check_parameters` of the class checks, and `check_types` does not."""
+
+    def _build_once(self, name: str, source: object, build: Callable[[], T], settings: object = None) -> T:
+        """Return what `build` returns, and keep it as long as `source` is the same object and `settings` are equal."""
+        cached: tuple[object, object, T] | None = self.__dict__.get(name)
+        if cached is None or cached[0] is not source or cached[1] != settings:
+            cached = source, settings, build()
+            setattr(self, name, cached)
+        return cached[2]
+
+    def _replace_state(self, fitted: Self) -> None:
+        """Take over the state of a fitted copy and drop caches of the old state."""
+        for name in self._caches:
+            fitted.__dict__.pop(name, None)
+            self.__dict__.pop(name, None)
+        self.__dict__.update(fitted.__dict__)
+
+    def __getstate__(self) -> dict[str, object]:
+        state: dict[str, object] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in self._caches}
+
+
+def name_best(vocabulary: Vocabulary, ids: Int64, scores: Float32) -> list[list[tuple[str, float]]]:
+    """Return the (name, score) of the labels of each row; a label -1 is none."""
+    return [
+        list(zip(vocabulary.names(row[row >= 0]), row_scores[row >= 0].tolist(), strict=True))
+        for row, row_scores in zip(ids, scores, strict=True)
+    ]
+
+
+class LabelModel(FittedModel):
     """Base of models that rank named labels for a row.
 
     A subclass implements `fit`, `rank`, `scores`, `_dump_tensors` and `_restore_tensors`; `wsabie.models.loader` lists
@@ -51,17 +97,35 @@ class LabelModel(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     vocabulary_: Vocabulary
     n_features_in_: int
-    feature_names_in_: Any = None
+    feature_names_in_: Array | None = None
 
     @abstractmethod
-    def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
+    def rank(self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None) -> Ranking:
         """Return the k best labels of each row."""
 
-    @abstractmethod
-    def scores(self, X: Any) -> Float32:
-        """Return all scores of a block of rows, (n, n_labels)."""
+    def scores(self, X: Matrix) -> Float32:
+        """Return all scores of a block of rows.
 
-    def annotate(self, X: Any, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+
+        Returns
+        -------
+        (n, n_labels) float32
+
+        Raises
+        ------
+        InputError
+            Another number of features than in `fit`, or numbers that are not finite.
+        """
+        return self._scores(self._check_rows(X))
+
+    def _scores(self, inputs: Inputs) -> Float32:
+        """Return the scores (n, n_labels) float32 of checked rows."""
+        raise NotImplementedError
+
+    def annotate(self, X: Matrix, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
         """Return the k best labels of each row by name, with their scores; `options` are those of `rank`.
 
         Returns
@@ -76,10 +140,33 @@ class LabelModel(SavedModel, BaseEstimator):  # type: ignore[misc]
         """
         self._check_fitted()
         ids, scores = self.rank(X, min(check_positive_integer(k, "k"), len(self.vocabulary_)), **options)
-        return [
-            list(zip(self.vocabulary_.names(row[row >= 0]), row_scores[row >= 0].tolist(), strict=True))
-            for row, row_scores in zip(ids, scores, strict=True)
-        ]
+        return name_best(self.vocabulary_, ids, scores)
+
+    def predict(self, X: Matrix, k: int | None = None) -> Array:
+        """Return the best label of each row, or the k best.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        k : int or None, default None
+            Number of labels of a row; None is the best one alone.
+
+        Returns
+        -------
+        (n,) or (n, k) array
+            Names of labels (object), or numbers (int64) if the model was fitted to numbers; None or -1 where there are
+            fewer labels.
+
+        Raises
+        ------
+        InputError
+            As `rank`.
+        """
+        ids, _ = self.rank(X, 1 if k is None else k)
+        if not self.vocabulary_.is_numbered:
+            names = np.array([*self.vocabulary_, None], object)
+            ids = names[ids]  # -1 is None
+        return ids[:, 0] if k is None else ids
 
     @property
     def label_vectors(self) -> Float32:
@@ -128,13 +215,11 @@ class LabelModel(SavedModel, BaseEstimator):  # type: ignore[misc]
         retired_ids = self.vocabulary_.retired_ids()
         n = min(k + len(retired_ids), len(self.vocabulary_))
         ids, cosines = find_label_neighbours(self.label_vectors, self._find_label_ids([label]), n)
-        positions = np.flatnonzero((ids[0] >= 0) & ~np.isin(ids[0], retired_ids))[
-            :k
-        ]  # -1 where there are fewer than k labels
-        return list(zip(self.vocabulary_.names(ids[0][positions]), cosines[0][positions].tolist(), strict=True))
+        return name_best(self.vocabulary_, np.where(np.isin(ids, retired_ids), -1, ids), cosines)[0][:k]
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
+        check_types(type(self), self.get_params(deep=False))
 
     def _check_loaded(self) -> None:
         """Raise InputError for parameters that no model in a folder has."""
@@ -152,12 +237,12 @@ class LabelModel(SavedModel, BaseEstimator):  # type: ignore[misc]
         model._restore_tensors(parts.config, parts.tensors)
         return model
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return sizes and figures of the model, JSON-able."""
         self._check_fitted()
         return {"labels": len(self.vocabulary_), "features": self.n_features_in_}
 
-    def _dump_config(self) -> dict[str, Any]:
+    def _dump_config(self) -> JsonObject:
         """Return the config of the model; a subclass adds to it."""
         return {
             "parameters": to_json_value(self.get_params(deep=False)),
@@ -168,15 +253,15 @@ class LabelModel(SavedModel, BaseEstimator):  # type: ignore[misc]
             "versions": collect_versions(),
         }
 
-    def _dump_tensors(self) -> dict[str, Any]:
+    def _dump_tensors(self) -> dict[str, Array]:
         """Return the arrays of the model by their names in a folder; a subclass adds to them."""
         return {}
 
-    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         """Restore what a subclass adds to config and arrays; parameters, vocabulary and width are set."""
 
     @classmethod
-    def _restore_config(cls, config: dict[str, Any]) -> Self:
+    def _restore_config(cls, config: JsonObject) -> Self:
         """Restore parameters, vocabulary and width."""
         fields = read_config(LabelModelConfig, config)
         check_parameters(cls, fields.parameters)
@@ -199,7 +284,7 @@ class LabelModel(SavedModel, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
 
-    def _open_rows(self, X: Any, Y: Any, label_names: Sequence[str] | None) -> tuple[Inputs, Matrix]:
+    def _open_rows(self, X: Matrix, Y: Labels, label_names: Sequence[str] | None) -> tuple[Inputs, Matrix]:
         """Check rows and labels for `fit`; return both, and set the vocabulary and the width."""
         inputs = check_features(X)
         rows, width = count_rows(inputs), int(inputs.shape[1] if isinstance(inputs, np.ndarray) else X.shape[1])
@@ -215,7 +300,7 @@ class LabelModel(SavedModel, BaseEstimator):  # type: ignore[misc]
         self.feature_names_in_ = read_column_names(X)
         return inputs, targets
 
-    def _check_rows(self, X: Any, input_name: str = "X") -> Inputs:
+    def _check_rows(self, X: Matrix, input_name: str = "X") -> Inputs:
         """Return checked rows for a fitted model."""
         self._check_fitted()
         inputs = check_features(
@@ -236,11 +321,9 @@ class LabelModel(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "vocabulary_"):
-            from sklearn.exceptions import NotFittedError
-
             raise NotFittedError(f"this {type(self).__name__} model is not fitted yet; call fit(X, Y) first")
 
-    def _build_truth(self, Y: Any, rows: int) -> Matrix:
+    def _build_truth(self, Y: Labels, rows: int) -> Matrix:
         """Return the label matrix of evaluated rows, (rows, n_labels), without labels that the model lacks."""
         vocabulary = self.vocabulary_.copy()
         return build_signed_label_matrix(Y, rows, vocabulary, grow=True, has_names=not vocabulary.is_numbered)[
@@ -279,7 +362,7 @@ class LabelModel(SavedModel, BaseEstimator):  # type: ignore[misc]
         return current_ids
 
 
-def read_column_names(X: Any) -> Any:
+def read_column_names(X: object) -> Array | None:
     """Return the column names of a data frame, (n,) array of str; None if it is none or has other names.
 
     Examples

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from wsabie.core import file_backed_arrays
-from wsabie.core.arrays import Csr, Float32, Float64, Int64, Matrix, view_as_writable
+from wsabie.core.arrays import Array, Csr, Float32, Float64, Int64, Matrix, view_as_writable
 from wsabie.core.errors import InputError
 from wsabie.features.base.idf_weighting import compute_idf
 from wsabie.models.base.feature_matrix import Inputs
@@ -20,15 +20,6 @@ CONSTANT = 0.5
 ONE_UNIT = 3.0
 """Dense columns count as of one unit if their root mean square deviation is at most so many medians."""
 _LOGS = np.log1p(np.arange(256)).astype(np.float32)
-
-
-class RowStatistics(NamedTuple):
-    """Statistics of training rows; a scaling computes those that it needs."""
-
-    n_rows: int
-    least: float  # of all values, at most 0
-    above_0: Callable[[], Any]  # rows in which each feature is above 0, (n_features,)
-    moments: Callable[[], Any]  # mean and standard deviation of each dense column
 
 
 @dataclass(frozen=True)
@@ -64,29 +55,33 @@ class RowScaling:
         visual-word task S has a validation MAP of .468 instead of .433 (docs/defaults.md). Nearest neighbours learn
         nothing and need "tfidf".
         """
-        if isinstance(X, Csr):
-            least = float(X.data.min(initial=0))
-            statistics = RowStatistics(X.n_rows, least, lambda: _count_positive_rows(X, n_features), lambda: None)
-            return cls.from_statistics(statistics, n_features, scaling, dense=False, constant=constant)
-        return cls.from_statistics(
-            RowStatistics(len(X), 0.0, lambda: None, lambda: _compute_moments(X)), n_features, scaling, True, constant
-        )
-
-    @classmethod
-    def from_statistics(
-        cls, statistics: "RowStatistics", n_features: int, scaling: Scaling, dense: bool, constant: bool = False
-    ) -> "RowScaling":
-        """Build a scaling from statistics of the rows; see `fit`."""
-        empty = np.zeros(0, np.float32)
         if scaling not in ("auto", "tfidf", None):
             raise InputError(f'scaling is {scaling!r}; choose "auto", "tfidf" or None')
-        if scaling is None or (not dense and statistics.least < 0):
+        if not isinstance(X, Csr):
+            return cls.of_columns(scaling, lambda: _compute_moments(X), constant)
+        least = float(X.data.min(initial=0))
+        return cls.of_counts(scaling, n_features, X.n_rows, least, lambda: _count_positive_rows(X, n_features))
+
+    @classmethod
+    def of_counts(
+        cls, scaling: Scaling, n_features: int, n_rows: int, least: float, count_rows: Callable[[], Int64]
+    ) -> "RowScaling":
+        """Build the scaling of sparse rows from the least value, and the rows in which each feature is above 0."""
+        empty = np.zeros(0, np.float32)
+        if scaling is None or least < 0:
             return cls("none", empty, empty)
-        if not dense:
-            if scaling == "auto":
-                return cls("log", np.ones(n_features, np.float32), empty)
-            return cls("tfidf", compute_idf(statistics.above_0(), statistics.n_rows), empty)
-        mean, deviation = statistics.moments()
+        if scaling == "auto":
+            return cls("log", np.ones(n_features, np.float32), empty)
+        return cls("tfidf", compute_idf(count_rows(), n_rows), empty)
+
+    @classmethod
+    def of_columns(
+        cls, scaling: Scaling, moments: Callable[[], tuple[Float64, Float64]], constant: bool = False
+    ) -> "RowScaling":
+        """Build the scaling of dense rows from the mean and the standard deviation of each column."""
+        if scaling is None:
+            return cls("none", np.zeros(0, np.float32), np.zeros(0, np.float32))
+        mean, deviation = moments()
         weight, shift = _compute_column_weights(deviation).astype(np.float32), mean.astype(np.float32)
         if constant:
             return cls("homogeneous", np.append(weight, np.float32(CONSTANT)), shift)
@@ -102,7 +97,7 @@ class RowScaling:
         return {"scaling/weight": self.weight, "scaling/shift": self.shift}
 
     @classmethod
-    def restored(cls, method: Method, tensors: Mapping[str, Any], n_features: int) -> "RowScaling":
+    def restored(cls, method: Method, tensors: Mapping[str, Array], n_features: int) -> "RowScaling":
         """Restore a scaling; ValueError if the sizes of `tensors` do not fit `method`."""
         method = read_config(Method, method)  # type: ignore[arg-type]
         weight = 0 if method == "none" else n_features + int(method == "homogeneous")

@@ -3,16 +3,18 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from wsabie.core.arrays import Bool, Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Bool, Float32, Matrix
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.models.base.feature_matrix import Inputs, count_rows, iterate_row_ranges, slice_rows
-from wsabie.models.base.label_model import LabelModel
+from wsabie.models.base.label_matrix import Labels
+from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ranking
 from wsabie.models.base.row_scaling import RowScaling, Scaling
 
 
@@ -24,29 +26,11 @@ class ScoreRanker(LabelModel):
         """Return the scores (n, n_labels) float32 of checked rows."""
 
     @property
-    @abstractmethod
     def n_bytes(self) -> int:
         """Bytes of every array that a prediction needs."""
+        return int(sum(np.asarray(array).nbytes for array in self._dump_tensors().values()))
 
-    def scores(self, X: Any) -> Float32:
-        """Return all scores of a block of rows.
-
-        Parameters
-        ----------
-        X : sparse matrix or array, (n, n_features)
-
-        Returns
-        -------
-        (n, n_labels) float32
-
-        Raises
-        ------
-        InputError
-            Another number of features than in `fit`, or numbers that are not finite.
-        """
-        return self._scores(self._check_rows(X))
-
-    def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
+    def rank(self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None) -> Ranking:
         """Return the k best labels of each row.
 
         Parameters
@@ -82,7 +66,7 @@ class ScoreRanker(LabelModel):
         require(not np.isposinf(heap.scores[:, :1]).any(), "a score is infinite; fit the model anew on finite rows")
         return heap.labels, heap.scores
 
-    def score(self, X: Any, Y: Any) -> float:
+    def score(self, X: Matrix, Y: Labels) -> float:
         """Return the mean average precision on rows with labels; rows without labels do not count."""
         from wsabie.evaluation.score_evaluation import evaluate_scores
 
@@ -94,7 +78,7 @@ class ScoreRanker(LabelModel):
         )
         return evaluate_scores(blocks, truth, ks=(1,)).means["MAP"]
 
-    def _find_hidden(self, candidates: Any) -> Bool:
+    def _find_hidden(self, candidates: Candidates) -> Bool:
         """Return True for labels that are no candidates for any row, (n_labels,)."""
         hidden = np.full(len(self.vocabulary_), candidates is not None)
         if candidates is not None:
@@ -102,17 +86,20 @@ class ScoreRanker(LabelModel):
         return hidden
 
 
-class ScaledRanker(ScoreRanker):
-    """Base of models that scale rows and learn in one step; a subclass implements `_learn` and `_scores`."""
-
-    scaling: Scaling
-    scaling_: RowScaling
+class OneStepRanker(ScoreRanker):
+    """Base of models that learn in one step; a subclass implements `_learn` and `_scores`."""
 
     @abstractmethod
     def _learn(self, inputs: Inputs, targets: Matrix, progress: Progress) -> None:
-        """Learn from scaled rows and their signed label matrix."""
+        """Learn from rows, scaled where the model has a scaling, and their signed label matrix."""
 
-    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, progress: Progress = SILENT) -> Self:
+    def _fit_scaling(self, inputs: Inputs) -> Inputs:
+        """Return the rows as `_learn` takes them."""
+        return inputs
+
+    def fit(
+        self, X: Matrix, Y: Labels, *, label_names: Sequence[str] | None = None, progress: Progress = SILENT
+    ) -> Self:
         """Train.
 
         Parameters
@@ -132,22 +119,27 @@ class ScaledRanker(ScoreRanker):
         self.check_parameters()
         fitted = copy(self)  # a fit that fails leaves this model as it was
         inputs, targets = fitted._open_rows(X, Y, label_names)
-        fitted.scaling_ = RowScaling.fit(inputs, fitted.n_features_in_, self.scaling)
-        fitted._learn(fitted.scaling_(inputs), targets, progress)
+        fitted._learn(fitted._fit_scaling(inputs), targets, progress)
         self.__dict__.update(fitted.__dict__)
         return self
 
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of every array that a prediction needs."""
-        return int(sum(np.asarray(array).nbytes for array in self._dump_tensors().values()))
 
-    def _dump_config(self) -> dict[str, Any]:
+class ScaledRanker(OneStepRanker):
+    """Base of models that scale rows and learn in one step; a subclass implements `_learn` and `_scores`."""
+
+    scaling: Scaling
+    scaling_: RowScaling
+
+    def _fit_scaling(self, inputs: Inputs) -> Inputs:
+        self.scaling_ = RowScaling.fit(inputs, self.n_features_in_, self.scaling)
+        return self.scaling_(inputs)
+
+    def _dump_config(self) -> JsonObject:
         return {**super()._dump_config(), "scaling": self.scaling_.method}
 
-    def _dump_tensors(self) -> dict[str, Any]:
+    def _dump_tensors(self) -> dict[str, Array]:
         return {**super()._dump_tensors(), **self.scaling_.tensors()}
 
-    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         self.scaling_ = RowScaling.restored(config["scaling"], tensors, self.n_features_in_)

@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
-from wsabie.core.arrays import Float32, Float64
+from wsabie.core.arrays import Array, Float32, Float64, Matrix
 from wsabie.core.errors import NotCalibratedError
-from wsabie.core.json_conversion import to_json_value
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.machine import count_available_cores
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_sample_weights, require
@@ -22,16 +23,17 @@ from wsabie.models.base.feature_matrix import Inputs, count_rows
 from wsabie.models.base.hyperparameters import (
     TrainingParameters,
     TrainingShape,
-    check_parameters,
+    check_training,
     compute_checksum,
     resolve_settings,
 )
+from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.row_scaling import Method, RowScaling
 from wsabie.models.base.training_rows import ShardedRows, TrainingRows
 from wsabie.models.base.validation_monitor import MAX_ROWS, ValidationMonitor, compute_scores
 from wsabie.storage.schema_validation import check_array, read_config
-from wsabie.training.checkpoints import CheckpointFolder
+from wsabie.training.checkpoints import CheckpointFolder, identify_run
 from wsabie.training.epoch_stats import EpochStats, find_best_epoch
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.settings import TrainingSettings
@@ -59,6 +61,15 @@ class TrainedModelConfig:
     calibration: tuple[float, float] | None
 
 
+class FitOptions(TypedDict, total=False):
+    """Options of `TrainedModel.fit` that models made of several ones pass on to each."""
+
+    resume: bool
+    fingerprint: str
+    progress: Progress
+    on_epoch: Callable[[EpochStats], None] | None
+
+
 class TrainedModel(TrainingParameters, LabelModel):
     """Base of models that the loops of `wsabie.training` train.
 
@@ -80,13 +91,11 @@ class TrainedModel(TrainingParameters, LabelModel):
     scaling_: RowScaling
     calibration_: Calibration | None
     history_: list[EpochStats]
-    settings_: dict[str, Any]
+    settings_: JsonObject
     reads_shards: ClassVar[bool] = False
     """`fit` accepts rows in shards."""
     metrics: ClassVar[tuple[str, ...]] = ()
     """Further validation figures beside MAP and p@k that may choose the epoch."""
-    _caches: tuple[str, ...] = ("_searched",)
-    """Attributes that cache a fitted state for searches; they are neither saved nor copied."""
 
     @abstractmethod
     def _build_space(self, n_features: int) -> TrainableTables:
@@ -105,7 +114,7 @@ class TrainedModel(TrainingParameters, LabelModel):
         return trainer.train(*self._prepare_run(rows))
 
     def _build_monitor(
-        self, X: Any, Y: Any, max_rows: int | None = MAX_ROWS, input_name: str = "X", metric: str = "MAP"
+        self, X: Matrix, Y: Labels, max_rows: int | None = MAX_ROWS, input_name: str = "X", metric: str = "MAP"
     ) -> ValidationMonitor:
         """Build the monitor of rows with labels; `max_rows` None takes all of them."""
         inputs = self.scaling_(self._check_rows(X, input_name))
@@ -122,17 +131,17 @@ class TrainedModel(TrainingParameters, LabelModel):
             return None
         return fit_calibration(pairs, n_labels=len(self.vocabulary_))
 
-    def _list_initial_state(self) -> list[Any]:
+    def _list_initial_state(self) -> list[object]:
         """Return what training starts from beside the parameters and the rows, JSON-able, for checkpoints."""
         return []
 
     def fit(
         self,
-        X: Any,
-        Y: Any = None,
+        X: Matrix,
+        Y: Labels = None,
         *,
-        validation: tuple[Any, Any] | None = None,
-        sample_weight: Any = None,
+        validation: tuple[Matrix, Labels] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
         label_names: Sequence[str] | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
@@ -193,7 +202,11 @@ class TrainedModel(TrainingParameters, LabelModel):
             validation_checksum = None if monitor is None else compute_checksum(monitor.inputs, monitor.Y, None)
             data = [fingerprint, rows.compute_checksum(), validation_checksum]
             data += [] if metric == "MAP" else [metric]
-            checkpoints = CheckpointFolder(checkpoint, fitted._identify_run(settings, data), resume=resume)
+            names = ("dim", "similarity", "scaling", "pair_weighting", "init_scale")
+            parameters = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+            parameters["shape"] = [fitted.space_.n_features, len(fitted.vocabulary_)]
+            identity = identify_run(settings, parameters, [*data, *fitted._list_initial_state()])
+            checkpoints = CheckpointFolder(checkpoint, identity, resume=resume)
         rows = rows.scale(fitted.scaling_)
         run = trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         fitted.history_ = fitted._train(run, rows)
@@ -202,7 +215,7 @@ class TrainedModel(TrainingParameters, LabelModel):
         return self
 
     def _open_training_rows(
-        self, X: Any, Y: Any, label_names: Sequence[str] | None, sample_weight: Any
+        self, X: Matrix, Y: Labels, label_names: Sequence[str] | None, sample_weight: npt.ArrayLike | None
     ) -> TrainingRows:
         """Check the rows of `fit`; set the vocabulary and the width."""
         if not isinstance(X, ShardedFeatureTable):
@@ -219,29 +232,7 @@ class TrainedModel(TrainingParameters, LabelModel):
         self.vocabulary_, self.n_features_in_ = Vocabulary(X.label_names), X.n_features
         return ShardedRows(X, truth)
 
-    def _replace_state(self, fitted: Self) -> None:
-        """Take over the state of a fitted copy and drop caches of the old state."""
-        for name in self._caches:
-            fitted.__dict__.pop(name, None)
-            self.__dict__.pop(name, None)
-        self.__dict__.update(fitted.__dict__)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in self._caches}
-
-    def _identify_run(self, settings: TrainingSettings, data: list[Any]) -> dict[str, Any]:
-        """Return the values that must equal a checkpoint's to resume from it; threads may differ."""
-        names = ("dim", "similarity", "scaling", "pair_weighting", "init_scale")
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-        shape = [self.space_.n_features, len(self.vocabulary_)]
-        data = [*data, *to_json_value(self._list_initial_state())]
-        identity = {**asdict(settings), **parameters, "shape": shape, "data": data}
-        del identity["threads"]
-        same: dict[str, Any] = to_json_value(identity)
-        return same
-
-    def calibrate(self, X: Any, Y: Any) -> Self:
+    def calibrate(self, X: Matrix, Y: Labels) -> Self:
         """Fit the probabilities again on rows that were not trained on, after `partial_fit` for instance.
 
         Parameters
@@ -266,23 +257,13 @@ class TrainedModel(TrainingParameters, LabelModel):
         """Return threads for work on so many rows; for few rows another thread would start too late."""
         return KernelThreads(1 if rows < 256 else self._n_threads)
 
-    def scores(self, X: Any) -> Float32:
-        """Return all scores f_y(x), (n, n_labels) float32; meant for blocks of rows.
-
-        Raises
-        ------
-        InputError
-            Another width than the model's, or values that are not finite.
-        """
-        return self._scores(self._check_rows(X))
-
     def _scores(self, inputs: Inputs) -> Float32:
         """Return all scores of checked rows."""
         with KernelThreads(self._n_threads) as threads:
             return compute_scores(self.space_, self.scaling_(inputs), threads)
 
     @property
-    def predict_proba(self) -> Callable[[Any], Float64]:
+    def predict_proba(self) -> Callable[[Matrix], Float64]:
         """predict_proba(X): probability that each label is right, (n, n_labels); meant for blocks of rows.
 
         A sigmoid of the score with an offset per label, fitted on the validation rows of `fit` (Platt scaling).
@@ -297,7 +278,7 @@ class TrainedModel(TrainingParameters, LabelModel):
             raise NotCalibratedError("probabilities need validation rows; fit with validation=(X, Y)")
         return self._probabilities
 
-    def _probabilities(self, X: Any) -> Float64:
+    def _probabilities(self, X: Matrix) -> Float64:
         calibration: Calibration = self.calibration_  # type: ignore[assignment]  # checked by the property
         return calibration.predict_proba(self.scores(X))
 
@@ -306,12 +287,12 @@ class TrainedModel(TrainingParameters, LabelModel):
         """Bytes of every array that a prediction needs."""
         return int(self.space_.nbytes + sum(array.nbytes for array in self.scaling_.tensors().values()))
 
-    def score(self, X: Any, Y: Any) -> float:
+    def score(self, X: Matrix, Y: Labels) -> float:
         """Return the mean average precision on rows with labels, 0 to 1; rows without labels do not count."""
         self._check_fitted()
         return self._build_monitor(X, Y, None)(self.space_)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return sizes and figures of the model, JSON-able.
 
         "validation_map" is that of "kept_epoch" (the first is 1). Both are None after further training, or after labels
@@ -325,9 +306,10 @@ class TrainedModel(TrainingParameters, LabelModel):
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
-        check_parameters(self._list_parameters())
+        super().check_parameters()
+        check_training(self._list_parameters())
 
-    def _dump_config(self) -> dict[str, Any]:
+    def _dump_config(self) -> JsonObject:
         calibration = None
         if self.calibration_ is not None and self.calibration_.label_offsets is not None:
             calibration = [self.calibration_.slope, self.calibration_.offset]
@@ -339,12 +321,12 @@ class TrainedModel(TrainingParameters, LabelModel):
             "history": [stats.as_dict() for stats in self.history_],
         }
 
-    def _dump_tensors(self) -> dict[str, Any]:
+    def _dump_tensors(self) -> dict[str, Array]:
         offsets = None if self.calibration_ is None else self.calibration_.label_offsets
         tensors = {} if offsets is None else {"calibration/offsets": offsets}
         return {**super()._dump_tensors(), **self.scaling_.tensors(), **tensors}
 
-    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         fields = read_config(TrainedModelConfig, config)
         self.scaling_ = RowScaling.restored(fields.scaling, tensors, self.n_features_in_)

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
@@ -10,7 +10,7 @@ from wsabie.core.arrays import Csr, Float32, Matrix
 from wsabie.io.shards.sharded_table import LabelStatistics, ShardedFeatureTable
 from wsabie.models.base.feature_matrix import Inputs
 from wsabie.models.base.hyperparameters import TrainingShape, compute_checksum
-from wsabie.models.base.row_scaling import RowScaling, RowStatistics, Scaling
+from wsabie.models.base.row_scaling import RowScaling, Scaling
 from wsabie.training.prefetch import CHUNK, Spans, compute_block_size, plan_blocks, prefetch
 from wsabie.training.training_data import PairWeighting, PartitionedData, RowBlock, TrainingData, build_targets
 
@@ -80,12 +80,10 @@ class ShardedRows(TrainingRows):
     def fit_scaling(self, n_features: int, method: Scaling) -> RowScaling:
         """Fit a scaling from the statistics of the shards."""
         shards = self.inputs.shards
-        facts, shard_statistics = shards.facts, shards.statistics()
-        moments = (shard_statistics["mean"], shard_statistics["deviation"]) if shards.dense else None
-        statistics = RowStatistics(
-            len(shards), float(facts["least"]), lambda: shard_statistics["rows_above_0"], lambda: moments
-        )
-        return RowScaling.from_statistics(statistics, n_features, method, dense=shards.dense, constant=True)
+        least, statistics = float(shards.facts["least"]), shards.statistics()
+        if shards.dense:
+            return RowScaling.of_columns(method, lambda: (statistics["mean"], statistics["deviation"]), constant=True)
+        return RowScaling.of_counts(method, n_features, len(shards), least, lambda: statistics["rows_above_0"])
 
     def compute_checksum(self) -> int:
         """Return the CRC-32 of what identifies the shards."""
@@ -108,24 +106,18 @@ class ShardedRows(TrainingRows):
         return ShardedData(self.inputs, scaling, pair_weighting, seed, self.targets)
 
 
+@dataclass
 class ShardedData(PartitionedData):
     """Blocks of shards; a block is read, scaled and laid out while training uses the previous one."""
 
-    def __init__(
-        self,
-        rows: ShardedFeatureTable,
-        scaling: RowScaling,
-        pair_weighting: PairWeighting,
-        seed: int,
-        truth: LabelStatistics,
-    ) -> None:
-        self.rows, self.scaling, self.pair_weighting, self.seed = rows, scaling, pair_weighting, seed
-        self.label_counts, self._n_pairs = truth.of_label, truth.pairs
+    rows: ShardedFeatureTable
+    scaling: RowScaling
+    pair_weighting: PairWeighting
+    seed: int
+    truth: InitVar[LabelStatistics]
 
-    @property
-    def n_pairs(self) -> int:
-        """Pairs that an epoch visits."""
-        return self._n_pairs
+    def __post_init__(self, truth: LabelStatistics) -> None:
+        self.label_counts, self.n_pairs = truth.of_label, truth.pairs
 
     def read_epoch(self, epoch: int) -> Iterator[RowBlock]:
         """Read the blocks of an epoch, each while the one before is in use."""

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Float32, Float64, Matrix
+from wsabie.core.arrays import Float32, Float64, Int64, Matrix
 from wsabie.core.validation import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.linear_space import JointLinearSpace, LinearSpace
@@ -16,6 +17,7 @@ from wsabie.evaluation import metrics
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.base.feature_matrix import Inputs, iterate_row_ranges, slice_rows, take_rows
+from wsabie.search.dense_scores import compute_all_scores
 from wsabie.training.kernel_threads import KernelThreads
 
 MAX_ROWS = 2000
@@ -77,19 +79,17 @@ class ValidationMonitor:
         self, inputs: Inputs, Y: Matrix, threads: int, max_rows: int | None = MAX_ROWS, metric: str = "MAP"
     ) -> None:
         check_metric(metric, Y.shape[1])
-        labelled = np.flatnonzero(np.diff((Y > 0).tocsr().indptr))
+        rows = sample_labelled_rows(Y, max_rows)
         require(
-            max_rows is None or len(labelled) > 0,
+            max_rows is None or len(rows) > 0,
             "no validation row has a label that the training rows have, so that no epoch is better than another; "
             "give other validation rows, or train without them",
         )
-        n = min(max_rows or len(labelled), len(labelled))
-        rows = labelled[np.linspace(0, len(labelled) - 1, n).astype(int)] if n else labelled
         self.threads = threads
         self.metric = metric
         self.inputs = take_rows(inputs, rows)
         self.Y = Y[rows]
-        self.n_rows = n
+        self.n_rows = len(rows)
 
     def __call__(self, space: EmbeddingSpace) -> float:
         """Return the mean average precision; 0 if no row counts."""
@@ -114,8 +114,6 @@ class ValidationMonitor:
 
     def warm_up(self, space: EmbeddingSpace) -> None:
         """Compute the figures of one row (and one label if labels are points), which compiles the kernels."""
-        from scipy.sparse import csr_matrix
-
         space = _single_item_space(space)
         row, truth = take_rows(self.inputs, np.arange(min(1, self.n_rows))), self.Y[:1]
         if isinstance(space, JointSpace):
@@ -129,10 +127,15 @@ class ValidationMonitor:
                 yield lo, compute_scores(space, slice_rows(self.inputs, lo, hi), threads)
 
 
+def sample_labelled_rows(Y: Matrix, most: int | None) -> Int64:
+    """Return the rows with a true label, or at most so many of them, evenly spread."""
+    rows = np.flatnonzero(np.diff((Y > 0).tocsr().indptr))
+    n = min(most or len(rows), len(rows))
+    return rows[np.linspace(0, len(rows) - 1, n).astype(int)] if n else rows
+
+
 def compute_scores(space: EmbeddingSpace, inputs: Inputs, threads: KernelThreads) -> Float32:
     """Return all scores of a block of scaled rows, (n, n_labels) float32."""
-    from wsabie.search.dense_scores import compute_all_scores
-
     if isinstance(space, (LinearSpace, JointLinearSpace)):
         return space.scores(inputs, threads.split)
     if not isinstance(space, JointSpace):

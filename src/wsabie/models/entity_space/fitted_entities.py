@@ -2,31 +2,33 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from wsabie.core import file_backed_arrays
-from wsabie.core.arrays import Float32, Int64, Matrix
-from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.core.arrays import Array, Float32, Int64, Matrix
+from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import check_features, require
 from wsabie.embedding import tables
+from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds
-from wsabie.embedding.protocols import Inputs
+from wsabie.embedding.protocols import Inputs, Spread, run_at_once
 from wsabie.models.base.feature_matrix import count_rows, slice_rows
 from wsabie.models.base.row_scaling import Method, RowScaling
 from wsabie.models.entity_space.relations import (
     EntityKind,
     Relation,
     build_pair_matrix,
-    build_self_exclusion,
+    build_pair_targets,
     collect_kinds,
-    compute_pair_weights,
+    number_names,
 )
 from wsabie.storage.schema_validation import Count, check_array
-from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.training_data import RowBlock, build_targets
-from wsabie.vocabulary.label_names import Vocabulary, format_unknown_label
+from wsabie.training.training_data import RowBlock
+from wsabie.vocabulary.label_names import Vocabulary
 
 _ENCODED_AT_ONCE = 1 << 14
 
@@ -61,7 +63,7 @@ class FittedEntities:
         """Rows of its table: one for each feature, or for each item."""
         return len(self.vocabulary) if self.scaling is None else self.n_features + self.scaling.n_added
 
-    def inputs(self, X: Any, input_name: str = "X") -> Inputs:
+    def inputs(self, X: Matrix, input_name: str = "X") -> Inputs:
         """Return scaled rows of features; None stands for all items of a kind with free vectors.
 
         Raises
@@ -88,10 +90,7 @@ class FittedEntities:
         listed = list(items) if isinstance(items, Iterable) and not isinstance(items, str) else [items]
         names = [thing for thing in listed if isinstance(thing, str)]
         if names and len(names) == len(listed):
-            missing = next((thing for thing in names if thing not in self.vocabulary), None)
-            if missing is not None:
-                raise UnknownLabelError(format_unknown_label(missing, list(self.vocabulary), self.name))
-            return self.vocabulary.ids(names)
+            return number_names(names, self.vocabulary, self.name)
         are_numbers = [isinstance(thing, (int, np.integer)) and not isinstance(thing, bool) for thing in listed]
         require(
             all(are_numbers), f"things of the kind {self.name!r} are names or whole numbers; these are {items!r:.80}"
@@ -103,17 +102,14 @@ class FittedEntities:
         )
         return np.array(listed, np.int64)
 
-    def points_of(
-        self, space: MultiRelationSpace, rows: Inputs | None, threads: KernelThreads | None = None
-    ) -> Float32:
-        """Return the points (n, dim) float32 of scaled rows, or of all items of the kind."""
+    def points_of(self, space: MultiRelationSpace, rows: Inputs | None, run: Spread = run_at_once) -> Float32:
+        """Return the points (n, dim) float32 of scaled rows, or of all items of the kind; `run` may use threads."""
         if rows is None:
             return space.tables[self.table][:, : space.dim] if self.points is None else self.points
         view = space.view(RelationEnds(self.name, self.table, self.table))
-        split = None if threads is None else threads.split
         points = file_backed_arrays.allocate_array((count_rows(rows), space.dim), np.float32)
         for part in file_backed_arrays.iterate_slices(len(points), _ENCODED_AT_ONCE):
-            points[part] = view.points(slice_rows(rows, part.start, part.stop), split)[:, : space.dim]
+            points[part] = view.points(slice_rows(rows, part.start, part.stop), run)[:, : space.dim]
         return points
 
 
@@ -148,10 +144,10 @@ def fit_entities(kinds: Mapping[str, EntityKind]) -> dict[str, FittedEntities]:
     return fitted_kinds
 
 
-def dump_entities(kind: FittedEntities) -> tuple[dict[str, Any], dict[str, Any]]:
+def dump_entities(kind: FittedEntities) -> tuple[JsonObject, dict[str, Array]]:
     """Return the config and the arrays of a kind for a folder."""
     config = {"names": list(kind.vocabulary), "table": kind.table, "n_features": kind.n_features, "scaling": None}
-    tensors: dict[str, Any] = {}
+    tensors: dict[str, Array] = {}
     if kind.scaling is not None:
         config["scaling"] = kind.scaling.method
         tensors = {f"{kind.name}/{name}": array for name, array in kind.scaling.tensors().items()}
@@ -170,7 +166,7 @@ class EntitiesConfig:
     scaling: Method | None
 
 
-def restore_entities(name: str, config: EntitiesConfig, tensors: Mapping[str, Any]) -> FittedEntities:
+def restore_entities(name: str, config: EntitiesConfig, tensors: Mapping[str, Array]) -> FittedEntities:
     """Restore a kind from the config and arrays of `dump_entities`; points stay memory-mapped."""
     entities = FittedEntities(name, Vocabulary(config.names), config.table, config.n_features)
     if config.scaling is not None:
@@ -185,7 +181,7 @@ def restore_entities(name: str, config: EntitiesConfig, tensors: Mapping[str, An
 
 
 def restore_tables(
-    tensors: Mapping[str, Any], dim: int, similarity: Any, kinds: Iterable[FittedEntities]
+    tensors: Mapping[str, Array], dim: int, similarity: SimilarityName, kinds: Iterable[FittedEntities]
 ) -> MultiRelationSpace:
     """Restore the tables from a folder in padded memory; ValueError if sizes do not agree."""
     padded_tables = {}
@@ -197,15 +193,12 @@ def restore_tables(
     return MultiRelationSpace(dim, similarity, padded_tables)
 
 
-@dataclass(frozen=True)
-class SpaceGrowth:
-    """A space with more items.
+class SpaceGrowth(NamedTuple):
+    """Items and pairs that a space gets.
 
     Attributes
     ----------
     kinds : dict of str to FittedEntities
-    space : MultiRelationSpace
-        The old tables; those of free vectors have more rows.
     points : MultiRelationSpace
         Points of the kinds that the relations name: free vectors, and fixed points of items with features.
     blocks : list of RowBlock
@@ -213,20 +206,14 @@ class SpaceGrowth:
     """
 
     kinds: dict[str, FittedEntities]
-    space: MultiRelationSpace
     points: MultiRelationSpace
     blocks: list[RowBlock]
-
-    def trained_space(self) -> MultiRelationSpace:
-        """Return the space with the free vectors that training has moved."""
-        moved = {name: table for name, table in self.points.tables.items() if name not in self.points.frozen}
-        return replace(self.space, tables=self.space.tables | moved)
 
 
 def grow_space(
     kinds: dict[str, FittedEntities], space: MultiRelationSpace, relations: Sequence[Relation], seed: int
 ) -> SpaceGrowth:
-    """Return a copy of a space with the items and the pairs of some relations.
+    """Return copies of the kinds and points of a space with the items and the pairs of some relations.
 
     Raises
     ------
@@ -253,14 +240,12 @@ def grow_space(
     for relation, Y in pairs.items():
         query, target = kinds[relation.query_kind], kinds[relation.target_kind]
         if not {query.name, target.name} <= points.frozen:
-            targets = build_targets(
-                Y, compute_pair_weights(Y), "mean", first, build_self_exclusion(Y) if query is target else None
-            )
+            targets = build_pair_targets(Y, first, is_within_kind=query is target)
             ends = RelationEnds(relation.name, query.name, target.name)
             ids = np.arange(Y.shape[0], dtype=np.int32)
             blocks.append(RowBlock(ids, targets, ends, relation.weight, 1))
             first += Y.nnz
-    return SpaceGrowth(kinds, space, points, blocks)
+    return SpaceGrowth(kinds, points, blocks)
 
 
 def add_entities(entities: FittedEntities, kind: EntityKind, space: MultiRelationSpace) -> FittedEntities:
@@ -281,29 +266,17 @@ def _renumber_pairs(
     relation: Relation, relation_kinds: dict[str, EntityKind], kinds: dict[str, FittedEntities]
 ) -> Matrix:
     """Return the pairs with the numbers that items have in the space."""
-    from scipy.sparse import csr_matrix
-
     sides = [relation_kinds[relation.query_kind], relation_kinds[relation.target_kind]]
-    fitted_kinds = [kinds[side.name] for side in sides]
-    vocabularies = [
-        kind.vocabulary if side.X is None else side.names() for side, kind in zip(sides, fitted_kinds, strict=True)
-    ]
+    ends = [kinds[side.name] for side in sides]
+    names = [end.vocabulary if side.X is None else side.names() for side, end in zip(sides, ends, strict=True)]
     if sides[0] is sides[1]:
-        vocabularies[1] = vocabularies[0]  # such pairs have no direction
-    Y = build_pair_matrix(
-        relation, vocabularies[0], vocabularies[1], (not fitted_kinds[0].n_features, not fitted_kinds[1].n_features)
-    ).tocoo()
+        names[1] = names[0]  # such pairs have no direction
+    Y = build_pair_matrix(relation, names[0], names[1], (not ends[0].n_features, not ends[1].n_features)).tocoo()
     rows, columns = (
-        _renumber(n, side, kind) for n, side, kind in zip((Y.row, Y.col), sides, fitted_kinds, strict=True)
+        numbers if own is end.vocabulary else end.vocabulary.ids(own)[numbers]
+        for numbers, own, end in zip((Y.row, Y.col), names, ends, strict=True)
     )
-    return csr_matrix((Y.data, (rows, columns)), (len(fitted_kinds[0].vocabulary), len(fitted_kinds[1].vocabulary)))
-
-
-def _renumber(numbers: Any, side: EntityKind, kind: FittedEntities) -> Int64:
-    if side.X is None:
-        return np.asarray(numbers, np.int64)
-    ids: Int64 = kind.vocabulary.ids(side.names())[numbers]
-    return ids
+    return csr_matrix((Y.data, (rows, columns)), (len(ends[0].vocabulary), len(ends[1].vocabulary)))
 
 
 def _collect_points(
@@ -312,11 +285,8 @@ def _collect_points(
     """Return the points of some kinds; new free vectors point to their partners at the mean length."""
     points: dict[str, Float32] = {}
     for name, kind in kinds.items():
-        old = (
-            kind.points
-            if kind.points is not None
-            else space.tables.get(kind.table, tables.allocate_zeros(0, space.dim))
-        )
+        table = space.tables.get(kind.table, tables.allocate_zeros(0, space.dim))
+        old = table if kind.points is None else kind.points
         points[name] = tables.allocate_zeros(len(kind.vocabulary), space.dim)
         points[name][: len(old), : space.dim] = old[:, : space.dim]
     for relation, Y in pairs.items():  # later relations may have added items

@@ -2,19 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from scipy.sparse import csr_matrix
+from sklearn.exceptions import NotFittedError
 
-from wsabie.core.arrays import Float32, Int64
-from wsabie.core.json_conversion import to_json_value
+from wsabie.core.arrays import Float32
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.core.machine import collect_versions, count_available_cores
 from wsabie.core.sparse_matrices import convert_to_csr
 from wsabie.core.validation import check_positive_integer, require
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
 from wsabie.evaluation.score_evaluation import Evaluation
+from wsabie.models.base.label_model import Candidates, Exclusion, FittedModel, Ranking, name_best
 from wsabie.models.entity_space.fitted_entities import (
     EntitiesConfig,
     FittedEntities,
@@ -22,31 +24,33 @@ from wsabie.models.entity_space.fitted_entities import (
     restore_entities,
     restore_tables,
 )
-from wsabie.models.entity_space.relation_data import build_fitted_pair_matrix, build_holdout_pairs
-from wsabie.models.entity_space.relation_evaluation import evaluate_relation
+from wsabie.models.entity_space.relation_data import (
+    build_fitted_pair_matrix,
+    build_holdout_pairs,
+    evaluate_relation,
+    find_kind,
+)
 from wsabie.models.entity_space.relations import EntityKind, Relation, require_unique_names
-from wsabie.models.loader import SavedModel
+from wsabie.search.exact_index import ExactIndex
+from wsabie.search.vector_neighbours import find_label_neighbours
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_parameters, read_config
 from wsabie.training.epoch_stats import EpochStats, find_best_epoch
 from wsabie.vocabulary.hierarchy import Hierarchy
-
-if TYPE_CHECKING:
-    from wsabie.search.exact_index import ExactIndex
 
 
 @dataclass(frozen=True)
 class FittedSpaceConfig:
     """The config of a folder of a space."""
 
-    parameters: dict[str, Any]
+    parameters: JsonObject
     kinds: dict[str, EntitiesConfig]
     relations: list[tuple[str, str, str]]
-    settings: dict[str, Any]
+    settings: JsonObject
     history: list[EpochStats]
 
 
-class FittedSpace(SavedModel, BaseEstimator):  # type: ignore[misc]
+class FittedSpace(FittedModel):
     """Base of `Space` with queries and storage.
 
     Attributes
@@ -64,7 +68,7 @@ class FittedSpace(SavedModel, BaseEstimator):  # type: ignore[misc]
     kinds_: dict[str, FittedEntities]
     relations_: list[tuple[str, str, str]]
     history_: list[EpochStats]
-    settings_: dict[str, Any]
+    settings_: JsonObject
     space_: MultiRelationSpace
 
     def entity_names(self, kind: str) -> list[str]:
@@ -88,8 +92,15 @@ class FittedSpace(SavedModel, BaseEstimator):  # type: ignore[misc]
         return np.ascontiguousarray(entities.points_of(self.space_, None)[entities.ids(items)])
 
     def rank(
-        self, query: str, target: str, items: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
-    ) -> tuple[Int64, Float32]:
+        self,
+        query: str,
+        target: str,
+        items: Any,
+        k: int = 10,
+        *,
+        exclude: Exclusion = None,
+        candidates: Candidates = None,
+    ) -> Ranking:
         """Return the k best items of a kind for items of another kind, or of the same one.
 
         Parameters
@@ -114,22 +125,16 @@ class FittedSpace(SavedModel, BaseEstimator):  # type: ignore[misc]
         InputError
             An unknown kind or item, another width of features, or k below 1.
         """
-        from scipy.sparse import csr_matrix
-
         k = check_positive_integer(k, "k")
         points, targets = self.points(query, items), self.find_entities(target)
         if query == target and not _are_rows(items):
             ids = np.arange(len(points)) if items is None else targets.ids(items)
+            shape = len(ids), len(targets.vocabulary)
+            self_pairs = csr_matrix((np.ones(len(ids), np.int8), ids, np.arange(len(ids) + 1)), shape)
             if exclude is not None:
-                build_exclusion_lists(exclude, len(ids), len(targets.vocabulary))  # refuses another shape
-            self_pairs = csr_matrix(
-                (np.ones(len(ids), np.int8), ids, np.arange(len(ids) + 1)), (len(ids), len(targets.vocabulary))
-            )
-            exclude = (
-                self_pairs
-                if exclude is None
-                else (convert_to_csr(exclude, "exclude") != 0).astype(np.int8) + self_pairs
-            )
+                build_exclusion_lists(exclude, *shape)  # refuses another shape
+                self_pairs += (convert_to_csr(exclude, "exclude") != 0).astype(np.int8)
+            exclude = self_pairs
         candidate_ids = None if candidates is None else targets.ids(candidates)
         index: ExactIndex = self._index(target)
         return index.top_k(points, k, exclude=exclude, candidates=candidate_ids, threads=self.threads)
@@ -142,20 +147,14 @@ class FittedSpace(SavedModel, BaseEstimator):  # type: ignore[misc]
         ids, scores = self.rank(
             query, target, items, min(check_positive_integer(k, "k"), max(len(targets.vocabulary), 1)), **options
         )
-        return [
-            list(zip(targets.vocabulary.names(row[row >= 0]), row_scores[row >= 0].tolist(), strict=True))
-            for row, row_scores in zip(ids, scores, strict=True)
-        ]
+        return name_best(targets.vocabulary, ids, scores)
 
     def similar(self, kind: str, thing: str | int, k: int = 10) -> list[tuple[str, float]]:
         """Return the k items of a kind that are nearest to an item by cosine, with their cosines."""
-        from wsabie.search.vector_neighbours import find_label_neighbours
-
         entities = self.find_entities(kind)
         k = min(check_positive_integer(k, "k"), max(len(entities.vocabulary) - 1, 1))
         ids, cosines = find_label_neighbours(entities.points_of(self.space_, None), entities.ids(thing), k)
-        neighbours = [(int(i), float(c)) for i, c in zip(ids[0], cosines[0], strict=True) if i >= 0]
-        return list(zip(entities.vocabulary.names([i for i, _ in neighbours]), [c for _, c in neighbours], strict=True))
+        return name_best(entities.vocabulary, ids, cosines)[0]
 
     def evaluate(
         self,
@@ -205,46 +204,30 @@ class FittedSpace(SavedModel, BaseEstimator):  # type: ignore[misc]
         if hierarchy is None:
             return {}
         end = relation.target
-        target_names = (
-            end.names()
-            if isinstance(end, EntityKind) and end.X is not None
-            else self.find_entities(relation.target_kind).vocabulary
-        )
-        names = list(target_names)
+        own = end.names() if isinstance(end, EntityKind) and end.X is not None else None
+        names = self.entity_names(relation.target_kind) if own is None else list(own)
         hops = hierarchy.hops(names)
         return {"hops": hops, "similar": hierarchy.similar(names)} if hops.is_known().any() else {}
 
     def find_entities(self, name: str) -> FittedEntities:
         self._check_fitted()
-        require(name in self.kinds_, f"the space knows no kind {name!r}; it knows {', '.join(self.kinds_)}")
-        return self.kinds_[name]
+        return find_kind(name, self.kinds_)
 
     def _index(self, kind: str) -> "ExactIndex":
         """Return the search index of a kind, built once for a fitted space."""
-        from wsabie.search.exact_index import ExactIndex
-
-        searched: tuple[Any, dict[str, ExactIndex]] | None = self.__dict__.get("_searched")
-        if searched is None or searched[0] is not self.space_:
-            searched = self.space_, {}
-            self._searched = searched
-        if kind not in searched[1]:
+        indices = self._build_once("_searched", self.space_, dict[str, ExactIndex])
+        if kind not in indices:
             points = self.kinds_[kind].points_of(self.space_, None)
-            searched[1][kind] = ExactIndex(points, similarity=self.space_.similarity)
-        return searched[1][kind]
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_searched"}
+            indices[kind] = ExactIndex(points, similarity=self.space_.similarity)
+        return indices[kind]
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "space_"):
-            from sklearn.exceptions import NotFittedError
-
             raise NotFittedError("this Space is not fitted yet; call fit(relations) first")
 
     # ---- storage
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return sizes and figures of the space, JSON-able.
 
         "validation" has the figures of the best epoch; it is empty after further training.
@@ -298,6 +281,6 @@ class FittedSpace(SavedModel, BaseEstimator):  # type: ignore[misc]
         return model
 
 
-def _are_rows(items: Any) -> bool:
+def _are_rows(items: object) -> bool:
     """Return True for features, False for names or numbers."""
     return hasattr(items, "tocsr") or getattr(items, "ndim", 1) == 2

@@ -1,30 +1,168 @@
-"""Training data of a space: scaled items of every kind, and the pairs of every relation."""
+"""Data of a space: scaled items of every kind, the pairs of every relation for training, and held-out pairs."""
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix, identity
 
 from wsabie.core import file_backed_arrays
-from wsabie.core.arrays import Csr, Matrix
+from wsabie.core.arrays import Csr, Float32, Int64, Matrix
 from wsabie.core.validation import require
-from wsabie.embedding.multi_relation_space import RelationEnds
-from wsabie.embedding.protocols import Inputs
+from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds
+from wsabie.embedding.protocols import Inputs, KernelArrays
+from wsabie.evaluation import metrics
+from wsabie.evaluation.positive_ranks import rank_embeddings
+from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
+from wsabie.models.base.feature_matrix import iterate_row_ranges, take_rows
+from wsabie.models.base.hyperparameters import compute_checksum
 from wsabie.models.entity_space.fitted_entities import FittedEntities, fit_entities
-from wsabie.models.entity_space.relation_evaluation import EntityRows, HoldoutPairs
 from wsabie.models.entity_space.relations import (
     EntityKind,
     Relation,
     build_pair_matrix,
+    build_pair_targets,
     build_self_exclusion,
     collect_kinds,
-    compute_pair_weights,
     drop_unknown_pairs,
 )
+from wsabie.search.dense_scores import compute_all_scores
+from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.samplers import PAIRS_PER_BLOCK
-from wsabie.training.training_data import RowBlock, build_targets
+from wsabie.training.training_data import RowBlock
 from wsabie.vocabulary.label_names import Vocabulary
+
+MOST_SCORES = 50_000_000
+"""Most scores for a figure after an epoch (queries at even steps times candidates)."""
+
+
+class EntityRows(NamedTuple):
+    """Some items of a kind.
+
+    Attributes
+    ----------
+    kind : FittedEntities
+    rows : Csr, (n, n_features) float32 or None
+        Scaled features of the items; None: all items of the kind.
+    """
+
+    kind: FittedEntities
+    rows: Inputs | None
+
+    def points(self, space: MultiRelationSpace, threads: KernelThreads, row_ids: Int64 | None = None) -> Float32:
+        """Return the points of all rows or of those in `row_ids`, (n, dim) float32 in C order."""
+        if self.rows is None or row_ids is None:
+            points = self.kind.points_of(space, self.rows, threads.split)
+            return np.ascontiguousarray(points if row_ids is None else points[row_ids])
+        return self.kind.points_of(space, take_rows(self.rows, row_ids), threads.split)
+
+
+@dataclass(frozen=True)
+class HoldoutPairs:
+    """Held-out pairs of a relation.
+
+    Attributes
+    ----------
+    name : str
+    queries, candidates : EntityRows
+    Y : csr_matrix (n_chosen, n_candidates)
+    exclude : csr_matrix (n_chosen, n_candidates) or None
+        Pairs of training, and the query itself, which are no candidates.
+    query_ids : (n_chosen,) int64
+        Numbers of the queries that have a pair.
+    """
+
+    name: str
+    queries: EntityRows
+    candidates: EntityRows
+    Y: Matrix
+    exclude: Matrix | None
+    query_ids: Int64
+
+    def limit(self, most: int) -> "HoldoutPairs":
+        """Reduce the queries at even steps, so that there are at most so many scores."""
+        n, most_queries = self.Y.shape[0], max(1, most // max(self.Y.shape[1], 1))
+        return self if n <= most_queries else self.take(np.linspace(0, n - 1, most_queries).astype(int))
+
+    def take(self, rows: Int64) -> "HoldoutPairs":
+        """Return the pairs of some of the queries."""
+        exclude = None if self.exclude is None else self.exclude[rows]
+        return replace(self, Y=self.Y[rows], exclude=exclude, query_ids=self.query_ids[rows])
+
+    def points(self, space: MultiRelationSpace, n_threads: int) -> tuple[KernelArrays, Float32]:
+        """Return the candidates for the scoring kernels, and the points of the queries."""
+        with KernelThreads(n_threads) as threads:
+            table = self.candidates.points(space, threads)
+            queries = self.queries.points(space, threads, self.query_ids)
+        scored = space.view(RelationEnds(self.name, self.queries.kind.table, self.candidates.kind.table)).scored
+        return scored(table, np.zeros(len(table), np.float32)), queries
+
+
+class SpaceMonitor:
+    """Mean average precision of each relation on held-out pairs, and their mean.
+
+    Parameters
+    ----------
+    holdouts : sequence of HoldoutPairs
+    stop_on : str
+        Figure that chooses the epoch: "mean", or the name of a relation.
+
+    Raises
+    ------
+    InputError
+        There is no held-out pair, or no such relation.
+    """
+
+    def __init__(self, holdouts: Sequence[HoldoutPairs], threads: int, stop_on: str = "mean") -> None:
+        names = [pairs.name for pairs in holdouts]
+        require(
+            stop_on == "mean" or stop_on in names,
+            f"no epoch can be chosen by {stop_on!r}: choose mean, or a relation with such pairs ({', '.join(names)})",
+        )
+        empty = next((pairs.name for pairs in holdouts if not pairs.Y.nnz), None)
+        require(
+            empty is None,
+            f"no held-out pair of {empty!r} is of known things and not one of training; give others",
+        )
+        self.holdouts = [pairs.limit(MOST_SCORES) for pairs in holdouts]
+        self.threads, self.stop_on = threads, stop_on
+
+    def identity(self) -> list[object]:
+        """Return values that must equal a checkpoint's to resume from it, JSON-able."""
+        identity: list[object] = [self.stop_on]
+        for pairs in self.holdouts:
+            sides = (pairs.queries.rows, pairs.candidates.rows)
+            arrays = (np.zeros(0, np.int32) if rows is None else rows for rows in sides)
+            identity.append([pairs.name, *(compute_checksum(rows, pairs.Y, None) for rows in arrays)])
+        return identity
+
+    def figures(self, space: MultiRelationSpace) -> dict[str, float]:
+        """Return figures by name; the one that chooses the epoch comes first."""
+        figures = {pairs.name: self._map(pairs, space) for pairs in self.holdouts}
+        figures = {"mean": float(np.mean(list(figures.values()))), **figures}
+        return {self.stop_on: figures.pop(self.stop_on), **figures}
+
+    def _map(self, pairs: HoldoutPairs, space: MultiRelationSpace) -> float:
+        labels, queries = pairs.points(space, self.threads)
+        ranks = rank_embeddings(labels, queries, pairs.Y, exclude=pairs.exclude, threads=self.threads)
+        return float(metrics.average_precision(ranks).mean())
+
+
+def evaluate_relation(
+    pairs: HoldoutPairs, space: MultiRelationSpace, threads: int, ks: Sequence[int], kinship: Mapping[str, Any]
+) -> Evaluation:
+    """Return all figures of a relation, of queries with a pair; `kinship` goes to `evaluate_scores`."""
+    require(len(pairs.query_ids) > 0, f"no pair of {pairs.name!r} names things that the space knows; give others")
+    labels, queries = pairs.points(space, threads)
+
+    def blocks() -> Iterator[tuple[int, Float32]]:
+        for lo, hi in iterate_row_ranges(len(queries), len(labels.table)):
+            yield lo, compute_all_scores(labels, queries[lo:hi], threads=threads)
+
+    return evaluate_scores(blocks(), pairs.Y, ks=ks, exclude=pairs.exclude, **kinship)
+
 
 _MOST_BLOCKS = 8
 _TURNS = 32
@@ -66,9 +204,7 @@ class RelationData:
             query, target = self.entities[relation.query_kind], self.entities[relation.target_kind]
             candidates = self.inputs[target.name] if target.n_features else None
             ends = RelationEnds(relation.name, query.table, target.table, candidates, negatives)
-            targets = build_targets(
-                Y, compute_pair_weights(Y), "mean", first, build_self_exclusion(Y) if query is target else None
-            )
+            targets = build_pair_targets(Y, first, is_within_kind=query is target)
             targets = type(targets)(*map(file_backed_arrays.move_to_file, targets))
             blocks.append(RowBlock(self.inputs[query.name], targets, ends, relation.weight, turn))
             first += Y.nnz
@@ -99,12 +235,9 @@ class RelationData:
             end.name if isinstance(end, EntityKind) and end is self.kinds.get(end.name) else end
             for end in (relation.query, relation.target)
         )
-        has_new_items = any(isinstance(end, EntityKind) and end.X is not None for end in (query, target))
-        trained = (
-            None
-            if has_new_items
-            else next((Y for trained_relation, Y in self.pairs.items() if trained_relation.name == relation.name), None)
-        )
+        trained = next((Y for own, Y in self.pairs.items() if own.name == relation.name), None)
+        if any(isinstance(end, EntityKind) and end.X is not None for end in (query, target)):
+            trained = None  # these items are new
         return build_holdout_pairs(replace(relation, query=query, target=target), self.entities, self.inputs, trained)
 
 
@@ -166,24 +299,27 @@ def build_holdout_pairs(
             _match_names(names, query.kind.vocabulary) @ trained @ _match_names(candidates, target.kind.vocabulary).T
         )
         exclude = hidden if exclude is None else exclude + hidden
-    return HoldoutPairs.of(relation.name, query, target, Y, exclude)
+    if exclude is not None:
+        Y = Y - Y.multiply(exclude != 0)
+        Y.eliminate_zeros()
+    with_pairs = np.flatnonzero(np.diff(Y.indptr)).astype(np.int64)
+    return HoldoutPairs(relation.name, query, target, Y, exclude, np.arange(Y.shape[0])).take(with_pairs)
 
 
 def build_fitted_pair_matrix(relation: Relation, entities: Mapping[str, FittedEntities]) -> Matrix:
     """Return the pairs of a relation between items of the space, csr_matrix (queries, targets) int8."""
-    query, target = (_find_entities(name, entities).vocabulary for name in (relation.query_kind, relation.target_kind))
+    query, target = (find_kind(name, entities).vocabulary for name in (relation.query_kind, relation.target_kind))
     return build_pair_matrix(drop_unknown_pairs(relation, query, target)[0], query, target, (False, False))
 
 
-def _find_entities(name: str, entities: Mapping[str, FittedEntities]) -> FittedEntities:
+def find_kind(name: str, entities: Mapping[str, FittedEntities]) -> FittedEntities:
+    """Return a kind of a space; InputError if it has none of that name."""
     require(name in entities, f"the space knows no kind {name!r}; it knows {', '.join(entities)}")
     return entities[name]
 
 
 def _match_names(names: Vocabulary, vocabulary: Vocabulary) -> Matrix:
     """Return a matrix with 1 where a name is that of an item, csr_matrix (names, vocabulary) int8."""
-    from scipy.sparse import csr_matrix, identity
-
     if names is vocabulary:
         return identity(len(vocabulary), np.int8, "csr")
     shared_names = [name for name in names if name in vocabulary]
@@ -197,7 +333,7 @@ def _open_side(
     end: EntityKind | str, entities: Mapping[str, FittedEntities], inputs: Mapping[str, Inputs] | None
 ) -> tuple[EntityRows, Vocabulary]:
     name = end if isinstance(end, str) else end.name
-    kind = _find_entities(name, entities)
+    kind = find_kind(name, entities)
     if isinstance(end, str) or end.X is None:
         rows = None if inputs is None or not kind.n_features else inputs[name]
         return EntityRows(kind, rows), kind.vocabulary

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix, identity
 
-from wsabie.core.arrays import Matrix
+from wsabie.core.arrays import Array, Float32, Int64, Matrix
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.core.sparse_matrices import convert_to_csr
 from wsabie.core.validation import require
+from wsabie.embedding.protocols import KernelArrays
 from wsabie.models.base.row_scaling import Scaling
+from wsabie.training.training_data import build_targets
 from wsabie.vocabulary.label_names import Vocabulary, format_unknown_label, normalise_label_name
 
 
@@ -46,7 +49,7 @@ class EntityKind:
     """
 
     name: str
-    X: Any = field(default=None, repr=False)
+    X: Matrix = field(default=None, repr=False)
     ids: Sequence[str] | None = field(default=None, repr=False)
     scaling: Scaling = "auto"
     map: str | None = None
@@ -93,7 +96,7 @@ class EntityKind:
             raise InputError(f"the things of the kind {self.name!r} cannot be told apart: {error}") from error
 
 
-def _convert_to_rows(X: Any, input_name: str) -> Any:
+def _convert_to_rows(X: Matrix, input_name: str) -> Array:
     """Return rows as an array; its values are checked when they are used."""
     try:
         rows = np.asarray(X)
@@ -103,7 +106,7 @@ def _convert_to_rows(X: Any, input_name: str) -> Any:
     return rows
 
 
-def _check_text(name: Any) -> str:
+def _check_text(name: object) -> str:
     require(isinstance(name, str), f"{name!r} is no text; give names, or leave ids out to go by number")
     return str(name)
 
@@ -205,20 +208,24 @@ def build_pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabula
     InputError
         An entry is no pair, or an item is unknown.
     """
-    from scipy.sparse import csr_matrix
-
     pairs = _list_pairs(relation)
+    sides = ((queries, relation.query_kind, grow[0]), (targets, relation.target_kind, grow[1]))
     try:
-        rows, columns = _number_pairs(pairs, queries, targets, grow, (relation.query_kind, relation.target_kind))
-        shape = len(queries), len(targets)
-        for ids, n, kind in ((rows, shape[0], relation.query_kind), (columns, shape[1], relation.target_kind)):
-            wrong = ids[(ids < 0) | (ids >= n)]
-            require(not len(wrong), f"it names number {wrong[:1].sum()} of the {n:,} things of kind {kind!r}")
+        if isinstance(pairs, list) and pairs and _are_names(pairs[0]):
+            odd = next((pair for pair in pairs if not _are_names(pair)), None)
+            require(odd is None, f"{odd!r} is no pair of names, as others are")
+            numbers = [number_names([pair[i] for pair in pairs], *side) for i, side in enumerate(sides)]
+        else:
+            numbers = _read_numbers(pairs)
+        for ids, (vocabulary, kind, _) in zip(numbers, sides, strict=True):
+            wrong = ids[(ids < 0) | (ids >= len(vocabulary))]
+            require(
+                not len(wrong), f"it names number {wrong[:1].sum()} of the {len(vocabulary):,} things of kind {kind!r}"
+            )
     except (InputError, UnknownLabelError) as error:
         raise InputError(f"the pairs of {relation.name!r} cannot be used: {error}") from error
-    Y = csr_matrix((np.ones(len(rows), np.bool_), (rows, columns)), shape).astype(
-        np.int8
-    )  # a repeated pair counts once
+    once = csr_matrix((np.ones(len(numbers[0]), np.bool_), tuple(numbers)), (len(queries), len(targets)))
+    Y = once.astype(np.int8)  # a repeated pair counts once
     if queries is targets:
         Y = Y.maximum(Y.T.tocsr()).tocsr()
         Y.setdiag(0)
@@ -246,54 +253,47 @@ def _list_pairs(relation: Relation) -> Any:
     return pairs.tolist() if isinstance(pairs, np.ndarray) else list(pairs)
 
 
-def _are_names(pair: Any) -> bool:
+def _are_names(pair: object) -> bool:
     return isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(end, str) for end in pair)
 
 
-def _number_pairs(
-    pairs: Any, queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool], kinds: tuple[str, str]
-) -> tuple[Any, Any]:
+def _read_numbers(pairs: Any) -> list[Int64]:
+    """Return the numbers of both sides of pairs that are no names."""
     if hasattr(pairs, "tocoo"):
         matrix = convert_to_csr(pairs, "the matrix").tocoo()
-        return matrix.row[matrix.data > 0].astype(np.int64), matrix.col[matrix.data > 0].astype(np.int64)
-    if isinstance(pairs, list) and pairs and _are_names(pairs[0]):
-        return _number_named_pairs(pairs, queries, targets, grow, kinds)
+        return [side[matrix.data > 0].astype(np.int64) for side in (matrix.row, matrix.col)]
     try:
         array = np.asarray(pairs)
     except ValueError:  # of different lengths
         array = np.empty(1)
     usable = not array.size or (array.ndim == 2 and array.shape[1] == 2 and np.issubdtype(array.dtype, np.integer))
     require(usable, "give (query id, target id) pairs of names, two columns of numbers, or a sparse matrix")
-    array = array.reshape(-1, 2).astype(np.int64)
-    return array[:, 0], array[:, 1]
+    return list(array.reshape(-1, 2).astype(np.int64).T)
 
 
-def _number_named_pairs(
-    pairs: list[Any], queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool], kinds: tuple[str, str]
-) -> tuple[Any, Any]:
-    odd = next((pair for pair in pairs if not _are_names(pair)), None)
-    require(odd is None, f"{odd!r} is no pair of names, as others are")
-    sides = []
-    for side, (vocabulary, may_grow) in enumerate(zip((queries, targets), grow, strict=True)):
-        names = [pair[side] for pair in pairs]
-        if may_grow:
-            fresh = dict.fromkeys(normalise_label_name(name) for name in dict.fromkeys(names))
-            vocabulary.add([name for name in fresh if name not in vocabulary])
-        missing = next((name for name in names if name not in vocabulary), None)
-        if missing is not None:
-            raise UnknownLabelError(format_unknown_label(missing, list(vocabulary), kinds[side]))
-        sides.append(vocabulary.ids(names))
-    return sides[0], sides[1]
+def number_names(names: Sequence[str], vocabulary: Vocabulary, kind: str, may_grow: bool = False) -> Int64:
+    """Return the numbers of names; unknown ones are added or refused (UnknownLabelError)."""
+    if may_grow:
+        fresh = dict.fromkeys(normalise_label_name(name) for name in dict.fromkeys(names))
+        vocabulary.add([name for name in fresh if name not in vocabulary])
+    missing = next((name for name in names if name not in vocabulary), None)
+    if missing is not None:
+        raise UnknownLabelError(format_unknown_label(missing, list(vocabulary), kind))
+    return vocabulary.ids(names)
 
 
-def compute_pair_weights(Y: Matrix) -> Any:
+def compute_pair_weights(Y: Matrix) -> Float32:
     """Return the weight of each query's pairs, (n,); it grows like the learning rate of `Wsabie`."""
     per_query = Y.nnz / max(int((np.diff(Y.indptr) > 0).sum()), 1)
     return np.full(Y.shape[0], max(1.0, per_query) ** 0.75, np.float32)
 
 
+def build_pair_targets(Y: Matrix, first_pair: int, *, is_within_kind: bool) -> KernelArrays:
+    """Return the pairs of a relation as targets of training; no item is a candidate for itself."""
+    hidden = build_self_exclusion(Y) if is_within_kind else None
+    return build_targets(Y, compute_pair_weights(Y), "mean", first_pair, hidden)
+
+
 def build_self_exclusion(Y: Matrix) -> Matrix:
     """Return a matrix that excludes each item as a candidate for itself."""
-    from scipy.sparse import identity
-
     return identity(Y.shape[0], np.int8, "csr")

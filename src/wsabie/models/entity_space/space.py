@@ -1,38 +1,35 @@
 """Many kinds of items in one space, trained on all their relations (Bengio 2012, parts II and III)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
 from wsabie.core.json_conversion import to_json_value
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
-from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
 from wsabie.models.base.hyperparameters import (
     Auto,
-    TrainingParameters,
+    LoopParameters,
     TrainingShape,
-    check_parameters,
+    check_training,
+    check_types,
+    is_whole,
     resolve_continued_settings,
     resolve_init_scale,
     resolve_settings,
-    store_parameters,
 )
 from wsabie.models.entity_space.fitted_entities import add_entities, grow_space
 from wsabie.models.entity_space.fitted_space import FittedSpace
-from wsabie.models.entity_space.relation_data import prepare_relation_data
-from wsabie.models.entity_space.relation_evaluation import SpaceMonitor
+from wsabie.models.entity_space.relation_data import SpaceMonitor, prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation, require_unique_names
-from wsabie.training.checkpoints import CheckpointFolder
+from wsabie.training.checkpoints import CheckpointFolder, identify_run
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.losses import RankWeight
-from wsabie.training.settings import Schedule, TrainingSettings
 from wsabie.training.trainer import Trainer
 from wsabie.training.training_data import TrainingData
 
@@ -40,7 +37,8 @@ _MANY_LABELS = 2**31 - 1
 """Number of labels for settings, because targets differ from relation to relation."""
 
 
-class Space(TrainingParameters, FittedSpace):
+@dataclass(eq=False, repr=False)
+class Space(LoopParameters, FittedSpace):
     """Joint embedding of several kinds of items, such as tracks, artists, tags and documents.
 
     Each kind has a table: free vectors, or a map V from features, which gives new items a point too. A relation is a
@@ -95,26 +93,11 @@ class Space(TrainingParameters, FittedSpace):
     ['Bach', 'Cage']
     """
 
-    def __init__(
-        self,
-        dim: int = 100,
-        *,
-        loss: Literal["warp", "auc"] = "warp",
-        similarity: SimilarityName = "dot",
-        max_norm: float | Auto | None = "auto",
-        epochs: int | Auto = "auto",
-        learning_rate: float | Auto = "auto",
-        schedule: Schedule = "linear",
-        margin: float = 1.0,
-        rank_weight: RankWeight = "precision",
-        max_sampled: int | Auto | None = "auto",
-        negatives: int = 256,
-        init_scale: float | Mapping[str, float] | None = None,
-        patience: int | None = None,
-        threads: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
+    dim: int = 100
+    _: KW_ONLY
+    loss: Literal["warp", "auc"] = "warp"
+    negatives: int = 256
+    _own_limits = ("negatives",)
 
     # ---- training
 
@@ -152,7 +135,9 @@ class Space(TrainingParameters, FittedSpace):
         """
         self.check_parameters()
         data = prepare_relation_data(relations)
-        settings = self._resolve_settings(data.n_pairs)
+        # `compute_pair_weights` weighs pairs per query
+        shape = TrainingShape(data.n_pairs, data.n_pairs, _MANY_LABELS)
+        settings = resolve_settings(self._list_parameters(), shape)
         fitted = copy(self)
         fitted.kinds_ = data.entities
         fitted.relations_ = [(relation.name, relation.query_kind, relation.target_kind) for relation in relations]
@@ -168,15 +153,16 @@ class Space(TrainingParameters, FittedSpace):
         checkpoints = None
         if checkpoint is not None:
             training_data = [fingerprint, data.checksum(), None if monitor is None else monitor.identity()]
-            checkpoints = CheckpointFolder(checkpoint, self._identity(settings, training_data), resume=resume)
+            parameters = {name: getattr(self, name) for name in ("dim", "similarity", "negatives", "init_scale")}
+            identity = identify_run(settings, parameters, training_data)
+            checkpoints = CheckpointFolder(checkpoint, identity, resume=resume)
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         fitted.history_ = trainer.train(fitted.space_, TrainingData(data.blocks(self.negatives)))
         with KernelThreads(settings.threads) as threads:
             for kind in fitted.kinds_.values():
                 if kind.n_features:
-                    kind.points = kind.points_of(fitted.space_, data.inputs[kind.name], threads)
-        self.__dict__.pop("_searched", None)
-        self.__dict__.update(fitted.__dict__)
+                    kind.points = kind.points_of(fitted.space_, data.inputs[kind.name], threads.split)
+        self._replace_state(fitted)
         return self
 
     def partial_fit(self, relations: Sequence[Relation], *, epochs: int = 5) -> Self:
@@ -209,14 +195,9 @@ class Space(TrainingParameters, FittedSpace):
         >>> space.partial_fit([Relation("track", "artist", [("d", "John Cage")])]).entity_names("artist")
         ['Bach', 'Cage', 'John Cage']
         """
-        check_parameters({**self._list_parameters(), "epochs": epochs})
+        self._check_run(epochs)
         if not hasattr(self, "space_"):
-            fit_epochs = self.epochs
-            try:
-                self.set_params(epochs=epochs).fit(relations)
-                return self
-            finally:
-                self.set_params(epochs=fit_epochs)
+            return self._fit_first(epochs, relations)
         n_past_epochs = len(self.history_)
         growth = grow_space(self.kinds_, self.space_, relations, self.seed)
         history: list[EpochStats] = []
@@ -229,15 +210,10 @@ class Space(TrainingParameters, FittedSpace):
             history = Trainer(settings).train(growth.points, data)
         old_relations = {name for name, _, _ in self.relations_}
         new_relations = {block.ends.name for block in growth.blocks} - old_relations
-        self.relations_ = [
-            *self.relations_,
-            *(
-                (relation.name, relation.query_kind, relation.target_kind)
-                for relation in relations
-                if relation.name in new_relations
-            ),
-        ]
-        self.kinds_, self.space_ = growth.kinds, growth.trained_space()
+        ends = [(relation.name, relation.query_kind, relation.target_kind) for relation in relations]
+        self.relations_ = [*self.relations_, *(relation for relation in ends if relation[0] in new_relations)]
+        moved = {name: table for name, table in growth.points.tables.items() if name not in growth.points.frozen}
+        self.kinds_, self.space_ = growth.kinds, replace(self.space_, tables=self.space_.tables | moved)
         self.history_ = [*self.history_, *(replace(stats, epoch=n_past_epochs + stats.epoch) for stats in history)]
         self.__dict__.pop("_searched", None)
         return self
@@ -260,20 +236,10 @@ class Space(TrainingParameters, FittedSpace):
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
-        require(self.loss in ("warp", "auc"), f"loss is {self.loss!r}; choose one of warp, auc")
-        negatives = self.negatives
-        is_integer = isinstance(negatives, (int, np.integer)) and not isinstance(negatives, bool)
-        usable = is_integer and bool(0 <= negatives <= 65536)
-        require(usable, f"negatives is {negatives!r}; choose a whole number from 0 to 65,536")
-        check_parameters(self._list_parameters())
+        self._check_run(self.epochs)
 
-    def _resolve_settings(self, n_pairs: int) -> TrainingSettings:
-        """Return the training settings, every "auto" resolved; `compute_pair_weights` weighs pairs per query."""
-        return resolve_settings(self._list_parameters(), TrainingShape(n_pairs, n_pairs, _MANY_LABELS))
-
-    def _identity(self, settings: TrainingSettings, data: list[Any]) -> dict[str, Any]:
-        parameters = {name: getattr(self, name) for name in ("dim", "similarity", "negatives", "init_scale")}
-        identity = {**asdict(settings), **parameters, "data": data}
-        del identity["threads"]
-        same: dict[str, Any] = to_json_value(identity)
-        return same
+    def _check_run(self, epochs: int | Auto) -> None:
+        check_types(type(self), {**self.get_params(), "epochs": epochs})
+        usable = is_whole(self.negatives) and 0 <= self.negatives <= 65536
+        require(usable, f"negatives is {self.negatives!r}; choose a whole number from 0 to 65,536")
+        check_training(self._list_parameters())

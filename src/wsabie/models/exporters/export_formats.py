@@ -1,7 +1,9 @@
 """Export of models for other programs: the table of formats, and functions that formats share."""
 
-from importlib import import_module
+import json
+from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from wsabie.core.errors import InputError
@@ -126,6 +128,21 @@ def write_model_folder(out: Path, parts: ModelState, texts: dict[str, str]) -> l
     return [out / file for file in files]
 
 
+def render_template(name: str, **values: object) -> str:
+    """Return the text of a template of this package."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(  # noqa: S701 no template is HTML
+        loader=PackageLoader("wsabie.models.exporters"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["json"] = partial(json.dumps, ensure_ascii=False)
+    return environment.get_template(f"{name}.jinja").render(values)
+
+
 def _load_writer(form: str, options: dict[str, Any]) -> Any:
     if form not in FORMATS:
         raise InputError(f"there is no format {form!r}; choose one of {', '.join(FORMATS)}")
@@ -135,5 +152,4 @@ def _load_writer(form: str, options: dict[str, Any]) -> Any:
         raise InputError(f"{name} {reason}; the format {form} has none, so leave it out")
     if "k" in options:
         check_positive_integer(options["k"], "k")
-    module, name = FORMATS[form].writer.split(":")
-    return getattr(import_module(module), name)
+    return resolve_name(FORMATS[form].writer)

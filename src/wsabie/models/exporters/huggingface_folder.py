@@ -1,6 +1,5 @@
 """Export as a model folder with a model card for the Hugging Face Hub, which `wsabie.load` opens too."""
 
-import json
 import re
 from copy import copy
 from dataclasses import replace
@@ -8,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import collect_versions
 from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
-from wsabie.models.exporters.export_formats import write_model_folder
+from wsabie.models.exporters.export_formats import render_template, write_model_folder
 from wsabie.models.wsabie.estimator import Wsabie
 
 TASKS = {"pictures": "image-classification", "sounds": "audio-classification", "documents": "text-classification"}
 """Task names of the Hub by modality; for rows it is "tabular-classification"."""
 _LICENSE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,63}")
-_MAX_LISTED_LABELS = 20
 _MODALITY_NOUNS = {"pictures": "pictures", "sounds": "sounds", "documents": "texts", "rows": "rows of features"}
 
 
@@ -71,36 +70,25 @@ def shorten_paths(facts: Any) -> Any:
     return Path(facts).name if isinstance(facts, str) and "/" in facts else facts
 
 
-def build_model_card(annotator: Annotator, facts: dict[str, Any], name: str, license: str | None) -> str:
+def build_model_card(annotator: Annotator, facts: JsonObject, name: str, license: str | None) -> str:
     """Return the text of README.md: front matter for the Hub, then text for people."""
     model, modality = annotator.model, "rows" if annotator.terms is None else annotator.terms.modality
     about = {**model.facts(), **annotator.extraction_facts(), **facts}
-    front_matter = _build_front_matter(about, modality, name, license).items()
-    head = "\n".join(
-        f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front_matter
-    )  # YAML knows no pairs
     retired_ids = set(model.vocabulary_.retired_ids().tolist())
-    labels = [label for number, label in enumerate(model.vocabulary_) if number not in retired_ids]
-    more = f", and {len(labels) - _MAX_LISTED_LABELS:,} more" if len(labels) > _MAX_LISTED_LABELS else ""
-    names = ", ".join(f"`{label.replace('`', chr(39))}`" for label in labels[:_MAX_LISTED_LABELS])
-    return _CARD.format(
-        head=head,
+    return render_template(
+        "model_card.md",
+        front_matter=_build_front_matter(about, modality, name, license),
         title=name,
-        kind=model.kind,
         modality=_MODALITY_NOUNS[modality],
-        n_labels=len(labels),
-        names=names + more,
-        data=_format_table(about, _DATA),
-        model=_format_table({"kind": model.kind, **about}, _MODEL),
-        figures=_format_figures(about),
-        version=collect_versions()["wsabie"],
-        python=collect_versions()["python"],
+        labels=[label for number, label in enumerate(model.vocabulary_) if number not in retired_ids],
+        about={"kind": model.kind, **about},
+        versions=collect_versions(),
     )
 
 
-def _build_front_matter(about: dict[str, Any], modality: str, name: str, license: str | None) -> dict[str, Any]:
+def _build_front_matter(about: JsonObject, modality: str, name: str, license: str | None) -> JsonObject:
     task = TASKS.get(modality, "tabular-classification")
-    head: dict[str, Any] = {
+    head: JsonObject = {
         "license": (license or "unknown").lower(),
         "library_name": "wsabie",
         "pipeline_tag": task,
@@ -113,94 +101,6 @@ def _build_front_matter(about: dict[str, Any], modality: str, name: str, license
     data = {"name": about.get("source") or "unnamed", "type": "other", "split": "validation"}
     result = {"task": {"type": task}, "dataset": data, "metrics": [metric]}
     return {**head, "metrics": ["mean_average_precision"], "model-index": [{"name": name, "results": [result]}]}
-
-
-_DATA = {
-    "source": "collection",
-    "fingerprint": "its fingerprint",
-    "rows": "training rows",
-    "items": "training items",
-    "validation_rows": "validation rows",
-    "labels_dropped": "labels with too few rows, left out",
-    "rows_without_labels": "training rows without a label",
-    "skipped": "items that could not be read",
-}
-_MODEL = {
-    "system": "system", "kind": "kind", "labels": "labels", "features": "features", "dimensions": "dimensions",
-    "similarity": "similarity", "models": "models", "epochs": "epochs", "extractor": "description",
-    "size": "pixels of the longer side",
-}  # fmt: skip
-
-
-def _format_table(about: dict[str, Any], titles: dict[str, str]) -> str:
-    entries = [(title, about[name]) for name, title in titles.items() if about.get(name) not in (None, "")]
-    lines = [f"| {title} | {f'{value:,}' if isinstance(value, int) else str(value).replace('|', '/')} |"
-             for title, value in entries]  # fmt: skip
-    return "\n".join(["| | |", "|---|---|", *lines]) if lines else "Nothing is known of it."
-
-
-def _format_figures(about: dict[str, Any]) -> str:
-    figure, rows = about.get("validation_map"), about.get("validation_rows")
-    if figure is None:
-        return (
-            "None are known: no rows were held out, or the model was changed since. `wsabie evaluate` measures the "
-            "model on data with known labels."
-        )
-    on = f"{rows:,} held-out rows" if rows else "held-out rows"
-    return (
-        f"| figure | value |\n|---|---|\n| mean average precision (MAP) on {on} | {figure:.4f} |\n\n"
-        "These rows were not trained on, but they chose the epoch, so that the figure is a little too good. `wsabie "
-        "evaluate` measures the model on data of your own."
-    )
-
-
-_CARD = """---
-{head}
----
-
-# {title}
-
-Gives {modality} the labels that fit best, of {n_labels:,}: {names}.
-
-## Intended use
-
-Suggesting labels to people, who accept or reject them; searching and sorting collections like the one it learnt from.
-Scores rank the labels of one row; they are no probabilities. The model knows no other labels, gives some to everything,
-and repeats what is wrong or missing in its training data. It is not meant to decide about people.
-
-## How to load
-
-With the Python package wsabie ({version} or later):
-
-```console
-$ wsabie annotate FOLDER NEW
-```
-
-```python
-import wsabie
-
-annotator = wsabie.load("FOLDER")
-new = annotator.rows(wsabie.open_source("NEW")).rows
-annotator.model.annotate(new.X, k=5)
-```
-
-FOLDER is a copy of this repository and NEW holds {modality}. The model is `config.json` and `tensors/*.safetensors`,
-with checksums; nothing in it is code.
-
-## Model
-
-{model}
-
-## Training data
-
-{data}
-
-## Figures
-
-{figures}
-
-Written by wsabie {version} with Python {python}.
-"""
 
 
 def write_half_precision(annotator: Annotator, out: Path) -> list[Path]:

@@ -8,13 +8,14 @@ formats.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int64
+from wsabie.core.arrays import Array, Float32, Int64
 from wsabie.core.errors import InputError
 from wsabie.embedding.joint_space import SimilarityName
+from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.devise import Devise
 from wsabie.models.ensemble import Ensemble
@@ -24,43 +25,6 @@ from wsabie.models.softmax import Softmax
 from wsabie.models.word_vectors import Conse, WordVectorRanker
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.search.search_arrays import find_far_centre
-
-
-class ClassMixture(NamedTuple):
-    """ConSE's step: the vectors of the `top` best classes, averaged by their probabilities.
-
-    Attributes
-    ----------
-    top : int
-    targets : (n_classes, dim) float32
-    """
-
-    top: int
-    targets: Float32
-
-
-class ScoringTable(NamedTuple):
-    """The table that points are compared with.
-
-    Attributes
-    ----------
-    table : (n_rows, dim) float32
-        W, relative to the centre, and at unit length for the cosine.
-    similarity : {"dot", "euclidean", "cosine"}
-    bias : (n_labels,) float32 or None
-        -inf for labels that are never predicted.
-    centre : (dim,) float32 or None
-        Subtracted from points before distances are computed, if the table lies so far from the origin that digits
-        would be lost.
-    terms : (n_labels, most) int64 or None
-        Rows of the table that belong to a label, padded with the first; the best one counts. None: a row per label.
-    """
-
-    table: Float32
-    similarity: SimilarityName
-    bias: Float32 | None = None
-    centre: Float32 | None = None
-    terms: Int64 | None = None
 
 
 @dataclass(frozen=True)
@@ -82,9 +46,20 @@ class PortableModel:
         Added to x' V; -inf for labels that are never predicted.
     log_softmax : bool
         The sum is then converted to logarithms of probabilities.
-    mixture : ClassMixture or None
-    against : ScoringTable or None
-        None: the sum is the scores.
+    top : int
+        Above 0: ConSE's step, the vectors `targets` of the `top` best classes, averaged by their probabilities.
+    targets : (n_classes, dim) float32 or None
+    table : (n_rows, dim) float32 or None
+        W that points are compared with, relative to the centre, and at unit length for the cosine; None: the sum is the
+        scores.
+    similarity : {"dot", "euclidean", "cosine"}
+    bias : (n_labels,) float32 or None
+        -inf for labels that are never predicted.
+    centre : (dim,) float32 or None
+        Subtracted from points before distances are computed, if the table lies so far from the origin that digits
+        would be lost.
+    terms : (n_labels, most) int64 or None
+        Rows of the table that belong to a label, padded with the first; the best one counts. None: a row per label.
     """
 
     kind: str
@@ -94,8 +69,13 @@ class PortableModel:
     features: Float32
     offset: Float32 | None = None
     log_softmax: bool = False
-    mixture: ClassMixture | None = None
-    against: ScoringTable | None = None
+    top: int = 0
+    targets: Float32 | None = None
+    table: Float32 | None = None
+    similarity: SimilarityName = "dot"
+    bias: Float32 | None = None
+    centre: Float32 | None = None
+    terms: Int64 | None = None
 
     @property
     def sparse(self) -> bool:
@@ -103,23 +83,13 @@ class PortableModel:
         return self.scaling.method in ("log", "tfidf")
 
     @property
-    def constant(self) -> Float32 | None:
-        """Contribution (m,) of the constant feature of dense rows to x' V, before rows get unit length."""
-        return self.features[-1] * self.scaling.weight[-1] if self.scaling.n_added else None
-
-    @property
-    def own_features(self) -> Float32:
-        """Rows of V of the given features, (n_features, m)."""
-        return self.features[: self.n_features]
-
-    @property
     def some_hidden(self) -> bool:
         """True if some labels are never predicted."""
-        last = self.offset if self.against is None else self.against.bias
+        last = self.offset if self.table is None else self.bias
         return last is not None and not bool(np.isfinite(last).all())
 
 
-def build_portable_model(model: Any) -> PortableModel:
+def build_portable_model(model: LabelModel) -> PortableModel:
     """Reduce a fitted model to arrays.
 
     Raises
@@ -130,7 +100,7 @@ def build_portable_model(model: Any) -> PortableModel:
     Examples
     --------
     >>> small = build_portable_model(Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"]))
-    >>> small.labels, small.features.shape, small.against.table.shape, small.sparse
+    >>> small.labels, small.features.shape, small.table.shape, small.sparse
     (['red', 'green', 'blue'], (4, 4), (3, 4), False)
     """
     for kind, arrays in _KINDS.items():
@@ -143,26 +113,30 @@ def build_portable_model(model: Any) -> PortableModel:
     )
 
 
+def collect_arrays(model: PortableModel) -> dict[str, Array]:
+    """Return the arrays by the names that the templates know."""
+    is_log_alone = model.sparse and (model.scaling.weight == 1).all()
+    arrays = {
+        "V": model.features,
+        "offset": model.offset,
+        "weight": None if is_log_alone else model.scaling.weight,
+        "shift": model.scaling.shift,
+        "targets": model.targets,
+        "W": model.table,
+        "bias": model.bias,
+        "centre": model.centre,
+        "terms": model.terms,
+    }
+    return {name: array for name, array in arrays.items() if array is not None and len(array)}
+
+
 def _convert_wsabie(model: Wsabie) -> PortableModel:
     space = model.space_
     bias = space.bias.copy()
     bias[model.vocabulary_.retired_ids()] = -np.inf
     table = model.label_vectors.astype(np.float32, copy=False)
-    features = space.features[:, : space.dim]
-    against = _build_scoring_table(table, space.similarity, bias if bias.any() else None)
-    return _build_model(model, model.scaling_, features, against=against)
-
-
-def _convert_ensemble(model: Ensemble) -> PortableModel:
-    return replace(_convert_wsabie(model.joined_), kind=model.kind)
-
-
-def _convert_linear_ranker(model: LinearRanker) -> PortableModel:
-    return _convert_weights(model, model.coef_, model.space_.bias)
-
-
-def _convert_one_vs_rest(model: OneVsRest) -> PortableModel:
-    return _convert_weights(model, model.coef_, model.intercept_)
+    arrays = _build_table(table, space.similarity, bias if bias.any() else None)
+    return _build_model(model, space.features[:, : space.dim], **arrays)
 
 
 def _convert_softmax(model: Softmax) -> PortableModel:
@@ -170,44 +144,43 @@ def _convert_softmax(model: Softmax) -> PortableModel:
     weights = np.zeros((n, model.weights_.shape[1]), np.float32)
     bias = np.full(n, -np.inf, np.float32)
     weights[model.trained_label_ids_], bias[model.trained_label_ids_] = model.weights_, model.bias_
-    return replace(_convert_weights(model, weights, bias), log_softmax=True)
+    return _convert_weights(model, weights, bias, log_softmax=True)
 
 
-def _convert_weights(model: Any, weights: Float32, bias: Float32) -> PortableModel:
+def _convert_weights(model: Any, weights: Float32, bias: Float32, **steps: Any) -> PortableModel:
     offset = np.asarray(bias) if np.any(bias) else None
-    return _build_model(model, model.scaling_, np.ascontiguousarray(weights.T), offset=offset)
-
-
-def _convert_devise(model: Devise) -> PortableModel:
-    features = model.space_.features[:, : model.space_.dim]
-    return _build_model(model, model.scaling_, features, against=_build_term_table(model))
+    return _build_model(model, np.ascontiguousarray(weights.T), offset=offset, **steps)
 
 
 def _convert_conse(model: Conse) -> PortableModel:
-    inner = _convert_softmax(model.classifier_)
-    mixture = ClassMixture(min(model.top, len(model.targets_)), model.targets_)
-    against = _build_term_table(model)
-    return _build_model(model, inner.scaling, inner.features, offset=inner.offset, mixture=mixture, against=against)
+    classifier, top = _convert_softmax(model.classifier_), min(model.top, len(model.targets_))
+    labels = _build_model(model, classifier.features, model.classifier_.scaling_).labels
+    arrays = _build_term_table(model)
+    return replace(
+        classifier, kind=model.kind, labels=labels, log_softmax=False, top=top, targets=model.targets_, **arrays
+    )
 
 
-def _build_model(model: Any, scaling: RowScaling, features: Float32, **steps: Any) -> PortableModel:
+def _build_model(model: Any, features: Float32, scaling: RowScaling | None = None, **steps: Any) -> PortableModel:
     labels = list(model.vocabulary_)
     for label_id in model.vocabulary_.retired_ids():
         labels[label_id] = ""  # no row gets it
-    return PortableModel(model.kind, labels, model.n_features_in_, scaling, features, **steps)
+    return PortableModel(model.kind, labels, model.n_features_in_, scaling or model.scaling_, features, **steps)
 
 
-def _build_scoring_table(table: Float32, similarity: SimilarityName, bias: Float32 | None) -> ScoringTable:
+def _build_table(table: Float32, similarity: SimilarityName, bias: Float32 | None) -> dict[str, Any]:
+    """Return the fields of the table that points are compared with."""
     from wsabie.kernels.embedding.similarity import SHORTEST
 
     centre = find_far_centre(table) if similarity == "euclidean" else None
     if similarity == "cosine":
         table = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), SHORTEST)
-    return ScoringTable(table if centre is None else table - centre, similarity, bias, centre)
+    table = table if centre is None else table - centre
+    return {"table": table, "similarity": similarity, "bias": bias, "centre": centre}
 
 
-def _build_term_table(model: WordVectorRanker) -> ScoringTable:
-    """Return the term vectors of a model, and the terms of each label."""
+def _build_term_table(model: WordVectorRanker) -> dict[str, Any]:
+    """Return the fields of the term vectors of a model, and the terms of each label."""
     if model.expand != "all":
         raise InputError('a model whose terms mean a random one of their labels cannot be exported; use expand="all"')
     term_table, n = model.terms_, len(model.vocabulary_)
@@ -217,16 +190,16 @@ def _build_term_table(model: WordVectorRanker) -> ScoringTable:
     terms = term_table.term[np.minimum(places[:, None] + within, len(term_table.term) - 1)]
     bias = None if counts.all() else np.where(counts > 0, 0, -np.inf).astype(np.float32)
     if most == 1:
-        return _build_scoring_table(term_table.table[terms[:, 0]], "cosine", bias)
-    return _build_scoring_table(term_table.table, "cosine", bias)._replace(terms=terms)
+        return _build_table(term_table.table[terms[:, 0]], "cosine", bias)
+    return {**_build_table(term_table.table, "cosine", bias), "terms": terms}
 
 
-_KINDS: dict[Any, Callable[[Any], PortableModel]] = {
+_KINDS: dict[type[LabelModel], Callable[[Any], PortableModel]] = {
     Wsabie: _convert_wsabie,
-    Ensemble: _convert_ensemble,
-    Devise: _convert_devise,
+    Ensemble: lambda model: replace(_convert_wsabie(model.joined_), kind=model.kind),
+    Devise: lambda model: _build_model(model, model.space_.features[:, : model.space_.dim], **_build_term_table(model)),
     Conse: _convert_conse,
     Softmax: _convert_softmax,
-    LinearRanker: _convert_linear_ranker,
-    OneVsRest: _convert_one_vs_rest,
+    LinearRanker: lambda model: _convert_weights(model, model.coef_, model.space_.bias),
+    OneVsRest: lambda model: _convert_weights(model, model.coef_, model.intercept_),
 }

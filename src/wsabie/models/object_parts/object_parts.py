@@ -5,32 +5,30 @@ f_q(I_o, L_o, I_p, L_p) = f_I(I_o, L_o) + f_I(I_p, L_p) + r f_L(L_o, L_p) + s f_
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Float32, Int64, Matrix
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.parts_space import PartsSpace
 from wsabie.models.base.feature_matrix import Inputs, count_rows, iterate_row_ranges, take_rows
-from wsabie.models.base.hyperparameters import Auto, PerTable, store_parameters
-from wsabie.models.base.row_scaling import Scaling
+from wsabie.models.base.hyperparameters import is_finite_number
+from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.base.validation_monitor import MAX_ROWS, ValidationMonitor, compute_scores
 from wsabie.models.object_parts.pair_ranker import PairRanker
 from wsabie.search.label_pairs import LabelPairIndex
 from wsabie.storage.schema_validation import check_array
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.losses import RankWeight
 from wsabie.training.quadruplet_visits import QuadrupletVisits
-from wsabie.training.settings import Schedule
-from wsabie.training.training_data import PairWeighting, TrainingData
+from wsabie.training.training_data import TrainingData
 from wsabie.vocabulary.label_names import Vocabulary, format_unknown_label, normalise_label_name
 from wsabie.vocabulary.label_quadruplets import QuadrupletBatch, Quadruplets, count_quadruplets
-from wsabie.vocabulary.word_vectors import WordVectors
 
 PAIRS = "pairs"
 """Name of the figure: mean share of other pairs of labels that rank below the true one."""
@@ -167,52 +165,15 @@ init_scale, init_labels, patience, threads, deterministic, seed
 
     kind = "parts"
     metrics = (PAIRS,)
-
-    def __init__(
-        self,
-        relations: Sequence[tuple[str, str]] = (),
-        dim: int = 100,
-        *,
-        relation: str = "has-part",
-        tables: Literal["unshared", "shared"] = "unshared",
-        relation_weight: float = 0.1,
-        label_scores: Literal["learned", "known", "none"] = "learned",
-        score_weight: float = 1.0,
-        known_score: float = 100.0,
-        picture_weight: float = 0.0,
-        same: bool = False,
-        loss: Literal["warp", "auc"] = "warp",
-        scaling: Scaling = "auto",
-        max_norm: float | Auto | None = "auto",
-        epochs: int | Auto = "auto",
-        learning_rate: PerTable = "auto",
-        schedule: Schedule = "linear",
-        margin: float = 1.0,
-        rank_weight: RankWeight = "precision",
-        max_sampled: int | Auto | None = "auto",
-        l2: float | dict[str, float] = 0.0,
-        pair_weighting: PairWeighting = "mean",
-        init_scale: float | dict[str, float] | None = None,
-        init_labels: WordVectors | None = None,
-        patience: int | None = None,
-        threads: int | None = None,
-        deterministic: bool = True,
-        seed: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
+    _own_limits = ("relation_weight", "score_weight", "known_score", "picture_weight")
 
     # ---- training
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
-        for name, choices in (("tables", ("unshared", "shared")), ("label_scores", ("learned", "known", "none")),
-                              ("loss", ("warp", "auc")), ("same", (False, True))):  # fmt: skip
-            value = getattr(self, name)
-            require(value in choices, f"{name} is {value!r}; choose one of {', '.join(map(str, choices))}")
-        for name in ("relation_weight", "score_weight", "known_score", "picture_weight"):
-            value = getattr(self, name)
-            usable = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-            require(usable and abs(value) < _LARGEST, f"{name} is {value!r}; choose a number below {_LARGEST:g}")
+        for name in self._own_limits:
+            usable = is_finite_number(value := getattr(self, name)) and abs(value) < _LARGEST
+            require(usable, f"{name} is {value!r}; choose a number below {_LARGEST:g}")
         is_name = isinstance(self.relation, str) and self.relation.isprintable() and bool(self.relation.strip())
         require(is_name, f"relation is {self.relation!r}; choose a name of one line, such as is-a")
         message = (
@@ -221,11 +182,11 @@ init_scale, init_labels, patience, threads, deterministic, seed
         require(self.picture_weight == 0 or (self.picture_weight > 0 and self.deterministic), message)
         super().check_parameters()
 
-    def _list_initial_state(self) -> list[Any]:
+    def _list_initial_state(self) -> list[object]:
         pairs = [list(pair) for pair in self.relations]
         return [*super()._list_initial_state(), self.tables, self.relation_weight, self.picture_weight, pairs]
 
-    def _prepare_run(self, rows: TrainingRows) -> tuple[Any, TrainingData]:
+    def _prepare_run(self, rows: TrainingRows) -> tuple[PartsSpace, TrainingData]:
         self.relations_ = self._ids_of_relations() if rows.is_update else self._find_usable_relations(rows.targets)
         seed = self.seed + (len(self.history_) if rows.is_update else 0)
         data = QuadrupletVisits(
@@ -266,7 +227,7 @@ init_scale, init_labels, patience, threads, deterministic, seed
         return ids
 
     def _build_monitor(
-        self, X: Any, Y: Any, max_rows: int | None = MAX_ROWS, input_name: str = "X", metric: str = "MAP"
+        self, X: Matrix, Y: Labels, max_rows: int | None = MAX_ROWS, input_name: str = "X", metric: str = "MAP"
     ) -> ValidationMonitor:
         """Build a monitor of pairs, or of pictures if the validation rows have no quadruplet."""
         pictures = super()._build_monitor(X, Y, max_rows, input_name, "MAP" if metric == PAIRS else metric)
@@ -290,24 +251,21 @@ init_scale, init_labels, patience, threads, deterministic, seed
         self._check_fitted()
         names = list(self.vocabulary_)
         used = {(names[object_label], names[part_label]) for object_label, part_label in self.relations_}
-        relations = dict.fromkeys(tuple(map(normalise_label_name, map(str, pair))) for pair in self.relations)
-        return [
-            (object_label, part_label)
-            for object_label, part_label in relations
-            if (object_label, part_label) not in used
-        ]
+        texts = ((str(object_label), str(part_label)) for object_label, part_label in self.relations)
+        relations = dict.fromkeys((normalise_label_name(first), normalise_label_name(last)) for first, last in texts)
+        return [pair for pair in relations if pair not in used]
 
     # ---- storage
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return sizes and figures of the model, JSON-able; "relations" are those that training used."""
         return {**super().facts(), "tables_of_labels": self.tables, "relations": len(self.relations_)}
 
-    def _dump_tensors(self) -> dict[str, Any]:
+    def _dump_tensors(self) -> dict[str, Array]:
         words = {"words": self.words_[:, : self.dim]} if self.tables == "unshared" else {}
         return {**super()._dump_tensors(), "relations": self.relations_, **words}
 
-    def _restore_tensors(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+    def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         labels = self.space_.labels
         relations = check_array(tensors, "relations", "int64 int32", (None, 2), upper_bound=len(labels))

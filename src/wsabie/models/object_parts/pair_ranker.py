@@ -1,23 +1,33 @@
 """Rankings of labels and pictures by a model of objects and parts (Mesnil et al. 2014, section 6.2)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Float64, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.validation import check_positive_integer, require
+from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.parts_space import PartsSpace
 from wsabie.evaluation.quadruplets import compute_rank_metrics
 from wsabie.models.base.feature_matrix import iterate_row_ranges
 from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.search.dense_scores import compute_all_scores
+from wsabie.search.exact_index import ExactIndex
 from wsabie.search.label_pairs import LabelPairIndex
-from wsabie.vocabulary.label_quadruplets import QuadrupletBatch, Quadruplets, count_quadruplets
+from wsabie.training.losses import Surrogate
+from wsabie.vocabulary.label_quadruplets import QuadrupletBatch
+from wsabie.vocabulary.word_vectors import WordVectors
 
 Side = Literal["object", "part"]
+LabelSequence: TypeAlias = Sequence[str | int] | Array
+"""Labels by names or numbers, one for each row."""
+Couples: TypeAlias = Sequence[tuple[str | int, str | int]] | Int64
+"""Pairs (object label, part label)."""
 
 
+@dataclass(eq=False, repr=False)
 class PairRanker(Wsabie):
     """Base of `ObjectParts`, which documents the parameters, with its rankings.
 
@@ -28,17 +38,29 @@ class PairRanker(Wsabie):
     """
 
     reads_shards = False
-    relations: Sequence[tuple[str, str]]
-    relation: str
-    relation_weight: float
-    label_scores: Literal["learned", "known", "none"]
-    score_weight: float
-    known_score: float
-    picture_weight: float
-    same: bool
-    tables: Literal["unshared", "shared"]
-    relations_: Int64
-    words_: Float32
+    relations: Sequence[tuple[str, str]] = ()
+    _: KW_ONLY
+    dim: int = 100
+    relation: str = "has-part"
+    tables: Literal["unshared", "shared"] = "unshared"
+    relation_weight: float = 0.1
+    label_scores: Literal["learned", "known", "none"] = "learned"
+    score_weight: float = 1.0
+    known_score: float = 100.0
+    picture_weight: float = 0.0
+    same: bool = False
+    loss: Literal["warp", "auc"] = "warp"
+    init_labels: WordVectors | None = None
+    replay: None = field(init=False, default=None)
+    init_model: None = field(init=False, default=None)
+    similarity: SimilarityName = field(init=False, default="dot")
+    sampler: str = field(init=False, default="uniform")
+    rank_estimator: Literal["auto"] = field(init=False, default="auto")
+    surrogate: Surrogate = field(init=False, default="hinge")
+    order_statistic: None = field(init=False, default=None)
+    label_bias: bool = field(init=False, default=False)
+    relations_: Int64 = field(init=False)
+    words_: Float32 = field(init=False)
     _caches = (*Wsabie._caches, "_paired")
 
     def _ids_of_relations(self) -> Int64:
@@ -69,7 +91,9 @@ class PairRanker(Wsabie):
             return None, 0.0
         return self._ids_of_relations(), float(self.known_score)
 
-    def rank_pairs(self, objects: Any, parts: Any, k: int = 10, *, couples: Any = None) -> tuple[Int64, Int64, Float32]:
+    def rank_pairs(
+        self, objects: Matrix, parts: Matrix, k: int = 10, *, couples: Couples | None = None
+    ) -> tuple[Int64, Int64, Float32]:
         """Return the k best pairs of labels for pairs of pictures, exactly (Mesnil et al. 2014, section 6.2).
 
         Parameters
@@ -108,7 +132,7 @@ class PairRanker(Wsabie):
         return top
 
     def annotate_pairs(
-        self, objects: Any, parts: Any, k: int = 10, *, couples: Any = None
+        self, objects: Matrix, parts: Matrix, k: int = 10, *, couples: Couples | None = None
     ) -> list[list[tuple[tuple[str, str], float]]]:
         """Return the best ((object label, part label), score) of each pair of pictures; see `rank_pairs`."""
         self._check_fitted()
@@ -120,7 +144,13 @@ class PairRanker(Wsabie):
         ]
 
     def ranks_of_pairs(
-        self, objects: Any, parts: Any, object_labels: Any, part_labels: Any, *, couples: Any = None
+        self,
+        objects: Matrix,
+        parts: Matrix,
+        object_labels: LabelSequence,
+        part_labels: LabelSequence,
+        *,
+        couples: Couples | None = None,
     ) -> Int64:
         """Return the rank of the given pair of labels for each pair of pictures, (n,) int64, from 1.
 
@@ -137,7 +167,7 @@ class PairRanker(Wsabie):
         ranks: Int64 = self._pairs().ranks(on_objects, on_parts, *labels, couples=couple_ids)
         return ranks
 
-    def scores_given(self, X: Any, other_labels: Any, side: Side = "object") -> Float32:
+    def scores_given(self, X: Matrix, other_labels: LabelSequence, side: Side = "object") -> Float32:
         """Return scores of all labels for pictures, given the label of a related picture ("triplet" task).
 
         Parameters
@@ -172,7 +202,7 @@ class PairRanker(Wsabie):
         return scores
 
     def annotate_given(
-        self, X: Any, other_labels: Any, side: Side = "object", k: int = 10
+        self, X: Matrix, other_labels: LabelSequence, side: Side = "object", k: int = 10
     ) -> list[list[tuple[str, float]]]:
         """Return the k best labels of each picture, given the label of the related one; see `scores_given`.
 
@@ -186,12 +216,13 @@ class PairRanker(Wsabie):
         'door'
         """
         scores, names = self.scores_given(X, other_labels, side), list(self.vocabulary_)
-        best = np.argsort(-scores, axis=1, kind="stable")[
-            :, : min(check_positive_integer(k, "k"), len(names) - (not self.same))
-        ]
+        k = min(check_positive_integer(k, "k"), len(names) - (not self.same))
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
         return [[(names[y], float(row[y])) for y in top] for row, top in zip(scores, best, strict=True)]
 
-    def rank_pictures(self, X: Any, candidates: Any, k: int = 10, *, labels: Any = None) -> tuple[Int64, Float32]:
+    def rank_pictures(
+        self, X: Matrix, candidates: Matrix, k: int = 10, *, labels: LabelSequence | None = None
+    ) -> tuple[Int64, Float32]:
         """Return the k candidates that go best with each picture, as the picture of its part or of its object.
 
         A candidate J scores (V J) . (U_L + s V I), with s = `picture_weight`; terms of f_q without J are left out.
@@ -228,8 +259,6 @@ class PairRanker(Wsabie):
         >>> model.rank_pictures(X[[0, 2]], X[[1, 3]], k=1)[0].ravel().tolist()
         [0, 1]
         """
-        from wsabie.search.exact_index import ExactIndex
-
         require(labels is not None or self.picture_weight > 0, "picture_weight is 0; say which labels are asked for")
         queries = np.float32(self.picture_weight) * self.transform(X)
         if labels is not None:
@@ -275,7 +304,6 @@ class PairRanker(Wsabie):
     def _between(self, labels: Int64) -> Float32:
         """Return f_L of some labels and all labels, (n, n_labels), summed in a fixed order."""
         from wsabie.kernels.embedding.similarity import Dot
-        from wsabie.search.dense_scores import compute_all_scores
 
         words = np.ascontiguousarray(self.words_[:, : self.dim])
         with self._threads(len(labels)) as threads:
@@ -288,25 +316,22 @@ class PairRanker(Wsabie):
         """Return the index that ranks pairs of labels, built once for fitted tables and scoring parameters."""
         known_couples, offset = self._known_couples()
         scoring = self._scoring_weight(), offset, self.same, None if known_couples is None else known_couples.tobytes()
-        cached: tuple[Float32, tuple[Any, ...], LabelPairIndex] | None = self.__dict__.get("_paired")
-        if cached is None or cached[0] is not self.words_ or cached[1] != scoring:
-            space = PartsSpace(self.space_, self.words_, float(self.relation_weight))
-            cached = self._paired = self.words_, scoring, self._pairs_in(space)
-        return cached[2]
+        space = PartsSpace(self.space_, self.words_, float(self.relation_weight))
+        return self._build_once("_paired", self.words_, lambda: self._pairs_in(space), scoring)
 
-    def _scores_of_two(self, objects: Any, parts: Any) -> tuple[Float32, Float32]:
+    def _scores_of_two(self, objects: Matrix, parts: Matrix) -> tuple[Float32, Float32]:
         on_objects, on_parts = self.scores(objects), self.scores(parts)
         n = len(on_objects), len(on_parts)
         require(n[0] == n[1], f"there are {n[0]} rows of objects and {n[1]} of parts; give a part for each object")
         return on_objects, on_parts
 
-    def _couples(self, couples: Any) -> Int64:
+    def _couples(self, couples: Couples) -> Int64:
         couples = couples.tolist() if isinstance(couples, np.ndarray) else couples
         require(_are_pairs(couples), "couples must be a list of pairs (object label, part label)")
         return self._find_label_ids([label for couple in couples for label in couple]).reshape(-1, 2)
 
 
-def _are_pairs(value: Any) -> bool:
+def _are_pairs(value: object) -> bool:
     return isinstance(value, (list, tuple)) and all(
         isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in value
     )
@@ -324,7 +349,7 @@ class QuadrupletTest(NamedTuple):
     X: Matrix
 
     @property
-    def pictures(self) -> list[tuple[Any, Any, Any, Side]]:
+    def pictures(self) -> list[tuple[Int64, Array, Array, Side]]:
         """Row numbers, their labels, the labels of the related pictures, and the side: objects, then parts."""
         objects, object_labels, parts, part_labels = self.quadruplets
         return [(objects, object_labels, part_labels, "object"), (parts, part_labels, object_labels, "part")]
@@ -335,22 +360,7 @@ class QuadrupletTest(NamedTuple):
         return [f"{a} {b}" for a, b in zip(self.quadruplets.object_labels, self.quadruplets.part_labels, strict=True)]
 
 
-def draw_test(X: Matrix, Y: Matrix, relations: Any, n: int, rng: np.random.Generator) -> QuadrupletTest:
-    """Draw n quadruplets of the relations, (m, 2) label numbers, relations first, then rows.
-
-    Raises
-    ------
-    InputError
-        No relation has a quadruplet.
-    """
-    pairs = np.asarray(relations, np.int64).reshape(-1, 2)
-    present_pairs = pairs[count_quadruplets(Y, pairs) > 0] if len(pairs) else pairs
-    if not len(present_pairs):
-        raise InputError("no relation has two different test pictures; give more pictures or other relations")
-    return QuadrupletTest(Quadruplets(Y, present_pairs).sample(n, rng), X)
-
-
-def compute_label_metrics(scores: Float32, labels: Any, ks: Sequence[int] = KS) -> Values:
+def compute_label_metrics(scores: Float32, labels: Array, ks: Sequence[int] = KS) -> Values:
     """Return the metrics of each row's label among all labels.
 
     Examples
@@ -358,10 +368,8 @@ def compute_label_metrics(scores: Float32, labels: Any, ks: Sequence[int] = KS) 
     >>> compute_label_metrics(np.array([[3.0, 2, 1]]), [1])["MAP"].tolist()
     [0.5]
     """
-    label_scores = scores[np.arange(len(scores)), labels][:, None]
-    return compute_rank_metrics(
-        1 + (scores > label_scores).sum(axis=1), ks, tied=(scores == label_scores).sum(axis=1) - 1
-    )
+    own = scores[np.arange(len(scores)), labels][:, None]
+    return compute_rank_metrics(1 + (scores > own).sum(axis=1), ks, tied=(scores == own).sum(axis=1) - 1)
 
 
 def evaluate_labels(
@@ -375,20 +383,19 @@ def evaluate_labels(
     return {metric: np.concatenate([values[metric] for values in blocks]) for metric in blocks[0]}
 
 
-def evaluate_triplets(test: QuadrupletTest, model: Any, ks: Sequence[int] = KS) -> Values:
+def evaluate_triplets(test: QuadrupletTest, model: PairRanker, ks: Sequence[int] = KS) -> Values:
     """Return the metrics of each picture's label, given the label of the related picture, objects first."""
-    return evaluate_labels(
-        test,
-        lambda rows, other_labels, side: model.scores_given(test.X[rows], other_labels, side),
-        len(model.vocabulary_),
-        ks,
-    )
+
+    def compute_scores(rows: Int64, other_labels: Array, side: Side) -> Float32:
+        return model.scores_given(test.X[rows], other_labels, side)
+
+    return evaluate_labels(test, compute_scores, len(model.vocabulary_), ks)
 
 
 def evaluate_pairs(
     test: QuadrupletTest,
-    model: Any,
-    couples: Any = None,
+    model: PairRanker,
+    couples: Couples | None = None,
     ks: Sequence[int] = KS,
     tell: Callable[[int], object] = lambda n: None,
 ) -> Values:

@@ -20,11 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import Csr, Matrix
+from wsabie.core.arrays import Array, Csr, Float32, Matrix
+from wsabie.core.json_conversion import JsonObject
 from wsabie.evaluation.calibration import compute_reliability
 from wsabie.evaluation.metrics import average_precision, precision_at
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.models.base.feature_matrix import Inputs, count_rows, take_rows
+from wsabie.models.base.validation_monitor import sample_labelled_rows
 
 FALSE_ALARMS = 0.01
 """Highest probability that a test finds drift among rows of one distribution."""
@@ -88,7 +90,7 @@ class BatchReport:
             )
         return "; ".join(sentences)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the figures for JSON, with the advice."""
         return {**asdict(self), "advice": self.advice()}
 
@@ -108,12 +110,10 @@ def report_batch(model: Any, inputs: Inputs, targets: Matrix, reports: Sequence[
     n_known = len(model.vocabulary_)
     pairs = int((targets.data > 0).sum())
     known_targets = targets[:, :n_known]
-    labelled = np.flatnonzero(np.diff((known_targets > 0).tocsr().indptr))
-    n = min(MAX_EVALUATED_ROWS, len(labelled))
-    row_ids = labelled[np.linspace(0, len(labelled) - 1, n).astype(int)] if n else labelled
+    row_ids = sample_labelled_rows(known_targets, MAX_EVALUATED_ROWS)
     sample, truth = take_rows(inputs, row_ids), known_targets[row_ids]
-    figures: dict[str, Any] = {"map": None, "p_at_1": None, "loss_variance": 0.0, "ece": None, "brier": None}
-    if n:
+    figures: JsonObject = {"map": None, "p_at_1": None, "loss_variance": 0.0, "ece": None, "brier": None}
+    if len(row_ids):
         labels, points = model.space_.label_arrays(), model.space_.points(sample)
         ranks = rank_embeddings(labels, np.ascontiguousarray(points[:, : labels.table.shape[1]]), truth)
         precision = average_precision(ranks)
@@ -125,7 +125,7 @@ def report_batch(model: Any, inputs: Inputs, targets: Matrix, reports: Sequence[
     values = inputs.indices if isinstance(inputs, Csr) else ()
     report = BatchReport(
         count_rows(inputs),
-        n,
+        len(row_ids),
         **figures,
         unseen_labels=1 - int((known_targets.data > 0).sum()) / max(pairs, 1),
         unseen_features=float((met[values] == 0).mean()) if met is not None and len(values) else 0.0,
@@ -156,7 +156,7 @@ def detect_drift(reports: Sequence[BatchReport]) -> tuple[str, int]:
     return result
 
 
-def _calibration(model: Any, points: Any, truth: Matrix) -> dict[str, float]:
+def _calibration(model: Any, points: Float32, truth: Matrix) -> dict[str, float]:
     k = min(_TOP, len(model.vocabulary_) - len(model.vocabulary_.retired_ids()))
     ids, scores = model.exact_index().top_k(np.ascontiguousarray(points[:, : model.space_.dim]), k, threads=1)
     p = model.calibration_.predict_proba(scores, ids)
@@ -164,7 +164,7 @@ def _calibration(model: Any, points: Any, truth: Matrix) -> dict[str, float]:
     return {"ece": compute_reliability(p[:, 0], right[:, 0])[1], "brier": float(((p - right) ** 2).mean())}
 
 
-def measure_movement(old_vectors: Any, new_vectors: Any) -> float:
+def measure_movement(old_vectors: Array, new_vectors: Array) -> float:
     """Return the mean distance of points that are in both tables, in mean lengths of the old ones."""
     reference = np.asarray(old_vectors, np.float32)
     distance = np.linalg.norm(new_vectors[: len(reference), : reference.shape[1]] - reference, axis=1).mean()

@@ -1,9 +1,8 @@
 """The low-rank WSABIE model: f_y(x) = s(W_y, V x), trained with the WARP loss (Weston et al. 2010)."""
 
-from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
@@ -12,14 +11,12 @@ from sklearn.base import TransformerMixin
 from wsabie.core.arrays import Float32
 from wsabie.core.validation import require
 from wsabie.embedding import tables
-from wsabie.embedding.joint_space import JointSpace, SimilarityName
+from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.models.base.feature_matrix import count_rows
-from wsabie.models.base.hyperparameters import Auto, PerTable, resolve_init_scale, store_parameters
-from wsabie.models.base.row_scaling import Scaling
+from wsabie.models.base.hyperparameters import resolve_init_scale
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.wsabie.drift import BatchReport
-from wsabie.models.wsabie.label_edits import LabelEdits
 from wsabie.models.wsabie.replay import (
     ReplayBuffer,
     Size,
@@ -28,14 +25,13 @@ from wsabie.models.wsabie.replay import (
     refit_new_labels,
     update_buffer,
 )
+from wsabie.models.wsabie.updates import UpdatableModel
 from wsabie.models.wsabie.warm_start import build_warm_space, place_new_labels
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import Count, check_array, read_config
 from wsabie.training.epoch_stats import EpochStats
-from wsabie.training.losses import LossName, RankWeight, Surrogate
-from wsabie.training.settings import Schedule
 from wsabie.training.trainer import Trainer
-from wsabie.training.training_data import PairWeighting, TrainingData
+from wsabie.training.training_data import TrainingData
 from wsabie.vocabulary.label_terms import compute_target_vectors, list_label_terms
 from wsabie.vocabulary.word_vectors import WordVectors
 
@@ -48,75 +44,68 @@ class ReplayConfig:
     stream: list[BatchReport]
 
 
-class Wsabie(TransformerMixin, LabelEdits):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class Wsabie(TransformerMixin, UpdatableModel):  # type: ignore[misc]
     """Annotation by joint embedding: rows and labels are points of one space, near labels annotate a row.
 
     Parameters
     ----------
     dim : int, default 100
-        Dimensions of the space (Weston et al. 2010, Table 5).
-    loss : {"warp", "auc", "owpc", "k-os"}, default "warp"
-        "warp" weighs a violation by L(estimated rank), which favours the top of the list. "auc" draws one negative per
-        pair without weight (PAMIR's loss; Weston et al. 2010, section 6.3). "owpc" scores every label at every step and
-        moves all that violate (section 6.4): it is exact, slow and uses one thread, and max_sampled does not matter.
-        "k-os" is "warp" for one of a few drawn positives of the row, chosen by the rank of its score (Weston, Yee and
-        Weiss, RecSys 2013).
-    similarity : {"dot", "euclidean", "cosine"}, default "dot"
-        Inner product, negative Euclidean distance, cosine.
-    scaling : {"auto", "tfidf", None}, default "auto"
-        Scaling of rows, stored with the model. "auto": non-negative sparse rows become log(1 + x) at unit length. Dense
-        rows are centred, divided by the deviation of each column (by one number if all columns have one unit), and get
-        a constant feature and unit length. Signed sparse rows stay. "tfidf": the same, but log(1 + x) * idf. None: no
-        scaling.
-    max_norm : float, "auto" or None, default "auto"
-        Limit on the norm of rows of both tables (Weston et al. 2010, section 2; the papers' C = 1); None is no limit.
+        Number of dimensions of the space; more of them tell more labels apart and take more memory.
     epochs : int or "auto", default "auto"
-        Passes over all (row, label) pairs.
+        Number of passes over all (row, label) pairs; "auto" takes 10 to 30, fewer where there are more pairs.
     learning_rate : float, {"V": float, "W": float} or "auto", default "auto"
-        Learning rate of the first epoch, for both tables or each (V: features, W: labels).
+        Size of the first steps, for both tables or for each (V: features, W: labels).
+    similarity : {"dot", "euclidean", "cosine"}, default "dot"
+        Score of a row and a label: inner product, negative Euclidean distance, or cosine.
+    scaling : {"auto", "tfidf", None}, default "auto"
+        Scaling of the rows, learned by `fit` and stored with the model; None takes them as they are (see Notes).
+    max_norm : float, "auto" or None, default "auto"
+        Longest vector in both tables, against overfitting; None is no limit.
+    loss : {"warp", "auc", "owpc", "k-os"}, default "warp"
+        Ranking loss (see Notes); "warp" is best for the top of the list.
+    threads : int or None, default None
+        Number of threads; None uses every core that this process may use.
+    seed : int, default 0
+        Start of the random numbers; the same seed gives the same model.
+    replay : int, "auto" or None, default None
+        Number of rows that the model keeps and trains on again in `partial_fit`, so that it does not forget; "auto"
+        keeps as many as 4 MB hold.
+    patience : int or None, default None
+        Number of epochs without a better validation figure before training stops, in the second half of the schedule;
+        None runs all epochs, because the last ones, at the lowest rate, help most.
+    label_bias : bool, default False
+        True learns a constant per label that is added to its scores.
+    init_model : Wsabie or None, default None
+        Fitted model of the same `dim` and `similarity` whose points training starts from; it is not saved.
+    init_labels : WordVectors or None, default None
+        Word vectors of `dim` dimensions that labels start from, which helps labels with few rows; they are not saved.
+    init_scale : float, {"V": float, "W": float} or None, default None
+        Standard deviation of the random numbers that the tables start from; None is 1/sqrt(dim).
+    deterministic : bool, default True
+        True gives the same bits for any number of threads; False is Hogwild, which locks nothing.
     schedule : {"linear", "constant"}, default "linear"
         Fall of the learning rate over the epochs, and with shards over the blocks of each.
+    l2 : float or {"V": float, "W": float}, default 0
+        L2 regularisation: every step shrinks the vectors that it moves by l2 * learning rate.
     margin : float, default 1.0
+        Distance by which a right label has to score above a wrong one.
+    surrogate : {"hinge", "logistic"}, default "hinge"
+        Loss of a pair of labels y and v: max(0, margin - f_y + f_v), or log(1 + exp(f_v - f_y)).
     rank_weight : {"precision", "mean_rank", "top1"} or array, default "precision"
         Weights of ranks, whose running sum is L: 1/j, constant, first rank only, or any non-increasing numbers.
-    max_sampled : int, "auto" or None, default "auto"
-        Most negatives drawn in search of a violator: "auto" is at most 1,000, None all negatives (Algorithm 1).
-    sampler : str or mapping, default "uniform"
-        Sampler of negatives: "uniform", "frequency" (chance = training rows of the label ^ power), "adaptive" (labels
-        that rank high for this row, Guo et al. 2018), "full-sort" (the same by sorting all labels for every draw). A
-        mapping has options, {"name": "frequency", "power": 0.75} (`wsabie.training.samplers.SamplerConfig`).
     rank_estimator : "auto", "draws", "exact" or int, default "auto"
-        Estimate of the rank: from the number of draws (uniform sampler and hinge only), all labels, or a uniform
-        sample of so many. "auto": from the draws, or from 100 labels if draws do not estimate it.
-    surrogate : {"hinge", "logistic"}, default "hinge"
-        Loss of a pair of labels: max(0, margin - f_y + f_v), or log(1 + exp(f_v - f_y)).
+        Estimate of the rank of a right label: by the number of draws, by all labels, or by so many random ones; "auto"
+        is "draws" where the sampler is uniform and the surrogate hinge, otherwise 100 labels.
+    max_sampled : int, "auto" or None, default "auto"
+        Most negatives drawn in search of one that violates the margin; "auto" is at most 1,000, None is all.
+    sampler : str or mapping, default "uniform"
+        Sampler of negatives (see Notes); a mapping gives its options, such as {"name": "frequency", "power": 0.75}.
     order_statistic : (k, n), n chances or None, default None
-        For "k-os": the k-th highest of n drawn positives, or the highest, second ... with these chances; None: (5, 10).
-    l2 : float or {"V": float, "W": float}, default 0
-        L2 regularisation: every step shrinks the rows that it moves by l2 * learning rate.
+        For "k-os": the k-th highest of n drawn positives, or the highest, second ... with these chances; None is
+        (5, 10).
     pair_weighting : {"mean", "pairs"}, default "mean"
-        Weight of a pair: 1 / labels of the row, or 1.
-    label_bias : bool, default False
-        Learn a bias per label.
-    init_scale : float, {"V": float, "W": float} or None, default None
-        Standard deviation of the initial tables; None is 1/sqrt(dim).
-    init_labels : WordVectors or None, default None
-        Word vectors of `dim` dimensions as initial label vectors at unit length, which help labels with few rows.
-        Labels without a word vector begin at random. Not saved.
-    init_model : Wsabie or None, default None
-        Fitted model whose space this one starts from: its map of the same features, and its points of labels of the
-        same name; other labels begin at the mean of their rows. `dim` and `similarity` must agree. Not saved.
-    replay : int, "auto" or None, default None
-        Rows that the model stores and replays in `partial_fit`, so that it does not forget; "auto": as many as 4 MB
-        hold. None: no rows (`wsabie.models.wsabie.replay`).
-    patience : int or None, default None
-        With validation rows: epochs without a better figure before training stops, in the second half of the schedule.
-        None runs all epochs, because the last ones, at the lowest rate, help most. The best epoch's model is kept.
-    threads : int or None, default None
-        None uses every core that this process may use.
-    deterministic : bool, default True
-        The same bits for any number of threads (block-synchronous updates); False is Hogwild.
-    seed : int, default 0
+        Weight of a (row, label) pair: 1 / labels of the row, or 1.
 
     Attributes
     ----------
@@ -132,6 +121,25 @@ class Wsabie(TransformerMixin, LabelEdits):  # type: ignore[misc]
         With `replay`: evaluation of the rows of each `partial_fit` before training on them, and drift.
     n_features_in_ : int
 
+    Notes
+    -----
+    Losses. "warp" weighs a violation by L(estimated rank), which favours the top of the list (Weston, Bengio and
+    Usunier 2010, section 3). "auc" draws one negative per pair without weight (PAMIR's loss; section 6.3). "owpc"
+    scores every label at every step and moves all that violate (section 6.4): it is exact, slow and uses one thread,
+    and max_sampled does not matter. "k-os" is "warp" for one of a few drawn positives of the row, chosen by the rank of
+    its score (Weston, Yee and Weiss, RecSys 2013).
+
+    Scaling. "auto": non-negative sparse rows become log(1 + x) at unit length. Dense rows are centred, divided by the
+    deviation of each column (by one number if all columns have one unit), and get a constant feature and unit length.
+    Signed sparse rows stay. "tfidf": the same, but log(1 + x) * idf.
+
+    Samplers. "uniform"; "frequency": chance = training rows of the label ^ power; "adaptive": labels that rank high for
+    this row (Guo et al. 2018); "full-sort": the same by sorting all labels for every draw
+    (`wsabie.training.samplers.SamplerConfig`).
+
+    Start. With `init_model` features and labels of the same name begin where that model has them, and other labels at
+    the mean of their rows. With `init_labels` labels without a word vector begin at random.
+
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
@@ -144,43 +152,12 @@ class Wsabie(TransformerMixin, LabelEdits):  # type: ignore[misc]
 
     kind = "wsabie"
     reads_shards = True
-    space_: JointSpace
-    dim: int
-    similarity: SimilarityName
-    init_labels: WordVectors | None = None
+    dim: int = 100
+    _: KW_ONLY
+    replay: Size = None
     init_model: "Wsabie | None" = None
-
-    def __init__(
-        self,
-        dim: int = 100,
-        *,
-        loss: LossName = "warp",
-        similarity: SimilarityName = "dot",
-        scaling: Scaling = "auto",
-        max_norm: float | Auto | None = "auto",
-        epochs: int | Auto = "auto",
-        learning_rate: PerTable = "auto",
-        schedule: Schedule = "linear",
-        margin: float = 1.0,
-        rank_weight: RankWeight = "precision",
-        max_sampled: int | Auto | None = "auto",
-        sampler: str | Mapping[str, Any] = "uniform",
-        rank_estimator: Literal["auto", "draws", "exact"] | int = "auto",
-        surrogate: Surrogate = "hinge",
-        order_statistic: Sequence[int] | Sequence[float] | None = None,
-        l2: float | Mapping[str, float] = 0.0,
-        pair_weighting: PairWeighting = "mean",
-        label_bias: bool = False,
-        init_scale: float | Mapping[str, float] | None = None,
-        init_labels: WordVectors | None = None,
-        init_model: "Wsabie | None" = None,
-        replay: Size = None,
-        patience: int | None = None,
-        threads: int | None = None,
-        deterministic: bool = True,
-        seed: int = 0,
-    ) -> None:
-        store_parameters(self, locals())
+    init_labels: WordVectors | None = None
+    space_: JointSpace = field(init=False)
 
     # ---- training
 

@@ -25,13 +25,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Bool, Csr, Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Bool, Csr, Float32, Float64, Int64, Matrix
 from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.validation import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.io.alignment import merge_columns
 from wsabie.models.base.feature_matrix import Inputs, count_rows, read_sparse_indices, take_rows
+from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.storage.schema_validation import check_array
 from wsabie.training.trainer import Trainer
@@ -159,7 +161,7 @@ class ReplayBuffer:
             Y=_stack_labels(self.Y, Y, Y.shape[1]),
             weights=np.append(self.weights, new_weights),
             tickets=np.append(self.tickets, tickets),
-            label_counts=_count_labels(Y) + _pad(self.label_counts, Y.shape[1]),
+            label_counts=count_label_rows(Y) + _pad(self.label_counts, Y.shape[1]),
             feature_counts=self.feature_counts + _count_features(inputs, len(self.feature_counts)),
             n_seen=self.n_seen + n_new,
         )
@@ -185,7 +187,7 @@ class ReplayBuffer:
         merged = merge_columns(_stack_labels(self.Y, self.Y[:0], n), current_ids, n)
         return replace(self, Y=merged, label_counts=counts)
 
-    def tensors(self) -> dict[str, Any]:
+    def tensors(self) -> dict[str, Array]:
         """Return the arrays by their names in a model folder."""
         labels = (self.Y.indptr.astype(np.int64), self.Y.indices.astype(np.int32), self.Y.data.astype(np.int8))
         arrays = dict(
@@ -198,10 +200,8 @@ class ReplayBuffer:
         return {f"replay/{name}": array for name, array in arrays.items()}
 
     @classmethod
-    def restored(cls, tensors: Mapping[str, Any], n_seen: int, width: int, n_labels: int) -> Self:
+    def restored(cls, tensors: Mapping[str, Array], n_seen: int, width: int, n_labels: int) -> Self:
         """Restore a buffer from the arrays of `tensors`; ValueError if they do not agree."""
-        from scipy.sparse import csr_matrix
-
         weights = check_array(tensors, "replay/weights", "float32", (None,))
         n = len(weights)
         tickets = check_array(tensors, "replay/tickets", "float32", (n,))
@@ -324,7 +324,7 @@ def _compute_old_share(old_counts: Int64, new_counts: Int64) -> Float32:
     return (old_counts / np.maximum(old_counts + NEW * (new_counts - old_counts), 1)).astype(np.float32)
 
 
-def check_buffer_size(size: Any) -> None:
+def check_buffer_size(size: object) -> None:
     """Raise InputError for an invalid size of a buffer."""
     is_count = isinstance(size, (int, np.integer)) and not isinstance(size, bool) and bool(1 <= size <= MOST)
     message = f'replay is {size!r}; choose a number of rows from 1 to {MOST:,}, "auto", or None for no buffer'
@@ -357,8 +357,6 @@ def _stack_rows(first: Any, second: Any) -> Any:
 
 def _stack_labels(first: Matrix, second: Matrix, n_labels: int) -> Matrix:
     """Stack label matrices, with so many columns."""
-    from scipy.sparse import csr_matrix
-
     indptr = np.append(first.indptr, first.indptr[-1].astype(np.int64) + second.indptr[1:])
     parts = [np.append(getattr(first, name), getattr(second, name)) for name in ("data", "indices")]
     return csr_matrix((*parts, indptr), (first.shape[0] + second.shape[0], n_labels))
@@ -378,12 +376,7 @@ def _count_features(inputs: Inputs, width: int) -> Int64:
     return met
 
 
-def _count_labels(Y: Matrix) -> Int64:
-    counts: Int64 = np.bincount(Y.indices[Y.data > 0], minlength=Y.shape[1]).astype(np.int64)
-    return counts
-
-
-def _compute_weights(Y: Matrix, label_counts: Int64) -> Any:
+def _compute_weights(Y: Matrix, label_counts: Int64) -> Float64:
     """Return the reservoir weight of each row, (n,) float64; no label counts as the commonest one."""
     each = np.maximum(label_counts, 1.0) ** -BALANCE
     weight = np.full(Y.shape[0], each.min(initial=1.0))

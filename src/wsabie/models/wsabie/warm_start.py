@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -139,7 +139,7 @@ def reorder_features(start: Model, old_names: Sequence[str], new_names: Sequence
     return moved
 
 
-def _match_labels(model: TrainedModel, start: TrainedModel) -> tuple[Any, Any]:
+def _match_labels(model: TrainedModel, start: TrainedModel) -> tuple[Int64, Int64]:
     """Return the numbers of shared labels in this model and in the other one."""
     theirs = np.array([start.vocabulary_.find(name) for name in model.vocabulary_], np.int64)
     mine = np.flatnonzero(theirs >= 0)

@@ -3,30 +3,22 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Any
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.jobs import queue
-from wsabie.collection.learning import retrain_policy
+from wsabie.collection.learning import training
 from wsabie.collection.overview import facets, status
 from wsabie.collection.registry import item_index, model_registry
 from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.collection.registry.thresholds import PRECISIONS
 from wsabie.core.errors import WsabieError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.server import collection_schemas as schemas
-from wsabie.server.dependencies import (
-    OpenCollection,
-    PathId,
-    ReaderDependency,
-    ServiceContextDependency,
-    WriterDependency,
-    get_role,
-    make_router,
-)
+from wsabie.server.dependencies import Context, OpenCollection, PathId, Reader, Writer, get_role, make_router
 
 router = make_router("collection")
 
@@ -36,16 +28,12 @@ _STREAM_SECONDS = 5.0  # seconds of a stream; browsers reconnect, and a stopping
 
 
 @router.get("/collection", response_model=schemas.CollectionStatus)
-def get_status(
-    collection: OpenCollection, context: ServiceContextDependency, caller: ReaderDependency
-) -> dict[str, Any]:
+def get_status(collection: OpenCollection, context: Context, caller: Reader) -> JsonObject:
     """Return the status: items, labels, decisions, waiting suggestions and the model in use."""
     summary = status.read_status(collection)
-    model = next((record for record in model_registry.list_models(collection) if record.in_use), None)
-    totals = {
-        state: sum(count.annotations for count in summary.annotations if count.state == state) for state in _STATES
-    }
-    return totals | {
+    model = next((model for model in model_registry.list_models(collection) if model.in_use), None)
+    return {
+        **{state: sum(n.annotations for n in summary.annotations if n.state == state) for state in _STATES},
         "folder": str(collection.folder),
         "role": get_role(caller, context),
         "items": summary.items,
@@ -57,20 +45,20 @@ def get_status(
     }
 
 
-@router.get("/facets", response_model=schemas.Facets)
+@router.get("/facets")
 def get_facets(collection: OpenCollection) -> facets.Facets:
     """Return folders and labels with their numbers of items."""
     return facets.read_facets(collection)
 
 
 @router.get("/models", response_model=schemas.ModelList)
-def list_models(collection: OpenCollection) -> dict[str, Any]:
+def list_models(collection: OpenCollection) -> JsonObject:
     """List usable models, newest first, with the rollback and a forecast of the next training."""
     return {
         "models": model_registry.list_models(collection),
         "removed": model_registry.list_removed_models(collection),
         "rollback": model_registry.find_rollback(collection),
-        "forecast": retrain_policy.forecast_training(collection),
+        "forecast": training.forecast_training(collection),
     }
 
 
@@ -81,20 +69,24 @@ def get_model(model: PathId, collection: OpenCollection) -> model_registry.Model
 
 
 @router.post("/models/{model}/use", response_model=schemas.ModelList)
-def use_model(model: PathId, collection: OpenCollection, caller: WriterDependency) -> dict[str, Any]:
+def use_model(model: PathId, collection: OpenCollection, caller: Writer) -> JsonObject:
     """Put a model into use; running requests end with the previous one."""
     model_registry.use_model(collection, model, by=caller.name)
     return list_models(collection)
 
 
 @router.get("/jobs", response_model=schemas.JobList)
-def list_jobs(collection: OpenCollection) -> dict[str, Any]:
+def list_jobs(collection: OpenCollection) -> JsonObject:
     """List jobs, newest first; the model of a training that has ended has its curve."""
-    return {"jobs": [_drop_curve(job) if job.state in queue.FINAL else job for job in queue.list_jobs(collection)]}
+    jobs = queue.list_jobs(collection)
+    for job in jobs:
+        if job.state in queue.FINAL:
+            job.progress.pop("curve", None)
+    return {"jobs": jobs}
 
 
 @router.post("/jobs", response_model=schemas.JobStatus)
-def create_job(request: schemas.JobRequest, collection: OpenCollection, caller: WriterDependency) -> queue.Job:
+def create_job(request: schemas.JobRequest, collection: OpenCollection, caller: Writer) -> queue.Job:
     """Queue a job, such as a scan or a training; it runs when earlier jobs have ended."""
     return queue.enqueue_job(collection, request.kind, request.options, by=caller.name)
 
@@ -106,7 +98,7 @@ def get_job(job: PathId, collection: OpenCollection) -> queue.Job:
 
 
 @router.post("/jobs/{job}/stop", response_model=schemas.JobStatus)
-def stop_job(job: PathId, collection: OpenCollection, _: WriterDependency) -> queue.Job:
+def stop_job(job: PathId, collection: OpenCollection, _: Writer) -> queue.Job:
     """Stop a job; what it has saved stays."""
     return queue.stop_job(collection, job)
 
@@ -114,7 +106,7 @@ def stop_job(job: PathId, collection: OpenCollection, _: WriterDependency) -> qu
 @router.get(
     "/jobs/{job}/events", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}
 )
-async def stream_job_events(job: PathId, collection: OpenCollection, request: Request) -> Any:
+async def stream_job_events(job: PathId, collection: OpenCollection, request: Request) -> Response:
     """Send the job whenever it changes, as server-sent events, until it has ended."""
     first = await run_in_threadpool(queue.read_job, collection, job)
 
@@ -144,7 +136,3 @@ def _read_thresholds(collection: Collection) -> list[schemas.Threshold]:
         return [schemas.Threshold(precision=p, probability=model.threshold(p).common) for p in PRECISIONS]
     except WsabieError:
         return []
-
-
-def _drop_curve(job: queue.Job) -> queue.Job:
-    return job._replace(progress={name: value for name, value in job.progress.items() if name != "curve"})

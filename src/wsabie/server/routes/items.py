@@ -5,43 +5,29 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from io import FileIO
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
 from starlette.responses import FileResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from wsabie.collection.db.cursors import LARGEST
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.items import item_pages
-from wsabie.collection.items.item_files import (
-    find_item_by_path,
-    find_item_file,
-    get_stream_path,
-    hold_item_file,
-    make_thumbnail,
-    open_item_file,
-)
+from wsabie.collection.items import item_files, item_pages
+from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.overview.facets import read_item_details
 from wsabie.collection.registry.item_index import find_similar_items
+from wsabie.core.json_conversion import JsonObject
 from wsabie.features.images.image_decoder import detect_media_type
-from wsabie.io.regions import RegionCrop, parse_region
 from wsabie.server import schemas
-from wsabie.server.dependencies import (
-    OpenCollection,
-    PathId,
-    ServiceContextDependency,
-    limit_results,
-    make_router,
-)
-from wsabie.server.inference import draw_heat_map, extract_row, rank_labels
+from wsabie.server.dependencies import Context, OpenCollection, PathId, limit_results, make_router
+from wsabie.server.inference import cut_region, draw_heat_map, extract_row, rank_labels
 from wsabie.server.problems import Problem
 from wsabie.server.request_headers import check_range, has_current_copy
-from wsabie.server.routes.model import PNG, MinPrecision, Region
+from wsabie.server.routes.model import PNG, RankingParameters
 
 router = make_router("items")
 
-Probability = Annotated[float | None, Query(ge=0, le=1, allow_inf_nan=False)]
-Text = Annotated[str | None, Query(max_length=1000)]
 Content = Annotated[str | None, Query(max_length=100, description="Begin of the item's hash, which changes with it.")]
 ItemHitSequence = Sequence[tuple[int, str | None, float | None]]
 """Items by number, each with the label that it matched and its score."""
@@ -64,7 +50,11 @@ class ItemFileResponse(FileResponse):
         if not 0 <= status.st_mtime < _YEAR_10000:  # a time that no header can express
             status = os.stat_result((*status[:8], 0, 0))
         super().__init__(
-            get_stream_path(stream), headers=headers, media_type=media_type, filename=filename, stat_result=status
+            item_files.get_stream_path(stream),
+            headers=headers,
+            media_type=media_type,
+            filename=filename,
+            stat_result=status,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,38 +82,23 @@ class ItemFileResponse(FileResponse):
 
 @router.get("/items", response_model=schemas.ItemPage)
 def list_items(
-    collection: OpenCollection,
-    k: Annotated[int, limit_results(100)],
-    label: Text = None,
-    label_state: Literal["accepted", "rejected", "suggested"] = "accepted",
-    min_probability: Probability = None,
-    max_probability: Probability = None,
-    unlabelled: bool = False,
-    state: Literal["present", "missing", "unreadable"] = "present",
-    folder: Text = None,
-    root: Annotated[int | None, Query(ge=1, lt=2**63)] = None,
-    taken_from: Text = None,
-    taken_to: Text = None,
-    words: Text = None,
-    ids: Annotated[str | None, Query(max_length=20_000, pattern=r"^\d{1,19}(,\d{1,19})*$")] = None,
-    no_tag_fits: MinPrecision = None,
-    sort: Literal["path", "taken_at", "added_at", "best_probability", "uncertainty", "probability"] = "path",
-    descending: bool = False,
-    cursor: Annotated[str | None, Query(max_length=5000)] = None,
+    collection: OpenCollection, k: Annotated[int, limit_results(100)], query: Annotated[schemas.ItemQuery, Query()]
 ) -> item_pages.ItemPage:
     """List items that pass a filter, a page at a time."""
-    probabilities = min_probability, max_probability
-    id_filter = None if ids is None else tuple(map(int, ids.split(",")))
-    dates = taken_from, taken_to
-    filters = item_pages.ItemFilter(
-        state, label, label_state, *probabilities, unlabelled, folder, root, *dates, words, id_filter, no_tag_fits
+    criteria = query.model_dump(exclude={"ids", "sort", "descending", "cursor"})
+    numbers = None if query.ids is None else tuple(map(int, query.ids.split(",")))
+    return item_pages.read_item_page(
+        collection,
+        ItemFilter(**criteria, numbers=numbers),
+        sort=query.sort,
+        descending=query.descending,
+        cursor=query.cursor,
+        limit=min(k, LARGEST),
     )
-    limit = min(k, item_pages.LARGEST)
-    return item_pages.read_item_page(collection, filters, sort=sort, descending=descending, cursor=cursor, limit=limit)
 
 
 @router.get("/items/{item}", response_model=schemas.ItemDetails)
-def get_item(item: PathId, collection: OpenCollection) -> dict[str, Any]:
+def get_item(item: PathId, collection: OpenCollection) -> JsonObject:
     """Return an item with its annotations and suggestions."""
     details = read_item_details(collection, item)
     accepted = [tag.label for tag in details.annotations if tag.state == "accepted" and not tag.region]
@@ -132,14 +107,10 @@ def get_item(item: PathId, collection: OpenCollection) -> dict[str, Any]:
 
 @router.get("/items/{item}/thumbnail", response_class=FileResponse, responses={200: {"content": {"image/webp": {}}}})
 def get_thumbnail(
-    item: PathId,
-    collection: OpenCollection,
-    request: Request,
-    size: Literal["256", "1024"] = "256",
-    v: Content = None,
-) -> Any:
+    item: PathId, collection: OpenCollection, request: Request, size: Literal["256", "1024"] = "256", v: Content = None
+) -> Response:
     """Return a thumbnail as WebP. It never changes, since its address depends on the content of the item."""
-    path = make_thumbnail(collection, item, int(size))
+    path = item_files.make_thumbnail(collection, item, int(size))
     tag = f'"{path.stem}"'  # names the content
     headers = {"cache-control": "private, max-age=31536000, immutable", "etag": tag}
     if has_current_copy(request, tag):
@@ -156,12 +127,12 @@ def get_thumbnail(
 
 
 @router.get("/items/{item}/file", response_class=FileResponse)
-def get_original(item: PathId, collection: OpenCollection, context: ServiceContextDependency, request: Request) -> Any:
+def get_original(item: PathId, collection: OpenCollection, context: Context, request: Request) -> Response:
     """Return the file itself; browsers save types that they cannot show safely."""
-    item_file = find_item_file(collection, item)
+    item_file = item_files.find_item_file(collection, item)
     with ExitStack() as stack:
-        stream = stack.enter_context(open_item_file(item_file))
-        media_type = detect_media_type(get_stream_path(stream), max_pixels=context.limits.pixels)
+        stream = stack.enter_context(item_files.open_item_file(item_file))
+        media_type = detect_media_type(item_files.get_stream_path(stream), max_pixels=context.limits.pixels)
         is_shown = media_type in _BROWSER_TYPES
         response = ItemFileResponse(
             stream, media_type if is_shown else "application/octet-stream", None if is_shown else item_file.path.name
@@ -173,45 +144,35 @@ def get_original(item: PathId, collection: OpenCollection, context: ServiceConte
 
 @router.get("/items/{item}/heat", response_class=Response, responses=PNG)
 def get_heat_map(
-    item: PathId,
-    collection: OpenCollection,
-    context: ServiceContextDependency,
-    label: Annotated[str, Query(max_length=500)],
-) -> Any:
+    item: PathId, collection: OpenCollection, context: Context, label: Annotated[str, Query(max_length=500)]
+) -> Response:
     """Show the region of a label: the picture with a heat map over it, as PNG."""
-    with hold_item_file(collection, item) as path:
+    with item_files.hold_item_file(collection, item) as path:
         content = draw_heat_map(context.model.get_version().annotator, path, label)
     return Response(content, media_type="image/png", headers={"cache-control": "private, max-age=300"})
 
 
 @router.get("/items/{item}/annotate")
 def annotate_item(
-    item: PathId,
-    collection: OpenCollection,
-    context: ServiceContextDependency,
-    k: Annotated[int, limit_results(10)],
-    region: Region = None,
-    min_precision: MinPrecision = None,
+    item: PathId, collection: OpenCollection, context: Context, options: RankingParameters
 ) -> schemas.AnnotateResponse:
     """Rank labels for an item, or for a region of it, with the model in use."""
     version = context.model.get_version()
-    modality = "pictures" if region is not None or version.annotator.terms is None else version.annotator.terms.modality
-    with hold_item_file(collection, item) as file:
-        X = extract_row(version.annotator, file if region is None else RegionCrop(file, parse_region(region)), modality)
-    return rank_labels(version, X, k, min_precision)
+    terms = None if options.region is not None else version.annotator.terms
+    with item_files.hold_item_file(collection, item) as file:
+        X = extract_row(version.annotator, cut_region(file, options.region), terms.modality if terms else "pictures")
+    return rank_labels(version, X, options.k, options.min_precision)
 
 
 @router.get("/annotate/path")
 def annotate_item_by_path(
     path: Annotated[str, Query(max_length=5000, description="Within the collection, with /.")],
     collection: OpenCollection,
-    context: ServiceContextDependency,
-    k: Annotated[int, limit_results(10)],
-    region: Region = None,
-    min_precision: MinPrecision = None,
+    context: Context,
+    options: RankingParameters,
 ) -> schemas.AnnotateResponse:
     """Rank labels for an item with this path."""
-    return annotate_item(find_item_by_path(collection, path), collection, context, k, region, min_precision)
+    return annotate_item(item_files.find_item_by_path(collection, path), collection, context, options)
 
 
 @router.get("/items/{item}/similar")

@@ -1,18 +1,19 @@
 """Routes of labels: lists, details, neighbours, changes and merge proposals."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import Query
 
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_edits, label_list
-from wsabie.collection.merge_proposals import proposal_store
 from wsabie.collection.merge_proposals.evidence import LabelCount
+from wsabie.collection.merge_proposals.proposals import read_proposals
 from wsabie.collection.overview import label_details
+from wsabie.core.json_conversion import JsonObject
 from wsabie.server import collection_schemas as schemas
-from wsabie.server.dependencies import OpenCollection, PathId, WriterDependency, limit_results, make_router
+from wsabie.server.dependencies import OpenCollection, PathId, Writer, limit_results, make_router
 
 router = make_router("labels")
 
@@ -22,10 +23,8 @@ _MAX_ILLUSTRATED = 8  # labels of a proposal that have pictures
 
 @router.get("/labels", response_model=schemas.Completions)
 def complete_labels(
-    collection: OpenCollection,
-    k: Annotated[int, limit_results(20)],
-    prefix: Annotated[str, Query(max_length=500)] = "",
-) -> dict[str, Any]:
+    collection: OpenCollection, k: Annotated[int, limit_results(20)], prefix: Annotated[str, Query(max_length=500)] = ""
+) -> JsonObject:
     """List labels with a name, in any language, that begins with `prefix`."""
     return {"labels": label_details.complete_label(collection, prefix, k)}
 
@@ -50,49 +49,43 @@ def list_proposals(
     k: Annotated[int, limit_results(20, 100)],
     offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     pictures: PictureLimit = 4,
-) -> dict[str, Any]:
+) -> JsonObject:
     """List stored merge proposals with the evidence for and against each; best score first."""
-    stored = proposal_store.read_proposals(collection)
+    stored = read_proposals(collection)
     proposals = stored.proposals[offset : offset + k]
-    illustrated = [
-        label.id for proposal in proposals for label in (proposal.target, *proposal.labels)[:_MAX_ILLUSTRATED]
-    ]
+    groups = [(proposal.target, *proposal.labels) for proposal in proposals]
+    illustrated = [label.id for group in groups for label in group[:_MAX_ILLUSTRATED]]
     thumbnails = _read_thumbnails(collection, illustrated, pictures)
+    documents = []
+    for proposal, group in zip(proposals, groups, strict=True):
+        target, *labels = (_illustrate(label, thumbnails) for label in group)
+        documents.append(proposal._asdict() | {"target": target, "labels": labels})
     return {
         "created": stored.snapshot.created if stored.snapshot else None,
         "changes": stored.n_changes,
         "is_other_model": stored.is_other_model,
         "unused_sources": stored.snapshot.unused_sources if stored.snapshot else {},
         "total": len(stored.proposals),
-        "proposals": [
-            proposal._asdict()
-            | {
-                "target": _illustrate(proposal.target, thumbnails),
-                "labels": [_illustrate(label, thumbnails) for label in proposal.labels],
-            }
-            for proposal in proposals
-        ],
+        "proposals": documents,
     }
 
 
 @router.post("/labels/merge", response_model=schemas.MergeResult)
-def merge_labels(
-    request: schemas.MergeRequest, collection: OpenCollection, caller: WriterDependency
-) -> label_edits.MergeResult:
+def merge_labels(request: schemas.MergeRequest, collection: OpenCollection, caller: Writer) -> label_edits.MergeResult:
     """Merge labels into another, as one entry of the journal; their names become its synonyms."""
     return label_edits.merge_labels(collection, request.labels, request.target, caller.name)
 
 
 @router.post("/labels/merge-exclusions", response_model=schemas.ExclusionResult)
 def exclude_merge(
-    request: schemas.ExclusionRequest, collection: OpenCollection, caller: WriterDependency
+    request: schemas.ExclusionRequest, collection: OpenCollection, caller: Writer
 ) -> label_edits.ExclusionResult:
     """Exclude labels from being merged with each other: no pair of them is proposed again."""
     return label_edits.exclude_merge(collection, request.labels, caller.name)
 
 
 @router.get("/labels/{label}", response_model=schemas.LabelDetails)
-def get_label(label: PathId, collection: OpenCollection) -> dict[str, Any]:
+def get_label(label: PathId, collection: OpenCollection) -> JsonObject:
     """Return a label with its names, parents, children, counts and the accuracy of models."""
     details = label_details.read_label_details(collection, label)
     return details.label._asdict() | details._asdict()
@@ -101,20 +94,16 @@ def get_label(label: PathId, collection: OpenCollection) -> dict[str, Any]:
 @router.get("/labels/{label}/neighbours", response_model=schemas.LabelNeighbours)
 def list_label_neighbours(
     label: PathId, collection: OpenCollection, k: Annotated[int, limit_results(10)], pictures: PictureLimit = 1
-) -> dict[str, Any]:
+) -> JsonObject:
     """Find the nearest labels in the space of the model in use: synonyms, translations, near misses."""
     neighbours = label_details.find_label_neighbours(collection, label, k)
     thumbnails = _read_thumbnails(collection, [neighbour.label.id for neighbour in neighbours], pictures)
-    return {
-        "neighbours": [
-            _illustrate(neighbour.label, thumbnails) | {"cosine": neighbour.cosine} for neighbour in neighbours
-        ]
-    }
+    return {"neighbours": [_illustrate(near.label, thumbnails) | {"cosine": near.cosine} for near in neighbours]}
 
 
 @router.patch("/labels/{label}")
 def edit_label(
-    label: PathId, request: schemas.LabelEditRequest, collection: OpenCollection, caller: WriterDependency
+    label: PathId, request: schemas.LabelEditRequest, collection: OpenCollection, caller: Writer
 ) -> schemas.ChangeResult:
     """Change name, language, meaning, parent or synonyms of a label, as one entry of the journal."""
     changes = request.model_dump(exclude={"add"}) | {"add": {synonym.name: synonym.language for synonym in request.add}}
@@ -125,7 +114,7 @@ def edit_label(
 def delete_label(
     label: PathId,
     collection: OpenCollection,
-    caller: WriterDependency,
+    caller: Writer,
     with_tags: Annotated[bool, Query(description="Also what was decided of it, on all items.")] = False,
 ) -> label_edits.DeletionResult:
     """Delete a label and its synonyms, as one entry of the journal.
@@ -142,5 +131,5 @@ def _read_thumbnails(
         return label_details.find_example_items(connection, dict.fromkeys(labels), k) if k else {}
 
 
-def _illustrate(label: LabelCount, thumbnails: dict[int, list[label_details.ExampleItem]]) -> dict[str, Any]:
-    return label._asdict() | {"pictures": thumbnails.get(label.id, [])}
+def _illustrate(label: LabelCount, thumbnails: dict[int, list[label_details.ExampleItem]]) -> JsonObject:
+    return vars(label) | {"pictures": thumbnails.get(label.id, [])}

@@ -8,7 +8,7 @@ Differences are mostly 1, so that they compress to almost nothing.
 import gzip
 import hashlib
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from fastapi import Query, Request, Response
@@ -16,7 +16,8 @@ from fastapi import Query, Request, Response
 from wsabie.collection.db.cache import FileCache
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.maps import item_map
-from wsabie.core.arrays import Float32, Int64
+from wsabie.core.arrays import Array, Float32, Int64
+from wsabie.core.json_conversion import JsonObject
 from wsabie.server import collection_schemas as schemas
 from wsabie.server.dependencies import API, OpenCollection, limit_results, make_router
 from wsabie.server.problems import Problem
@@ -24,18 +25,18 @@ from wsabie.server.request_headers import can_gzip, has_current_copy
 
 router = make_router("map", f"{API}/map")
 
-MapMethod = Annotated[schemas.MapMethod, Query(description="Principal components, or UMAP where a job has made it.")]
+MapMethod = Annotated[item_map.Method, Query(description="Principal components, or UMAP where a job has made it.")]
 MapVersion = Annotated[
     str | None, Query(max_length=100, description="Of the map that is meant; 409 where it is another by now.")
 ]
-_BYTES_RESPONSE: Any = {200: {"content": {"application/octet-stream": {}}}}
+_BYTES_RESPONSE: dict[int | str, JsonObject] = {200: {"content": {"application/octet-stream": {}}}}
 _GRID_SIDE = 65_535
 _CACHE_SIZE = 2  # maps of a collection: PCA and UMAP
 _plain_cache, _gzip_cache = FileCache[bytes](_CACHE_SIZE), FileCache[bytes](_CACHE_SIZE)
 
 
 @router.get("", response_model=schemas.MapStatus)
-def get_map(collection: OpenCollection, method: MapMethod = "pca") -> dict[str, Any]:
+def get_map(collection: OpenCollection, method: MapMethod = "pca") -> JsonObject:
     """Return the state of the map of the model in use; a job of kind `map` computes UMAP."""
     projection = item_map.build_map(collection, method)
     return projection._asdict() | {
@@ -48,23 +49,18 @@ def get_map(collection: OpenCollection, method: MapMethod = "pca") -> dict[str, 
 
 @router.get("/points", response_class=Response, responses=_BYTES_RESPONSE)
 def get_item_positions(
-    collection: OpenCollection,
-    request: Request,
-    method: MapMethod = "pca",
-    version: MapVersion = None,
-) -> Any:
+    collection: OpenCollection, request: Request, method: MapMethod = "pca", version: MapVersion = None
+) -> Response:
     """Return item numbers and positions as bytes: n, n differences of numbers, n pairs within the box."""
     projection = _build_requested_map(collection, method, version)
 
     def pack_plain() -> bytes:
         return _plain_cache.get(projection.version, lambda: pack_positions(projection))
 
-    return _answer_bytes(
-        request,
-        projection.version,
-        pack_plain,
-        lambda: _gzip_cache.get(projection.version, lambda: gzip.compress(pack_plain(), 1, mtime=0)),
-    )
+    def pack_compressed() -> bytes:
+        return _gzip_cache.get(projection.version, lambda: gzip.compress(pack_plain(), 1, mtime=0))
+
+    return _answer_bytes(request, projection.version, pack_plain, pack_compressed)
 
 
 @router.get("/labels", response_model=schemas.LabelPositions)
@@ -73,7 +69,7 @@ def list_label_positions(
     k: Annotated[int, limit_results(500)],
     method: MapMethod = "pca",
     version: MapVersion = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """List labels in the plane, each in the middle of the items that it fits best."""
     projection = _build_requested_map(collection, method, version)
     return {"version": projection.version, "labels": item_map.place_labels(collection, projection, k)}
@@ -81,13 +77,10 @@ def list_label_positions(
 
 @router.get("/label", response_class=Response, responses=_BYTES_RESPONSE)
 def get_item_colours(
-    collection: OpenCollection,
-    request: Request,
-    label: Annotated[str, Query(min_length=1, max_length=500)],
-) -> Any:
+    collection: OpenCollection, request: Request, label: Annotated[str, Query(min_length=1, max_length=500)]
+) -> Response:
     """Return colours of items for a label: 1 rejected, 2 accepted, 3 to 255 by suggested probability."""
-    colours = item_map.colour_items(collection, label)
-    content = pack_values(colours.items, colours.codes)
+    content = pack_values(*item_map.colour_items(collection, label))
     version = hashlib.sha256(content).hexdigest()[:16]
     return _answer_bytes(request, version, lambda: content, lambda: gzip.compress(content, 1, mtime=0))
 
@@ -108,7 +101,7 @@ def compute_box(places: Float32) -> schemas.Box:
     return schemas.Box(x=x, y=y, side=side)
 
 
-def pack_values(numbers: Int64, values: Any) -> bytes:
+def pack_values(numbers: Int64, values: Array) -> bytes:
     """Pack ascending numbers, as differences, and then their values.
 
     Examples
@@ -127,7 +120,7 @@ def pack_positions(projection: item_map.Map) -> bytes:
     return pack_values(projection.items, np.clip(np.rint(within_box), 0, _GRID_SIDE).astype("<u2"))
 
 
-def _build_requested_map(collection: Collection, method: str, version: str | None) -> item_map.Map:
+def _build_requested_map(collection: Collection, method: item_map.Method, version: str | None) -> item_map.Map:
     """Build the current map; refuse a request for another version."""
     projection = item_map.build_map(collection, method)
     if version not in (None, projection.version):
@@ -143,8 +136,6 @@ def _answer_bytes(
     headers = {"etag": tag, "cache-control": "private, no-cache", "vary": "accept-encoding"}
     if has_current_copy(request, tag):
         return Response(status_code=304, headers=headers)
-    if not can_gzip(request):
-        return Response(make_plain(), media_type="application/octet-stream", headers=headers)
-    return Response(
-        make_compressed(), media_type="application/octet-stream", headers=headers | {"content-encoding": "gzip"}
-    )
+    content = make_compressed() if can_gzip(request) else make_plain()
+    headers |= {"content-encoding": "gzip"} if can_gzip(request) else {}
+    return Response(content, media_type="application/octet-stream", headers=headers)

@@ -1,12 +1,13 @@
 """Routes of a model: information, annotation, explanation, labels and their neighbours."""
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
-from fastapi import Form, Query, Response, UploadFile
+from fastapi import Depends, Form, Query, Response, UploadFile
 
-from wsabie.core.json_conversion import to_json_value
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.server import schemas
-from wsabie.server.dependencies import ServiceContextDependency, check_result_count, limit_results, make_router
+from wsabie.server.dependencies import Context, check_result_count, limit_results, make_router
 from wsabie.server.inference import build_matrix, cut_region, draw_heat_map, extract_row, rank_labels, read_picture
 
 router = make_router("model")
@@ -17,11 +18,23 @@ MinPrecision = Annotated[float | None, Query(gt=0, le=1, description=schemas.MIN
 Region = Annotated[
     str | None, Query(max_length=2000, description="X,Y,W,H in pixels, or in per cent (10%,20%,30%,40%).")
 ]
-PNG: Any = {200: {"content": {"image/png": {}}}}
+
+
+@dataclass
+class RankingOptions:
+    """Parameters of rankings of pictures."""
+
+    k: Annotated[int, limit_results(10)]
+    region: Region = None
+    min_precision: MinPrecision = None
+
+
+RankingParameters: TypeAlias = Annotated[RankingOptions, Depends()]
+PNG: dict[int | str, JsonObject] = {200: {"content": {"image/png": {}}}}
 
 
 @router.get("/info")
-def get_model_info(context: ServiceContextDependency) -> schemas.ModelInfo:
+def get_model_info(context: Context) -> schemas.ModelInfo:
     """Return the facts of the served model."""
     version = context.model.get_version()
     annotator = version.annotator
@@ -30,7 +43,7 @@ def get_model_info(context: ServiceContextDependency) -> schemas.ModelInfo:
 
 
 @router.post("/annotate/rows")
-def annotate_rows(request: schemas.AnnotateRequest, context: ServiceContextDependency) -> schemas.AnnotateResponse:
+def annotate_rows(request: schemas.AnnotateRequest, context: Context) -> schemas.AnnotateResponse:
     """Rank labels for rows of features."""
     version = context.model.get_version()
     X = build_matrix(request.rows, version.annotator.model.n_features_in_)
@@ -38,23 +51,17 @@ def annotate_rows(request: schemas.AnnotateRequest, context: ServiceContextDepen
 
 
 @router.post("/annotate/picture")
-def annotate_picture(
-    file: UploadFile,
-    context: ServiceContextDependency,
-    k: Annotated[int, limit_results(10)],
-    region: Region = None,
-    min_precision: MinPrecision = None,
-) -> schemas.AnnotateResponse:
+def annotate_picture(file: UploadFile, context: Context, options: RankingParameters) -> schemas.AnnotateResponse:
     """Rank labels for a picture that is sent, or for a region of it."""
     version = context.model.get_version()
-    X = extract_row(version.annotator, cut_region(read_picture(file, context.limits), region))
-    return rank_labels(version, X, k, min_precision)
+    X = extract_row(version.annotator, cut_region(read_picture(file, context.limits), options.region))
+    return rank_labels(version, X, options.k, options.min_precision)
 
 
 @router.post("/annotate/text")
 def annotate_text(
     text: Annotated[str, Form(max_length=1_000_000)],
-    context: ServiceContextDependency,
+    context: Context,
     k: Annotated[int, limit_results(10)],
     min_precision: MinPrecision = None,
 ) -> schemas.AnnotateResponse:
@@ -66,10 +73,8 @@ def annotate_text(
 
 @router.post("/explain/picture", response_class=Response, responses=PNG)
 def explain_label(
-    file: UploadFile,
-    context: ServiceContextDependency,
-    label: Annotated[str | None, Query(max_length=500)] = None,
-) -> Any:
+    file: UploadFile, context: Context, label: Annotated[str | None, Query(max_length=500)] = None
+) -> Response:
     """Show the region of a label, or of the best one: the picture with a heat map over it, as PNG."""
     annotator = context.model.get_version().annotator
     return Response(draw_heat_map(annotator, read_picture(file, context.limits), label), media_type="image/png")
@@ -77,7 +82,7 @@ def explain_label(
 
 @names.get("/labels")
 def list_label_names(
-    context: ServiceContextDependency,
+    context: Context,
     k: Annotated[int, limit_results(50)],
     prefix: Annotated[str, Query(max_length=500, description="What they begin with.")] = "",
 ) -> schemas.LabelNames:
@@ -88,9 +93,7 @@ def list_label_names(
 
 
 @names.get("/labels/{label:path}/neighbours")
-def list_neighbours(
-    label: str, context: ServiceContextDependency, k: Annotated[int, limit_results(10)]
-) -> schemas.Neighbours:
+def list_neighbours(label: str, context: Context, k: Annotated[int, limit_results(10)]) -> schemas.Neighbours:
     """Find the labels nearest to a label: synonyms, translations, near misses."""
     neighbours = context.model.get_version().annotator.model.neighbours(label, k)
     return schemas.Neighbours(

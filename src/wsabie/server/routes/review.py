@@ -1,15 +1,21 @@
 """Routes of the review: annotations, decisions, accepting suggestions, undo and the journal."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import Query
 
-from wsabie.collection.annotations import annotation_list
-from wsabie.collection.annotations.decisions import DecisionResult
+from wsabie.collection.annotations.decisions import (
+    AnnotationFilter,
+    AnnotationPage,
+    DecisionResult,
+    read_annotation_page,
+)
 from wsabie.collection.db import journal
-from wsabie.collection.learning import suggestion_review
+from wsabie.collection.db.cursors import LARGEST
+from wsabie.collection.learning import suggestions
+from wsabie.core.json_conversion import JsonObject
 from wsabie.server import schemas
-from wsabie.server.dependencies import OpenCollection, WriterDependency, limit_results, make_router
+from wsabie.server.dependencies import OpenCollection, Writer, limit_results, make_router
 
 router = make_router("review")
 
@@ -17,7 +23,7 @@ IdFilter = Annotated[int | None, Query(ge=1, lt=2**63)]
 TextFilter = Annotated[str | None, Query(max_length=500)]
 
 
-@router.get("/annotations", response_model=schemas.AnnotationPage)
+@router.get("/annotations")
 def list_annotations(
     collection: OpenCollection,
     k: Annotated[int, limit_results(100)],
@@ -30,23 +36,21 @@ def list_annotations(
     since: TextFilter = None,
     until: TextFilter = None,
     cursor: Annotated[str | None, Query(max_length=5000)] = None,
-) -> annotation_list.AnnotationPage:
+) -> AnnotationPage:
     """List annotations, newest first, a page at a time."""
-    filters = annotation_list.AnnotationFilter(item, label, state, origin, by, model, since, until)
-    limit = min(k, annotation_list.LARGEST)
-    return annotation_list.read_annotation_page(collection, filters, cursor=cursor, limit=limit)
+    filters = AnnotationFilter(item, label, state, origin, by, model, since, until)
+    limit = min(k, LARGEST)
+    return read_annotation_page(collection, filters, cursor=cursor, limit=limit)
 
 
 @router.post("/decisions", response_model=schemas.DecisionResult)
-def decide_items(
-    request: schemas.DecisionsRequest, collection: OpenCollection, caller: WriterDependency
-) -> DecisionResult:
+def decide_items(request: schemas.DecisionsRequest, collection: OpenCollection, caller: Writer) -> DecisionResult:
     """Decide which labels fit items, as one entry of the journal; new labels are created."""
     decisions = [
-        suggestion_review.ReviewDecision(decision.item, decision.label, decision.state, decision.region)
+        suggestions.ReviewDecision(decision.item, decision.label, decision.state, decision.region)
         for decision in request.decisions
     ]
-    return suggestion_review.review_items(collection, decisions, by=caller.name)
+    return suggestions.review_items(collection, decisions, by=caller.name)
 
 
 @router.get("/suggestions/count")
@@ -56,18 +60,14 @@ def count_suggestions(
     label: TextFilter = None,
 ) -> schemas.SuggestionCount:
     """Count the waiting suggestions from a probability on."""
-    count = suggestion_review.count_suggestions_above(collection, min_probability, label)
+    count = suggestions.count_suggestions_above(collection, min_probability, label)
     return schemas.SuggestionCount(count=count)
 
 
 @router.post("/suggestions/accept", response_model=schemas.DecisionResult)
-def accept_suggestions(
-    request: schemas.AcceptRequest, collection: OpenCollection, caller: WriterDependency
-) -> DecisionResult:
+def accept_suggestions(request: schemas.AcceptRequest, collection: OpenCollection, caller: Writer) -> DecisionResult:
     """Accept all suggestions from a probability on, as one entry of the journal."""
-    return suggestion_review.accept_suggestions_above(
-        collection, request.min_probability, request.label, by=caller.name
-    )
+    return suggestions.accept_suggestions_above(collection, request.min_probability, request.label, by=caller.name)
 
 
 @router.get("/journal", response_model=schemas.JournalPage)
@@ -75,12 +75,12 @@ def list_journal_entries(
     collection: OpenCollection,
     k: Annotated[int, limit_results(50)],
     before_id: Annotated[int | None, Query(ge=1, lt=2**63)] = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """List entries of the journal, newest first."""
     return {"entries": journal.read_history(collection.engine, k, before_id)}
 
 
 @router.post("/undo", response_model=schemas.UndoResult)
-def undo_entry(request: schemas.UndoRequest, collection: OpenCollection, caller: WriterDependency) -> dict[str, Any]:
+def undo_entry(request: schemas.UndoRequest, collection: OpenCollection, caller: Writer) -> JsonObject:
     """Undo an entry of the journal; without one, your own last entry."""
     return {"entry": journal.undo_entry(collection.engine, request.entry, by=caller.name)}

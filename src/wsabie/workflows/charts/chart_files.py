@@ -4,71 +4,53 @@ import math
 from collections.abc import Sequence
 from io import BytesIO
 from itertools import pairwise
-from typing import Any, NamedTuple
-from xml.etree.ElementTree import Element
+from typing import Any
+from xml.etree.ElementTree import Element, fromstring
 
-from wsabie.workflows.charts.svg_charts import (
-    HEIGHT,
-    WIDTH,
-    ChartAxis,
-    ChartSeries,
-    Point,
-    draw_legend_sample,
-    draw_line_chart,
-    format_svg,
-    format_tick,
-    make_element,
-)
+from wsabie.workflows.charts.svg_charts import HEIGHT, WIDTH, LineChart, Point
+from wsabie.workflows.report.html_pages import render_page
 
 COLOURS = ("#0b6e69", "#cc5a1e", "#5a55c9", "#8a6a00", "#b8336f", "#4d5560")
 INK, SOFT, LINE, PAPER = "#1d1c1a", "#5c5952", "#e4e0d7", "#ffffff"
-_MARGIN, _HEAD, _ROW, _TEXT, _HEADING = 14, 22, 16, 11.0, 13.0
-_STYLE = (
-    f"svg{{overflow:visible}}"  # half of the last mark's number stands outside of its panel
-    f"text{{font:{_TEXT:g}px system-ui,sans-serif;fill:{SOFT}}}.heading{{font-size:{_HEADING:g}px;fill:{INK}}}"
-    f".grid{{stroke:{LINE}}}.base{{stroke:{SOFT}}}.line{{fill:none;stroke-width:2}}"
-    f".limit{{fill:none;stroke:{SOFT};stroke-width:1.5;stroke-dasharray:4 4}}.mark{{stroke:{PAPER}}}"
-    ".band{opacity:.14}"
-    + "".join(
-        f".line.s{i}{{stroke:{colour}}}.mark.s{i},.bar.s{i},.band.s{i}{{fill:{colour}}}"
-        f".mark.hollow.s{i}{{fill:{PAPER};stroke:{colour};stroke-width:2}}"
-        for i, colour in enumerate(COLOURS)
-    )
-)
+_MARGIN, _HEAD, _ROW, _TEXT, _HEADING = 14, 22, 16, 11, 13
+
+LegendItem = tuple[str, int, float, float]
+"""Name, style and position."""
 
 
-class ChartSpec(NamedTuple):
-    """Lines over a common axis, with title and axes."""
-
-    title: str
-    series: Sequence[ChartSeries]
-    x: ChartAxis
-    y: ChartAxis
-
-
-def build_log_axis(name: str, values: Sequence[float]) -> ChartAxis:
-    """Build an axis for base-10 logarithms of values, with marks at the powers of ten.
-
-    Examples
-    --------
-    >>> build_log_axis("rank", [1, 300]).ticks
-    [(0.0, '1'), (1.0, '10'), (2.0, '100'), (3.0, '1k')]
-    """
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    ticks = [(float(power), format_tick(10.0**power)) for power in range(low, high + 1)]
-    return ChartAxis(name, ticks, float(low), float(high))
-
-
-def render_svg(charts: Sequence[ChartSpec]) -> str:
+def render_svg(charts: Sequence[LineChart]) -> str:
     """Render all charts, two in a row, as an SVG file."""
-    return format_svg(_draw_figure(charts)) + "\n"
+    columns, y = min(len(charts), 2), _MARGIN
+    panels: list[tuple[LineChart, int, int, list[LegendItem]]] = []
+    for start in range(0, len(charts), columns):
+        n_lines = 0
+        for i, chart in enumerate(charts[start : start + columns]):
+            x = _MARGIN + i * (WIDTH + 2 * _MARGIN)
+            legend = _arrange_legend(chart, x, y + _HEAD + HEIGHT + 4)
+            panels.append((chart, x, y, legend))
+            n_lines = max(n_lines, len({top for *_, top in legend}))
+        y += _HEAD + HEIGHT + _ROW * n_lines + 4 + _MARGIN
+    return render_page(
+        "figure.svg",
+        width=columns * (WIDTH + 2 * _MARGIN),
+        height=y,
+        panels=panels,
+        colours=COLOURS,
+        ink=INK,
+        soft=SOFT,
+        line=LINE,
+        paper=PAPER,
+        head=_HEAD,
+        text_size=_TEXT,
+        heading_size=_HEADING,
+    )
 
 
-def render_png(charts: Sequence[ChartSpec], zoom: float = 3.0) -> bytes:
+def render_png(charts: Sequence[LineChart], zoom: float = 3.0) -> bytes:
     """Render the same drawing as PNG with Pillow; it holds lines, polygons, circles and text only."""
     from PIL import Image, ImageDraw
 
-    figure = _draw_figure(charts)
+    figure = fromstring(render_svg(charts))  # noqa: S314 our own drawing
     picture = Image.new("RGB", (round(_read(figure, "width") * zoom), round(_read(figure, "height") * zoom)), PAPER)
     _Pen(ImageDraw.Draw(picture, "RGBA"), zoom).draw_children(figure, 0.0, 0.0)
     file = BytesIO()
@@ -86,55 +68,17 @@ def load_font(size: float) -> Any:
         return ImageFont.load_default(size)
 
 
-def _draw_figure(charts: Sequence[ChartSpec]) -> Element:
-    columns = min(len(charts), 2)
-    width, y = columns * (WIDTH + 2 * _MARGIN), float(_MARGIN)
-    figure = make_element("svg", xmlns="http://www.w3.org/2000/svg", width=width)
-    paper = make_element("rect", x=0, y=0, width=width, fill=PAPER)
-    figure.extend([make_element("style", text=_STYLE), paper])
-    for start in range(0, len(charts), columns):
-        row = charts[start : start + columns]
-        for i, chart in enumerate(row):
-            figure.extend(_draw_panel(chart, _MARGIN + i * (WIDTH + 2 * _MARGIN), y))
-        y += max(_HEAD + HEIGHT + _ROW * len(_arrange_legend(chart)) + 4 for chart in row) + _MARGIN
-    paper.set("height", f"{y:g}")
-    figure.set("height", f"{y:g}")
-    figure.set("viewBox", f"0 0 {width} {y:g}")
-    return figure
-
-
-def _draw_panel(chart: ChartSpec, x: float, y: float) -> list[Element]:
-    inner = draw_line_chart(chart.series, chart.x, chart.y, title=chart.title)
-    _place_drawing(inner, x, y + _HEAD, WIDTH, HEIGHT)
-    elements = [make_element("text", text=chart.title, x=x, y=y + _HEADING, class_="heading"), inner]
-    for number, row in enumerate(_arrange_legend(chart)):
-        top = y + _HEAD + HEIGHT + 4 + number * _ROW
-        for name, style, offset in row:
-            sample = draw_legend_sample(style)
-            _place_drawing(sample, x + offset, top, 30, 12)
-            elements += [sample, make_element("text", text=name, x=x + offset + 35, y=top + 10)]
-    return elements
-
-
-def _place_drawing(drawing: Element, x: float, y: float, width: float, height: float) -> None:
-    for name, value in {"x": x, "y": y, "width": width, "height": height}.items():
-        drawing.set(name, f"{value:g}")
-
-
-def _arrange_legend(chart: ChartSpec) -> list[list[tuple[str, int, float]]]:
-    """Return names with style and position, in as many lines as they need; empty for a single series."""
-    if len(chart.series) < 2:
-        return []
-    rows: list[list[tuple[str, int, float]]] = [[]]
+def _arrange_legend(chart: LineChart, x: float, y: float) -> list[LegendItem]:
+    """Return the names with their places, in as many lines as they need; empty for a single series."""
+    items: list[LegendItem] = []
     offset = 0.0
-    for series in chart.series:
+    for series in chart.series if len(chart.series) > 1 else ():
         width = 35 + 6.0 * len(series.name) + 12
-        if rows[-1] and offset + width > WIDTH:
-            rows.append([])
-            offset = 0.0
-        rows[-1].append((series.name, series.style, offset))
+        if offset and offset + width > WIDTH:
+            offset, y = 0.0, y + _ROW
+        items.append((series.name, series.style, x + offset, y))
         offset += width
-    return rows
+    return items
 
 
 class _Pen:
@@ -145,10 +89,11 @@ class _Pen:
 
     def draw_children(self, parent: Element, dx: float, dy: float) -> None:
         for child in parent:
-            if child.tag == "svg":
-                self.draw_children(child, dx + float(child.get("x", 0)), dy + float(child.get("y", 0)))
-            elif hasattr(self, f"_{child.tag}"):
-                getattr(self, f"_{child.tag}")(child, child.get("class", ""), (dx, dy))
+            tag = child.tag.rpartition("}")[2]
+            if tag == "svg":
+                self.draw_children(child, dx + _read(child, "x"), dy + _read(child, "y"))
+            elif hasattr(self, f"_{tag}"):
+                getattr(self, f"_{tag}")(child, child.get("class", ""), (dx, dy))
 
     def _scale(self, points: Sequence[Point], shift: Point) -> list[Point]:
         return [((x + shift[0]) * self.zoom, (y + shift[1]) * self.zoom) for x, y in points]

@@ -1,22 +1,20 @@
-"""Charts as SVG elements: lines, bars, intervals and parallel coordinates.
+"""Charts: lines, bars and intervals, with the geometry that the templates of SVG read.
 
-Drawn here because a page inlines them: they scale to a phone, follow light and dark mode by CSS classes (`s0`, `s1`
-...), need no script, and hold text as text. docs/decisions/report-pages.md compares Matplotlib and Altair. Markers
-differ in shape too, so that series can be told apart without colour. Every chart has a description in words.
+`report/templates/charts.svg` draws them, because a page inlines them: they scale to a phone, follow light and dark mode
+by CSS classes (`s0`, `s1` ...), need no script, and hold text as text. docs/decisions/report-pages.md compares
+Matplotlib and Altair. Markers differ in shape too, so that series can be told apart without colour. Every chart has a
+description in words.
 """
 
 import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-from xml.etree.ElementTree import Element, tostring
+from typing import ClassVar, NamedTuple
 
 WIDTH, HEIGHT = 360, 236
 """Units of the drawing; the page scales it to the available room."""
 LEFT_MARGIN, RIGHT_MARGIN, TOP_MARGIN, BOTTOM_MARGIN = 44, 12, 24, 38
 _SPAN_LEFT, _SPAN_TOP, _SPAN_STEP = 74, 6, 26
-_FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _POLYGONS: dict[str, list[tuple[float, float]]] = {
     "square": [(-2.8, -2.8), (2.8, -2.8), (2.8, 2.8), (-2.8, 2.8)],
     "triangle": [(0, -3.8), (3.6, 2.8), (-3.6, 2.8)],
@@ -63,8 +61,19 @@ class BarGroup(NamedTuple):
     style: int = 0
 
 
+class Bar(NamedTuple):
+    """A drawn bar: its rectangle, its text and the number of its colour."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    words: str
+    style: int
+
+
 class IntervalSpan(NamedTuple):
-    """A value with its interval, one row of `draw_interval_chart`."""
+    """A value with its interval, one row of an `IntervalChart`."""
 
     name: str
     value: float
@@ -108,135 +117,112 @@ class AxisScale(NamedTuple):
         return round(self.start + share * (self.end - self.start), 2)
 
 
-def draw_line_chart(
-    series: Sequence[ChartSeries], x: ChartAxis, y: ChartAxis, *, title: str, description: str = ""
-) -> Element:
-    """Draw lines over a common axis.
+@dataclass(frozen=True)
+class LineChart:
+    """Lines over a common axis."""
 
-    Examples
-    --------
-    >>> series = [ChartSeries("loss", [1, 2], [0.9, 0.4])]
-    >>> chart = draw_line_chart(series, ChartAxis("epoch"), ChartAxis("loss"), title="Loss")
-    >>> chart.tag, len(chart.findall("polyline"))
-    ('svg', 1)
-    """
-    across = build_scale(x, [value for line in series for value in line.x], LEFT_MARGIN, WIDTH - RIGHT_MARGIN)
-    values = [value for line in series for part in (line.y, line.low or (), line.high or ()) for value in part]
-    up = build_scale(y, values, HEIGHT - BOTTOM_MARGIN, TOP_MARGIN, ends_round=True)
-    chart = start_chart(title, description)
-    chart.extend(_draw_frame(x, y, across, up))
-    chart.extend(_draw_band(line, across, up) for line in series if line.low is not None)
-    for line in reversed(series):  # the first line ends up on top
-        chart.extend(_draw_line(line, across, up))
-    return chart
+    title: str
+    series: Sequence[ChartSeries]
+    x: ChartAxis
+    y: ChartAxis
+    description: str = ""
+    kind: ClassVar = "lines"
+    height: ClassVar = HEIGHT
 
+    @property
+    def across(self) -> AxisScale:
+        values = [value for line in self.series for value in line.x]
+        return build_scale(self.x, values, LEFT_MARGIN, WIDTH - RIGHT_MARGIN)
 
-def draw_bar_chart(
-    groups: Sequence[BarGroup], categories: Sequence[str], x: str, y: ChartAxis, *, title: str, description: str = ""
-) -> Element:
-    """Draw bars side by side in each category.
+    @property
+    def up(self) -> AxisScale:
+        values = [value for line in self.series for part in (line.y, line.low or (), line.high or ()) for value in part]
+        return build_scale(self.y, values, HEIGHT - BOTTOM_MARGIN, TOP_MARGIN, ends_round=True)
 
-    Examples
-    --------
-    >>> chart = draw_bar_chart([BarGroup("n", [3, 1])], ["a", "b"], "kind", ChartAxis("count"), title="Kinds")
-    >>> len(chart.findall("rect"))
-    2
-    """
-    values = [value for group in groups for value in group.values]
-    up = build_scale(y._replace(low=0.0), values, HEIGHT - BOTTOM_MARGIN, TOP_MARGIN, ends_round=True)
-    across = AxisScale(-0.5, len(categories) - 0.5, LEFT_MARGIN, WIDTH - RIGHT_MARGIN)
-    room = (WIDTH - LEFT_MARGIN - RIGHT_MARGIN) / max(len(categories), 1) * 0.76
-    width = room / max(len(groups), 1)
-    every = math.ceil(len(categories) / 9)
-    chart = start_chart(title, description)
-    chart.extend(_draw_frame(ChartAxis(x, [*enumerate(categories)][::every]), y, across, up))
-    for number, group in enumerate(groups):
-        for category, (name, value) in enumerate(zip(categories, group.values, strict=True)):
-            if math.isfinite(value):
-                left, words = across(category) - room / 2 + number * width, f"{group.name}, {name}: {value:g}"
-                chart.append(_draw_bar(left, width, up.start, up(min(value, up.high)), words, group.style))
-    return chart
+    def points(self, line: ChartSeries, across: AxisScale, up: AxisScale) -> list[Point | None]:
+        """Return the points of a line; None for a gap."""
+        return [(across(x), up(y)) if math.isfinite(y) else None for x, y in zip(line.x, line.y, strict=True)]
+
+    def band(self, line: ChartSeries, across: AxisScale, up: AxisScale) -> list[Point]:
+        """Return the outline of the band around a line."""
+        bounds = zip(line.x, line.low or (), line.high or (), strict=True)
+        finite_bounds = [(x, low, high) for x, low, high in bounds if math.isfinite(low) and math.isfinite(high)]
+        outline = [(x, high) for x, _, high in finite_bounds] + [(x, low) for x, low, _ in reversed(finite_bounds)]
+        return [(across(x), up(y)) for x, y in outline]
 
 
-def draw_interval_chart(spans: Sequence[IntervalSpan], x: str, *, title: str, description: str = "") -> Element:
-    """Draw values with intervals, one below the other, and a line at zero.
+@dataclass(frozen=True)
+class BarChart:
+    """Bars side by side in each category."""
 
-    Examples
-    --------
-    >>> chart = draw_interval_chart([IntervalSpan("p@1", 0.1, 0.05, 0.15)], "difference", title="t")
-    >>> len(chart.findall("circle"))
-    1
-    """
-    floor, right = _SPAN_TOP + _SPAN_STEP * len(spans) + 4, WIDTH - RIGHT_MARGIN
-    ends = [end for span in spans for end in (span.low, span.high, 0.0) if math.isfinite(end)]
-    marks = list_round_numbers(min(ends), max(ends), 5, outwards=True)
-    across = build_scale(ChartAxis(x), marks, _SPAN_LEFT, right)
-    height = floor + BOTTOM_MARGIN
-    chart = start_chart(title, description, height=height)
-    for mark in marks:
-        kind = "grid" if mark else "zero"
-        chart.append(make_element("line", x1=across(mark), x2=across(mark), y1=_SPAN_TOP, y2=floor, class_=kind))
-        chart.append(_draw_tick(format_tick(mark), across(mark), floor + 14))
-    for number, span in enumerate(spans):
-        chart.extend(_draw_span(span, _SPAN_TOP + _SPAN_STEP * (number + 0.5), across))
-    middle = (_SPAN_LEFT + right) / 2
-    chart.append(make_element("text", text=x, x=middle, y=height - 5, class_="axis", text_anchor="middle"))
-    return chart
+    title: str
+    series: Sequence[BarGroup]
+    categories: Sequence[str]
+    axis: str
+    y: ChartAxis
+    description: str = ""
+    kind: ClassVar = "bars"
+    height: ClassVar = HEIGHT
 
+    @property
+    def x(self) -> ChartAxis:
+        return ChartAxis(self.axis, [*enumerate(self.categories)][:: math.ceil(len(self.categories) / 9)])
 
-def start_chart(title: str, description: str, *, width: float = WIDTH, height: float = HEIGHT) -> Element:
-    """Make the drawing with its text alternative."""
-    words = f"{title}. {description}".strip()
-    chart = make_element("svg", viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=words, class_="chart")
-    chart.append(make_element("title", text=title))
-    if description:
-        chart.append(make_element("desc", text=description))
-    return chart
+    @property
+    def across(self) -> AxisScale:
+        return AxisScale(-0.5, len(self.categories) - 0.5, LEFT_MARGIN, WIDTH - RIGHT_MARGIN)
 
+    @property
+    def up(self) -> AxisScale:
+        values = [value for group in self.series for value in group.values]
+        return build_scale(self.y._replace(low=0.0), values, HEIGHT - BOTTOM_MARGIN, TOP_MARGIN, ends_round=True)
 
-def draw_legend_sample(style: int, *, is_bar: bool = False) -> Element:
-    """Draw a piece of a line with its marker, or of a bar, for legends; -1 is a limit."""
-    width = 12 if is_bar else 30
-    sample = make_element("svg", viewBox=f"0 0 {width} 12", width=width, height=12, aria_hidden="true")
-    if is_bar:
-        sample.append(make_element("rect", x=1, y=1, width=10, height=10, rx=2, class_=f"bar s{style}"))
-        return sample
-    kind = "limit" if style < 0 else f"line s{style}"
-    sample.append(make_element("line", x1=1, x2=29, y1=6, y2=6, class_=kind))
-    if style >= 0:
-        sample.append(_draw_marker(15, 6, style))
-    return sample
+    def bars(self, across: AxisScale, up: AxisScale) -> Iterator[Bar]:
+        """Yield the bars of all values but NaN."""
+        room = (WIDTH - LEFT_MARGIN - RIGHT_MARGIN) / max(len(self.categories), 1) * 0.76
+        width = room / max(len(self.series), 1)
+        for number, group in enumerate(self.series):
+            for category, (name, value) in enumerate(zip(self.categories, group.values, strict=True)):
+                if math.isfinite(value):
+                    left, top = across(category) - room / 2 + number * width, up(min(value, up.high))
+                    sides = round(max(width - 1, 1), 2), round(max(up.start - top, 0), 2)
+                    yield Bar(round(left + 0.5, 2), top, *sides, f"{group.name}, {name}: {value:g}", group.style)
 
 
-def format_svg(element: Element) -> str:
-    """Return the SVG text of an element."""
-    return replace_forbidden(tostring(element, encoding="unicode"))
+@dataclass(frozen=True)
+class IntervalChart:
+    """Values with intervals, one below the other, and a line at zero."""
+
+    title: str
+    spans: Sequence[IntervalSpan]
+    axis: str
+    description: str = ""
+    kind: ClassVar = "intervals"
+    top: ClassVar = _SPAN_TOP
+
+    @property
+    def floor(self) -> float:
+        return _SPAN_TOP + _SPAN_STEP * len(self.spans) + 4
+
+    @property
+    def height(self) -> float:
+        return self.floor + BOTTOM_MARGIN
+
+    @property
+    def marks(self) -> list[float]:
+        ends = [end for span in self.spans for end in (span.low, span.high, 0.0) if math.isfinite(end)]
+        return list_round_numbers(min(ends), max(ends), 5, outwards=True)
+
+    @property
+    def across(self) -> AxisScale:
+        return build_scale(ChartAxis(self.axis), self.marks, _SPAN_LEFT, WIDTH - RIGHT_MARGIN)
+
+    def rows(self) -> list[tuple[float, IntervalSpan]]:
+        """Return the values with their heights."""
+        return [(_SPAN_TOP + _SPAN_STEP * (number + 0.5), span) for number, span in enumerate(self.spans)]
 
 
-def replace_forbidden(text: str) -> str:
-    """Replace characters that HTML and XML forbid by U+FFFD.
-
-    Examples
-    --------
-    >>> replace_forbidden("a\\x00b")
-    'a�b'
-    """
-    return _FORBIDDEN.sub("\ufffd", text)
-
-
-def make_element(tag: str, *, text: str | None = None, **attributes: Any) -> Element:
-    """Make an element; a trailing underscore of an attribute is dropped, others become hyphens, None leaves it out.
-
-    Examples
-    --------
-    >>> format_svg(make_element("text", text="a < b", text_anchor="end", class_="tick", x=None))
-    '<text text-anchor="end" class="tick">a &lt; b</text>'
-    """
-    element = Element(
-        tag, {name.rstrip("_").replace("_", "-"): str(value) for name, value in attributes.items() if value is not None}
-    )
-    element.text = text
-    return element
+Chart = LineChart | BarChart | IntervalChart
 
 
 def build_scale(
@@ -312,39 +298,7 @@ def split_at_gaps(points: Sequence[Point | None]) -> list[list[Point]]:
     return [stretch for stretch in stretches if stretch]
 
 
-def _draw_frame(x: ChartAxis, y: ChartAxis, across: AxisScale, up: AxisScale) -> list[Element]:
-    """Draw grid, ticks and names of both axes."""
-    floor, right, steps = up.start, across.end, y.marks(up, 5)
-    return [
-        *(make_element("line", x1=LEFT_MARGIN, x2=right, y1=up(v), y2=up(v), class_="grid") for v, _ in steps),
-        *(_draw_tick(words, LEFT_MARGIN - 6, up(v) + 3.5, "end") for v, words in steps),
-        *(_draw_tick(words, across(v), floor + 15) for v, words in x.marks(across, 6)),
-        make_element("line", x1=LEFT_MARGIN, x2=right, y1=floor, y2=floor, class_="base"),
-        make_element(
-            "text", text=x.name, x=(LEFT_MARGIN + right) / 2, y=HEIGHT - 5, class_="axis", text_anchor="middle"
-        ),
-        make_element("text", text=y.name, x=2, y=11, class_="axis"),
-    ]
-
-
-def _draw_tick(words: str, x: float, y: float, anchor: str = "middle") -> Element:
-    return make_element("text", text=words, x=x, y=y, class_="tick", text_anchor=anchor)
-
-
-def _draw_line(series: ChartSeries, across: AxisScale, up: AxisScale) -> list[Element]:
-    pairs = zip(series.x, series.y, strict=True)
-    points = [(across(x), up(y)) if math.isfinite(y) else None for x, y in pairs]
-    kind = "limit" if series.style < 0 else f"line s{series.style}"
-    lines = [
-        make_element("polyline", points=format_points(stretch), class_=kind)
-        for stretch in split_at_gaps(points)
-        if len(stretch) > 1
-    ]
-    markers = [] if series.style < 0 else [_draw_marker(x, y, series.style) for x, y in _space_markers(points)]
-    return lines + markers
-
-
-def _space_markers(points: Sequence[Point | None], gap: float = 11.0) -> list[Point]:
+def space_markers(points: Sequence[Point | None], gap: float = 11.0) -> list[Point]:
     """Return marker points that do not touch; every isolated point stays."""
     markers: list[Point] = []
     for point in points:
@@ -353,45 +307,6 @@ def _space_markers(points: Sequence[Point | None], gap: float = 11.0) -> list[Po
     return markers
 
 
-def _draw_marker(x: float, y: float, style: int) -> Element:
-    """Draw the marker of a series, with its own shape and colour."""
-    shape, kind = MARKERS[style % len(MARKERS)], f"mark s{style}"
-    if shape == "circle":
-        return make_element("circle", cx=x, cy=y, r=3.2, class_=kind)
-    if shape == "ring":
-        return make_element("circle", cx=x, cy=y, r=2.8, class_=f"{kind} hollow")
-    return make_element("polygon", points=format_points((x + dx, y + dy) for dx, dy in _POLYGONS[shape]), class_=kind)
-
-
-def _draw_band(series: ChartSeries, across: AxisScale, up: AxisScale) -> Element:
-    bounds = zip(series.x, series.low or (), series.high or (), strict=True)
-    finite_bounds = [(x, low, high) for x, low, high in bounds if math.isfinite(low) and math.isfinite(high)]
-    outline = [(x, high) for x, _, high in finite_bounds] + [(x, low) for x, low, _ in reversed(finite_bounds)]
-    points = format_points((across(x), up(y)) for x, y in outline)
-    return make_element("polygon", points=points, class_=f"band s{series.style}")
-
-
-def _draw_bar(left: float, width: float, floor: float, top: float, words: str, style: int) -> Element:
-    bar = make_element(
-        "rect",
-        x=round(left + 0.5, 2),
-        y=top,
-        width=round(max(width - 1, 1), 2),
-        height=round(max(floor - top, 0), 2),
-        rx=1.5,
-        class_=f"bar s{style}",
-    )
-    bar.append(make_element("title", text=words))
-    return bar
-
-
-def _draw_span(span: IntervalSpan, y: float, across: AxisScale) -> list[Element]:
-    style = "sure" if span.low > 0 or span.high < 0 else "unsure"
-    dot = make_element("circle", cx=across(span.value), cy=y, r=4.5, class_=f"dot {style}")
-    words = f"{span.name}: {span.value:+.3f}, from {span.low:+.3f} to {span.high:+.3f}"
-    dot.append(make_element("title", text=words))
-    return [
-        _draw_tick(span.name, _SPAN_LEFT - 8, y + 4, "end"),
-        make_element("line", x1=across(span.low), x2=across(span.high), y1=y, y2=y, class_=f"whisker {style}"),
-        dot,
-    ]
+def place_marker(style: int, x: float, y: float) -> list[Point]:
+    """Return the corners of the marker of a series; empty for a circle."""
+    return [(x + dx, y + dy) for dx, dy in _POLYGONS.get(MARKERS[style % len(MARKERS)], ())]

@@ -12,7 +12,7 @@ import numpy as np
 
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
-from wsabie.core.json_conversion import to_json_value
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.bootstrap import Interval, PairedDifference
 from wsabie.evaluation.score_evaluation import Evaluation
@@ -22,7 +22,8 @@ from wsabie.io.records import FeatureTable, count_labels
 from wsabie.storage.atomic_files import check_writable, write_bytes, write_text
 from wsabie.vocabulary.hierarchy import Hierarchy
 from wsabie.vocabulary.label_similarity import LabelSimilarity
-from wsabie.workflows.charts.chart_files import ChartSpec, render_png, render_svg
+from wsabie.workflows.charts.chart_files import render_png, render_svg
+from wsabie.workflows.charts.svg_charts import LineChart
 
 HEADLINE = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "AUC", "psib@10")
 """Metrics of a table, as far as they were measured."""
@@ -30,6 +31,9 @@ RESULT_FILES = ("table.csv", "figure.svg", "figure.png", "about.md")
 """Files of a results folder."""
 _MAX_FIGURE_LENGTH = 24
 """Longest cell of a figure; columns with longer cells align left."""
+
+_JSON_FIELDS = ("name", "title", "baseline", "parameters", "option", "fit_seconds", "tuning_seconds", "compile_seconds")
+"""Fields of a `ModelEntry` that JSON has as they are."""
 
 SiblingsOf = Callable[[Sequence[str]], LabelSimilarity]
 """Function that returns the similarities of labels, by their names."""
@@ -49,6 +53,8 @@ class ComparisonTask:
     facts : TaskFacts
     similar : LabelSimilarity or None
         Sibling labels, where they are known.
+    allow_overlap : bool
+        Test rows may be training rows too.
     """
 
     train: FeatureTable
@@ -57,6 +63,7 @@ class ComparisonTask:
     counts: Int64
     facts: "TaskFacts"
     similar: LabelSimilarity | None = None
+    allow_overlap: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,7 @@ class TaskFacts:
         """Fraction of the test pairs whose label a model can know."""
         return self.test_pairs_known / max(self.test_pairs, 1)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return plain values for JSON."""
         return {**asdict(self), "coverage": self.coverage}
 
@@ -116,7 +123,20 @@ def build_comparison_task(
 ) -> ComparisonTask:
     """Select the labels with at least `min_rows` training rows, and count the dropped ones.
 
-    `similar` is called with the names of the selected labels.
+    Parameters
+    ----------
+    train, test : FeatureTable
+    valid : FeatureTable or None
+        Chooses parameters and epochs; without it the first option of each model is used.
+    min_rows : int
+        Labels with fewer training rows are left out, and counted.
+    allow_overlap : bool
+        Accept test rows that are training rows too.
+    unknown_pairs : int
+        Test pairs that alignment dropped because the training data lack their label; they count against coverage.
+    similar : Hierarchy or callable, or None
+        Sibling labels, for the sibling precision: label names -> their similarities (`LabelSimilarity`). Called with
+        the names of the selected labels.
 
     Raises
     ------
@@ -161,9 +181,8 @@ def build_comparison_task(
     if isinstance(similar, Hierarchy):
         similar = similar.similar
     similarity = None if similar is None else similar(selected["train"].label_names)
-    return ComparisonTask(
-        selected["train"], selected.get("valid"), selected["test"], counts[label_ids], facts, similarity
-    )
+    sides_and_counts = selected["train"], selected.get("valid"), selected["test"], counts[label_ids]
+    return ComparisonTask(*sides_and_counts, facts, similarity, allow_overlap)
 
 
 def _check_same_columns(train: FeatureTable, rows: FeatureTable, name: str) -> None:
@@ -212,9 +231,9 @@ class ModelEntry:
     name: str
     title: str
     baseline: bool
-    parameters: dict[str, Any]
-    option: dict[str, Any]
-    option_figures: list[tuple[dict[str, Any], float]]
+    parameters: JsonObject
+    option: JsonObject
+    option_figures: list[tuple[JsonObject, float]]
     fit_seconds: float
     tuning_seconds: float
     compile_seconds: float
@@ -225,28 +244,29 @@ class ModelEntry:
     differences: dict[str, tuple[str, PairedDifference]] = field(default_factory=dict)
     model: Any = field(default=None, repr=False, compare=False)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return plain values for JSON."""
+        plain = [
+            "name",
+            "title",
+            "baseline",
+            "parameters",
+            "option",
+            "fit_seconds",
+            "tuning_seconds",
+            "compile_seconds",
+        ]
         evaluation = self.evaluation.as_dict()
         return {
-            "name": self.name,
-            "title": self.title,
-            "baseline": self.baseline,
-            "parameters": self.parameters,
-            "option": self.option,
+            **{name: getattr(self, name) for name in plain},
             "option_figures": [{"parameters": option, "value": value} for option, value in self.option_figures],
-            "fit_seconds": self.fit_seconds,
-            "tuning_seconds": self.tuning_seconds,
-            "compile_seconds": self.compile_seconds,
             "predict_ms_per_row": self.predict_ms,
             "bytes": self.n_bytes,
-            "metrics": evaluation["metrics"],
             "intervals": list_bounds(self.intervals),
             "differences": {
                 name: {"baseline": best, **gap._asdict()} for name, (best, gap) in self.differences.items()
             },
-            "coverage": evaluation["coverage"],
-            "rows_tied_at_cut": evaluation["rows_tied_at_cut"],
+            **{name: evaluation[name] for name in ("metrics", "coverage", "rows_tied_at_cut")},
         }
 
 
@@ -333,7 +353,7 @@ class Comparison:
             rows.append(["highest possible", *ceilings, "", "", ""])
         return TextTable(["model", *metrics, "train s", "ms/row", "MB"], rows).add_omissions(self.skipped)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return everything but the models for JSON (schema 1); None for an undefined figure."""
         values = {
             "schema": 1,
@@ -345,7 +365,7 @@ class Comparison:
             "skipped": [skipped._asdict() for skipped in self.skipped],
             "versions": self.versions,
         }
-        as_json: dict[str, Any] = to_json_value(values)
+        as_json: JsonObject = to_json_value(values)
         return as_json
 
 
@@ -364,7 +384,7 @@ class ComparisonInterrupt(KeyboardInterrupt):
 
 
 def write_results(
-    folder: Path, table: TextTable, charts: Sequence[ChartSpec], page: str, image_sheet: bytes | None = None
+    folder: Path, table: TextTable, charts: Sequence[LineChart], page: str, image_sheet: bytes | None = None
 ) -> list[Path]:
     """Write table.csv, about.md, and figure.svg and figure.png if there are charts; return the paths.
 

@@ -1,19 +1,23 @@
 """A comparison: all models and baselines fitted and evaluated on the same rows, with time and memory."""
 
+import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from wsabie.core.arrays import Matrix
 from wsabie.core.errors import DivergenceError, UnsuitableModelError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import collect_versions
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.progress import SILENT, Progress, Stage
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.evaluation.metrics import select_informative_lengths
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.io.records import FeatureTable, get_groups
-from wsabie.vocabulary.hierarchy import Hierarchy
+from wsabie.models.base.label_model import LabelModel
 from wsabie.workflows.compare.comparison import (
     HEADLINE,
     Comparison,
@@ -21,37 +25,144 @@ from wsabie.workflows.compare.comparison import (
     ComparisonTask,
     ModelEntry,
     ModelOmission,
-    SiblingsOf,
-    build_comparison_task,
 )
-from wsabie.workflows.compare.entrant_fitting import (
-    choose_tuning_metric,
-    evaluate_model,
-    fit_entrant,
-    measure_model_bytes,
-    measure_prediction_ms,
-)
-from wsabie.workflows.compare.entrants import Entrant
+from wsabie.workflows.compare.entrants import Entrant, Options
 from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_digest, find_or_compute
+from wsabie.workflows.model_evaluation import evaluate_model
+
+TIMED_ROWS = 1000
+"""Rows for measuring the time of a prediction."""
+MAX_TUNING_ROWS = 5000
+"""Most validation rows that choose an option, at even steps through all of them."""
+
+_COMPILE_ROWS = 64
+_MANY_LABELS = 50
+
+
+def fit_entrant(entrant: Entrant, task: ComparisonTask, tuned_on: str, progress: Progress = SILENT) -> ModelResult:
+    """Fit the model of the best option; the facts are the option, the figures of all options, and seconds.
+
+    Parameters
+    ----------
+    entrant : Entrant
+    task : ComparisonTask
+        Without validation rows the first option is used.
+    tuned_on : str
+        Metric on the validation rows.
+    progress : Progress
+
+    """
+    compile_seconds, start_time = _compile(entrant, task, progress), time.perf_counter()
+    options = entrant.options if task.valid is not None else entrant.options[:1]
+    option_figures: list[tuple[Options, float]] = []
+    best: Any = None  # model, option and seconds: memory holds only the best model so far
+    is_quick = entrant.quick and len(options) > 1  # others show a bar for each fit
+    stage = progress.stage(f"choosing {entrant.title}", len(options), "settings") if is_quick else nullcontext()
+    with stage as bar:
+        for number, option in enumerate(options, 1):
+            shown = (
+                SILENT
+                if is_quick
+                else progress
+                if len(options) == 1
+                else _SettingProgress(progress, number, len(options))
+            )
+            model, seconds = _fit(entrant, option, task.train, task.valid, shown)
+            if task.valid is not None and len(options) > 1:
+                option_figures.append((option, _measure_option(model, task.valid, tuned_on)))
+            if best is None or option_figures[-1][1] > max(value for _, value in option_figures[:-1]):
+                best = model, option, seconds
+        if bar is not None:
+            bar.advance(len(options))
+    tuning_seconds = time.perf_counter() - start_time if option_figures else 0.0
+    facts = {
+        "option": best[1],
+        "option_figures": option_figures,
+        "fit_seconds": best[2],
+        "tuning_seconds": tuning_seconds,
+        "compile_seconds": compile_seconds,
+    }
+    return ModelResult(facts, model=best[0])
+
+
+def choose_tuning_metric(n_labels: int) -> str:
+    """Return the metric that chooses parameters: p@10, or MAP if there are few labels."""
+    return "p@10" if n_labels >= _MANY_LABELS else "MAP"
+
+
+def measure_model_bytes(model: LabelModel) -> int:
+    """Return the bytes of all arrays that a prediction needs: `n_bytes`, or else its saved tensors."""
+    if hasattr(model, "n_bytes"):
+        return int(model.n_bytes)
+    return int(sum(np.asarray(array).nbytes for array in model.to_parts().tensors.values()))
+
+
+def measure_prediction_ms(model: LabelModel, X: Matrix, repeats: int = 3) -> float:
+    """Return median milliseconds per row for the 10 best labels, over up to `TIMED_ROWS` rows."""
+    timed_rows = X[:TIMED_ROWS]
+    model.rank(timed_rows[:1], 10)
+    seconds = []
+    for _ in range(repeats):
+        start_time = time.perf_counter()
+        model.rank(timed_rows, 10)
+        seconds.append(time.perf_counter() - start_time)
+    return float(1e3 * np.median(seconds) / timed_rows.shape[0])
+
+
+class _SettingProgress(NamedTuple):
+    """Progress that names the current setting."""
+
+    progress: Progress
+    number: int
+    n_settings: int
+
+    def stage(self, name: str, total: int | None, unit: str) -> AbstractContextManager[Stage]:
+        return self.progress.stage(f"{name}, setting {self.number} of {self.n_settings}", total, unit)
+
+
+def _measure_option(model: LabelModel, valid: FeatureTable, metric: str) -> float:
+    valid = valid.take(np.arange(0, len(valid), -(-len(valid) // MAX_TUNING_ROWS)))
+    return evaluate_model(model, valid, (10,), "").means[metric]
+
+
+def _fit(
+    entrant: Entrant, option: Options, train: FeatureTable, valid: FeatureTable | None, progress: Progress
+) -> tuple[Any, float]:
+    """Return the fitted model and the seconds of the fit."""
+    validation = {"validation": (valid.X, valid.Y)} if entrant.trained and valid is not None else {}
+    model, start_time = entrant.build(**option), time.perf_counter()
+    model.fit(train.X, train.Y, label_names=train.label_names, progress=progress, **validation)
+    return model, time.perf_counter() - start_time
+
+
+def _compile(entrant: Entrant, task: ComparisonTask, progress: Progress) -> float:
+    """Run everything once on a few rows with labels to finish compilation, and return the seconds."""
+    if not entrant.trained:
+        return 0.0
+    start_time = time.perf_counter()
+    with progress.stage("compiling (once)", None, ""):
+        train = _select_labelled_rows(task.train)
+        valid = None if task.valid is None else _select_labelled_rows(task.valid)
+        model, _ = _fit(entrant, {**entrant.options[0], "epochs": 1}, train, valid, SILENT)
+        model.rank(train.X[:1])
+    return time.perf_counter() - start_time
+
+
+def _select_labelled_rows(rows: FeatureTable) -> FeatureTable:
+    return rows.take(np.flatnonzero((rows.Y > 0).getnnz(axis=1))[:_COMPILE_ROWS])
+
 
 KS = (*range(1, 11), 15, 20, 30, 40, 50)
 """List lengths at which precision and recall are measured."""
 
 
 def compare_models(
-    train: FeatureTable,
-    valid: FeatureTable | None,
-    test: FeatureTable,
+    task: ComparisonTask,
     models: Sequence[Entrant],
     *,
-    min_rows: int = 1,
-    tuned_on: str = "auto",
     ks: Sequence[int] | None = None,
     resamples: int = 1000,
     seed: int = 0,
-    allow_overlap: bool = False,
-    unknown_pairs: int = 0,
-    similar: SiblingsOf | Hierarchy | None = None,
     store: ResultStore | None = None,
     on_result: Callable[[ModelEntry | ModelOmission], object] = lambda _: None,
     progress: Progress = SILENT,
@@ -60,29 +171,14 @@ def compare_models(
 
     Parameters
     ----------
-    train : FeatureTable
-    valid : FeatureTable or None
-        Chooses parameters and epochs; without it the first option of each model is used.
-    test : FeatureTable
-        Evaluated once, after all choices.
+    task : ComparisonTask
+        See `build_comparison_task`. Its test side is evaluated once, after all choices.
     models : sequence of Entrant
         See `wsabie.workflows.compare.entrants.build_entrants`.
-    min_rows : int
-        Labels with fewer training rows are left out, and counted.
-    tuned_on : str
-        Metric that chooses among a model's options on the validation rows; "auto" is p@10, or MAP if there are
-        few labels.
     ks : sequence of int, optional
         List lengths to measure at; by default those of `KS` that are shorter than the list of all labels.
     resamples, seed : int
         Of the bootstrap; it draws whole groups if the test rows have groups.
-    allow_overlap : bool
-        Accept test rows that are training rows too.
-    unknown_pairs : int
-        Test pairs that alignment dropped because the training data lack their label; they count against coverage.
-    similar : Hierarchy or callable, or None
-        Sibling labels, for the sibling precision: label names -> their similarities (`LabelSimilarity`). Called with
-        the labels that `min_rows` leaves.
     store : ResultStore or None
         Saves every result at once, and supplies the results of an interrupted run.
     on_result : callable
@@ -97,42 +193,29 @@ def compare_models(
     Raises
     ------
     InputError
-        The sides do not fit together, share rows, or nothing can be evaluated; or the store is of other data, settings
-        or versions.
+        Nothing can be evaluated; or the store is of other data, settings or versions.
     ComparisonInterrupt
         Ctrl-C; it holds the finished models.
 
     Examples
     --------
     >>> from scipy.sparse import csr_matrix
+    >>> from wsabie.io.records import FeatureTable
+    >>> from wsabie.workflows.compare.comparison import build_comparison_task
     >>> from wsabie.workflows.compare.entrants import build_entrants
     >>> X, Y = np.repeat(np.eye(2), 5, axis=0), csr_matrix(np.repeat(np.eye(2, dtype=int), 5, axis=0))
     >>> train = FeatureTable(X, Y, ["ship", "horse"], [f"a{i}" for i in range(10)])
     >>> test = FeatureTable(X, Y, ["ship", "horse"], [f"b{i}" for i in range(10)])
-    >>> comparison = compare_models(train, None, test, build_entrants(["popularity", "nearest"]), resamples=10)
+    >>> task = build_comparison_task(train, None, test)
+    >>> comparison = compare_models(task, build_entrants(["popularity", "nearest"]), resamples=10)
     >>> [round(entry.evaluation.means["p@1"], 2) for entry in comparison.entries]
     [0.5, 1.0]
     """
-    task = build_comparison_task(
-        train,
-        valid,
-        test,
-        min_rows=min_rows,
-        allow_overlap=allow_overlap,
-        unknown_pairs=unknown_pairs,
-        similar=similar,
-    )
     n_labels = len(task.train.label_names)
-    run = _ComparisonRun(
-        task,
-        choose_tuning_metric(n_labels) if tuned_on == "auto" else tuned_on,
-        select_informative_lengths(KS, n_labels) if ks is None else ks,
-        resamples,
-        seed,
-        progress,
-    )
+    ks = select_informative_lengths(KS, n_labels) if ks is None else ks
+    run = _ComparisonRun(task, choose_tuning_metric(n_labels), ks, resamples, seed, progress)
     if store is not None:
-        store = store.with_identity(run.identity(allow_overlap))
+        store = store.with_identity(run.identity())
     results: list[ModelEntry | ModelOmission] = []
     try:
         for entrant in models:
@@ -154,14 +237,14 @@ class _ComparisonRun:
     seed: int
     progress: Progress
 
-    def identity(self, allow_overlap: bool) -> dict[str, Any]:
+    def identity(self) -> JsonObject:
         """Return the facts that must agree for results to be comparable."""
         facts = self.task.facts
         return {
             **{f"{name} rows": mark for name, mark in facts.fingerprint.items()},
             "min_rows": facts.min_rows,
             "test pairs": facts.test_pairs,
-            "allow_overlap": allow_overlap,
+            "allow_overlap": self.task.allow_overlap,
             "siblings": compute_value_digest(self.task.similar),
             "tuned_on": self.tuned_on,
             "ks": self.ks,
@@ -190,7 +273,7 @@ class _ComparisonRun:
             model=result.model,
         )
 
-    def _bootstrap_options(self, evaluation: Evaluation) -> dict[str, Any]:
+    def _bootstrap_options(self, evaluation: Evaluation) -> JsonObject:
         groups = get_groups(self.task.test, evaluation.rows)
         return {"groups": groups, "resamples": self.resamples, "seed": self.seed}
 
@@ -203,16 +286,12 @@ class _ComparisonRun:
         stage = f"judging {entrant.title}"
         evaluation = evaluate_model(fitted.model, task.test, self.ks, stage, self.progress, similar=task.similar)
         facts = {
+            **fitted.facts,
             "parameters": _list_parameters(fitted.model),
-            "option": fitted.option,
-            "option_figures": fitted.option_figures,
-            "fit_seconds": fitted.fit_seconds,
-            "tuning_seconds": fitted.tuning_seconds,
-            "compile_seconds": fitted.compile_seconds,
             "predict_ms": measure_prediction_ms(fitted.model, task.test.X),
             "n_bytes": measure_model_bytes(fitted.model),
         }
-        return ModelResult(facts, {"test": evaluation}, fitted.model)
+        return replace(fitted, facts=facts, evaluations={"test": evaluation})
 
     def join(self, results: Sequence[ModelEntry | ModelOmission]) -> Comparison:
         """Build the comparison of the finished models, with differences to the best baseline."""
@@ -232,7 +311,7 @@ class _ComparisonRun:
         return replace(entry, differences=differences)
 
 
-def _list_parameters(model: Any) -> dict[str, Any]:
+def _list_parameters(model: LabelModel) -> JsonObject:
     """Return the parameters of a model but the models among them."""
     return {name: value for name, value in model.get_params().items() if not hasattr(value, "get_params")}
 

@@ -2,12 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.models.estimator_specs import SYSTEMS, build_estimator
 
-Options = dict[str, Any]
+if TYPE_CHECKING:
+    from wsabie.models.base.label_model import LabelModel
+
+Options = JsonObject
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Entrant:
 
     name: str
     title: str
-    build: Callable[..., Any]
+    build: Callable[..., "LabelModel"]
     options: tuple[Options, ...] = ({},)
     baseline: bool = True
     trained: bool = False
@@ -44,30 +49,15 @@ NEIGHBOURS = (5, 10, 20, 50, 100)
 """Candidate numbers of neighbours."""
 
 
-def _make_entrant(name: str, parameters: Options, run: Options) -> Entrant:
-    """Return the entrant of a single system."""
-    system = SYSTEMS[name]
-    parameter, values = OPTIONS.get(name, ("", ()))
-    return Entrant(
-        name,
-        system.title,
-        lambda **options: build_estimator(name, {**parameters, **options}, **run),
-        tuple({parameter: value} for value in values) or ({},),
-        baseline=name != "wsabie",
-        trained=system.trained,
-        quick=name in ("nearest", "approximate-nearest", "popularity"),
-    )
-
-
-def _make_ensemble_entrant(n_members: int, parameters: Options, run: Options) -> Entrant:
+def _make_ensemble(n_members: int, parameters: Options, run: Options, **options: Any) -> "LabelModel":
     from wsabie.models.ensemble import Ensemble
     from wsabie.models.wsabie.estimator import Wsabie
 
-    def build(**options: Any) -> Ensemble:
-        base = Wsabie(**{**parameters, **options})
-        return Ensemble(base, n=n_members, seed=run["seed"], threads=run["threads"])
+    return Ensemble(Wsabie(**{**parameters, **options}), n=n_members, seed=run["seed"], threads=run["threads"])
 
-    return Entrant(f"ensemble-{n_members}", f"{n_members} WARP embeddings", build, baseline=False, trained=True)
+
+def _make_estimator(name: str, parameters: Options, run: Options, **options: Any) -> "LabelModel":
+    return build_estimator(name, {**parameters, **options}, **run)
 
 
 OPTIONS: dict[str, tuple[str, tuple[float, ...]]] = {
@@ -141,8 +131,19 @@ def build_entrants(
     entrants = []
     for name in dict.fromkeys(names):
         if name in ENSEMBLES:
-            entrants.append(_make_ensemble_entrant(ENSEMBLES[name], parameters, run))
-        else:
-            fallback = epochs if SYSTEMS[name].trained else {}
-            entrants.append(_make_entrant(name, parameters if name == "wsabie" else fallback, run))
+            build = partial(_make_ensemble, ENSEMBLES[name], parameters, run)
+            entrants.append(Entrant(name, f"{ENSEMBLES[name]} WARP embeddings", build, baseline=False, trained=True))
+            continue
+        system, (parameter, values) = SYSTEMS[name], OPTIONS.get(name, ("", ()))
+        overrides = parameters if name == "wsabie" else epochs if system.trained else {}
+        entrant = Entrant(
+            name,
+            system.title,
+            partial(_make_estimator, name, overrides, run),
+            tuple({parameter: value} for value in values) or ({},),
+            baseline=name != "wsabie",
+            trained=system.trained,
+            quick=name in ("nearest", "approximate-nearest", "popularity"),
+        )
+        entrants.append(entrant)
     return entrants

@@ -3,14 +3,15 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from wsabie.core.arrays import Array
 from wsabie.core.errors import InputError, ModelFolderError
-from wsabie.core.json_conversion import to_json_value
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.evaluation.score_evaluation import Evaluation, LabelFigures
 from wsabie.models.loader import load
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
@@ -30,8 +31,8 @@ class EvaluationFacts:
     n_labels: Count
     n_skipped: Count
     tied_positives: Count
-    tied_at_cut: list[tuple[Count, Count]]
-    coverage: list[tuple[Count, float]]
+    tied_at_cut: dict[str, Count]
+    coverage: dict[str, float]
     ceilings: dict[str, float]
     k: Count
 
@@ -51,9 +52,9 @@ class ResultFacts:
     evaluations : dict of str to EvaluationFacts
     """
 
-    identity: dict[str, Any]
+    identity: JsonObject
     name: str
-    facts: dict[str, Any]
+    facts: JsonObject
     evaluations: dict[str, EvaluationFacts]
 
 
@@ -61,7 +62,7 @@ class ResultFacts:
 class ModelResult:
     """Result of one model: facts, figures by name, and the model itself if it is needed later."""
 
-    facts: dict[str, Any]
+    facts: JsonObject
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
     model: Any = None
 
@@ -90,7 +91,7 @@ class ResultStore:
 
     folder: Path
     with_models: bool = False
-    identity: dict[str, Any] = field(default_factory=dict)
+    identity: JsonObject = field(default_factory=dict)
 
     def with_identity(self, identity: Mapping[str, Any]) -> "ResultStore":
         """Return the store for a comparison of these data, settings and versions."""
@@ -106,13 +107,12 @@ class ResultStore:
         path = self._find_path(name)
         if self.with_models and result.model is not None:
             result.model.save(path.with_name(path.name + ".model"))
-        facts: dict[str, EvaluationFacts] = {}
-        tensors: dict[str, Any] = {}
+        facts, tensors = JsonObject(), dict[str, Array]()
         for number, (key, evaluation) in enumerate(result.evaluations.items()):
             facts[key], arrays = _split_evaluation(evaluation)
             tensors |= {f"{number}/{part}": array for part, array in arrays.items()}
-        config = _round_trip(asdict(ResultFacts(self.identity, name, result.facts, facts)))
-        save_model_folder(path, ModelState(KIND, config, tensors))
+        config = {"identity": self.identity, "name": name, "facts": result.facts, "evaluations": facts}
+        save_model_folder(path, ModelState(KIND, _round_trip(config), tensors))
 
     def find(self, name: str) -> ModelResult | None:
         """Return the finished result of this name; None if it is missing, or its model is needed and missing.
@@ -184,7 +184,7 @@ def compute_value_digest(value: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def _update_digest(digest: Any, value: Any) -> None:
+def _update_digest(digest: "hashlib._Hash", value: Any) -> None:
     if isinstance(value, np.ndarray) and value.dtype != object:
         digest.update(f"{value.dtype}{value.shape}".encode())
         digest.update(np.ascontiguousarray(value).tobytes())
@@ -209,24 +209,16 @@ def _round_trip(value: Any) -> Any:
     return json.loads(json.dumps(to_json_value(value), default=str))
 
 
-def _split_evaluation(evaluation: Evaluation) -> tuple[EvaluationFacts, dict[str, Any]]:
-    facts = EvaluationFacts(
-        evaluation.ks,
-        evaluation.n_labels,
-        evaluation.n_skipped,
-        evaluation.tied_positives,
-        [*evaluation.tied_at_cut.items()],
-        [*evaluation.coverage.items()],
-        evaluation.ceilings,
-        evaluation.labels.k,
-    )
+def _split_evaluation(evaluation: Evaluation) -> tuple[JsonObject, dict[str, Array]]:
+    facts = {name: getattr(evaluation, name) for name in EvaluationFacts.__annotations__ if name != "k"}
     arrays = {name: getattr(evaluation.labels, name) for name in _LABEL_ARRAYS}
     per_row = {f"row {name}": values for name, values in evaluation.per_row.items()}
-    return facts, {"rows": evaluation.rows, **arrays, **per_row}
+    return {**facts, "k": evaluation.labels.k}, {"rows": evaluation.rows, **arrays, **per_row}
 
 
-def _restore_evaluation(facts: EvaluationFacts, arrays: Mapping[str, Any]) -> Evaluation:
+def _restore_evaluation(facts: EvaluationFacts, arrays: Mapping[str, Array]) -> Evaluation:
     per_row = {name.removeprefix("row "): np.array(array) for name, array in arrays.items() if name.startswith("row ")}
-    values = {**vars(facts), "tied_at_cut": dict(facts.tied_at_cut), "coverage": dict(facts.coverage)}
+    by_k = {name: {int(k): value for k, value in getattr(facts, name).items()} for name in ("tied_at_cut", "coverage")}
+    values = {**vars(facts), **by_k}
     labels = LabelFigures(values.pop("k"), *(np.array(arrays[name]) for name in _LABEL_ARRAYS))
     return Evaluation(rows=np.array(arrays["rows"]), per_row=per_row, labels=labels, **values)

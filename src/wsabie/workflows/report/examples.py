@@ -25,8 +25,8 @@ from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_similarity import LabelMatch, LabelSimilarity, classify_labels
 from wsabie.workflows.collection_splits import map_split
 from wsabie.workflows.compare.comparison import ComparisonTask, ModelEntry
+from wsabie.workflows.report.html_pages import EncodedImage
 from wsabie.workflows.report.report_input import (
-    EncodedImage,
     HeatMap,
     Neighbourhood,
     ReportExample,

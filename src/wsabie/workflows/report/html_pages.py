@@ -1,53 +1,64 @@
 """Pages from Jinja2 templates: one file each, without network or script; text from data is always escaped."""
 
 import base64
-from collections.abc import Sequence
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
-from xml.etree.ElementTree import Element
 
-from wsabie import __version__
 from wsabie.core.errors import InputError
-from wsabie.workflows.charts.svg_charts import draw_legend_sample, format_svg, replace_forbidden
-from wsabie.workflows.compare.comparison import TextTable
+from wsabie.core.version import VERSION
+from wsabie.workflows.charts import svg_charts
 from wsabie.workflows.report import number_format
-from wsabie.workflows.report.report_input import EncodedImage
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 MIMES = ("image/webp", "image/png", "image/jpeg", "image/gif")
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
-class PageChart(NamedTuple):
-    """A drawing of a page; the template adds heading and caption.
+class EncodedImage(NamedTuple):
+    """An encoded image.
 
     Attributes
     ----------
-    drawing : Element
-    legend : sequence of (str, int)
-        Name and style of each series; empty for one series.
-    has_bars : bool
-        The legend shows bars instead of lines.
-    table : TextTable or None
-        The figures of the chart, which open on demand.
+    content : bytes
+    mime : str
+        "image/webp", "image/png", "image/jpeg" or "image/gif".
     """
 
-    drawing: Element
-    legend: Sequence[tuple[str, int]] = ()
-    has_bars: bool = False
-    table: TextTable | None = None
+    content: bytes
+    mime: str = "image/webp"
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Render a template of this package as a complete HTML file.
+    """Render a template of this package as a complete file of HTML or SVG.
 
     Raises
     ------
     InputError
         An image of a type that some browsers do not show, or that could hold a script.
+
+    Examples
+    --------
+    >>> from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries, LineChart
+    >>> chart = LineChart("Loss < 1", [ChartSeries("loss", [1, 2], [0.9, 0.4])], ChartAxis("epoch"), ChartAxis("loss"))
+    >>> drawing = render_page("charts.svg", chart=chart)
+    >>> drawing.count("<polyline"), "<title>Loss &lt; 1</title>" in drawing
+    (1, True)
     """
     return replace_forbidden(load_environment().get_template(template).render(values))
+
+
+def replace_forbidden(text: str) -> str:
+    """Replace characters that HTML and XML forbid by U+FFFD.
+
+    Examples
+    --------
+    >>> replace_forbidden("a\\x00b")
+    'a�b'
+    """
+    return _FORBIDDEN.sub("\ufffd", text)
 
 
 @cache
@@ -60,7 +71,6 @@ def load_environment() -> "Environment":
     '<p>a &lt; b</p>'
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
 
     environment = Environment(
         loader=PackageLoader("wsabie.workflows.report"),
@@ -77,9 +87,18 @@ def load_environment() -> "Environment":
         bytes=number_format.format_bytes,
         explain=number_format.explain_metric,
         data_url=encode_image,
-        svg=lambda element: Markup(format_svg(element)),  # noqa: S704 the elements escape their text
+        points=svg_charts.format_points,
+        tick=svg_charts.format_tick,
     )
-    environment.globals.update(version=__version__, draw_legend_sample=draw_legend_sample)
+    environment.globals.update(
+        version=VERSION,
+        chart_width=svg_charts.WIDTH,
+        format_range=number_format.format_range,
+        markers=svg_charts.MARKERS,
+        place_marker=svg_charts.place_marker,
+        space_markers=svg_charts.space_markers,
+        split_at_gaps=svg_charts.split_at_gaps,
+    )
     return environment
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from wsabie.core.errors import InputError
 from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.storage.atomic_files import write_text
-from wsabie.workflows.report import headline, report_charts
+from wsabie.workflows.report import report_charts
 from wsabie.workflows.report.examples import render_thumbnail
-from wsabie.workflows.report.html_pages import render_page
+from wsabie.workflows.report.html_pages import EncodedImage, render_page
 from wsabie.workflows.report.number_format import singularise
-from wsabie.workflows.report.report_input import EncodedImage, HeatMap, ReportExample, ReportInput
+from wsabie.workflows.report.report_input import ReportExample, ReportInput
 
 PICTURE_BYTES = 2_000_000
 """Bytes of all images in a report, which keeps the file below 3 MB."""
@@ -38,7 +38,7 @@ def write_report(path: str | Path, report: ReportInput) -> int:
     Raises
     ------
     InputError
-        The file cannot be written, the main model is not in the comparison, or an image cannot be shown.
+        The file cannot be written, no model took part in the comparison, or an image cannot be shown.
     """
     html = render_report(report)
     write_text(path, html)
@@ -47,10 +47,14 @@ def write_report(path: str | Path, report: ReportInput) -> int:
 
 def render_report(report: ReportInput) -> str:
     """Return the report as HTML."""
-    report = _fit_images(replace(report, main=_find_main(report)))
-    comparison = report.comparison
-    entries = report_charts.order_entries(comparison, report.main)
-    n_labels = comparison.task.facts.labels
+    report, comparison, main = _fit_images(report), report.comparison, report.comparison.main
+    if main is None:
+        reasons = [f": {omission.reason}" for omission in comparison.skipped]
+        raise InputError(f"no model took part in the comparison{reasons[0] if reasons else '; compare it too'}")
+    entries = sorted(comparison.entries, key=lambda entry: entry is not main)  # the place sets the colour
+    k, n_labels = report_charts.choose_list_length(comparison), comparison.task.facts.labels
+    judged = {name: report_charts.judge_main_model(comparison, main, name) for name in comparison.metrics}
+    verdicts = {name: verdict for name, verdict in judged.items() if verdict is not None}
     return render_page(
         "report.html",
         report=report,
@@ -58,30 +62,17 @@ def render_report(report: ReportInput) -> str:
         counts=comparison.task.facts,
         entries=entries,
         item=singularise(report.modality),
-        k=headline.choose_list_length(comparison),
-        headline=headline.format_headline(comparison, report.main, report.modality),
-        stats=headline.collect_stats(report),
+        k=k,
+        headline=report_charts.format_headline(comparison, main, report.modality),
+        verdicts=verdicts,
+        gain=report_charts.format_gain(verdicts[f"p@{k}"], k if k > 1 else 100) if f"p@{k}" in verdicts else "",
         parameters=sorted({**entries[0].parameters, **report.parameters}.items()),
         precision_chart=report_charts.draw_precision_chart(comparison, entries),
-        difference_chart=report_charts.draw_difference_chart(report),
-        frequency=report_charts.collect_frequency_figures(report),
+        difference_chart=report_charts.draw_difference_chart(entries[0].title, [*verdicts.values()]),
+        frequency=report_charts.collect_frequency_figures(report, main),
         training=report_charts.collect_training_figures(report.history, n_labels) if report.history else None,
         max_true_labels=_MAX_TRUE_LABELS,
     )
-
-
-def _find_main(report: ReportInput) -> str:
-    """Return the name of the entry that the report is about."""
-    comparison = report.comparison
-    if report.main in [entry.name for entry in comparison.entries]:
-        return report.main
-    if report.main or comparison.main is None:
-        reasons = [
-            f": {omission.reason}" for omission in comparison.skipped if omission.name == report.main or not report.main
-        ]
-        problem = f"the report is about {report.main!r}, which took no part" if report.main else "no model took part"
-        raise InputError(f"{problem} in the comparison{reasons[0] if reasons else '; compare it too'}")
-    return comparison.main.name
 
 
 def _fit_images(report: ReportInput) -> ReportInput:
@@ -89,18 +80,10 @@ def _fit_images(report: ReportInput) -> ReportInput:
     examples: list[ReportExample] = []
     room = PICTURE_BYTES
     for example in report.examples:
-        small_example = replace(
-            example,
-            picture=shrink_report_image(example.picture),
-            heat_maps=[
-                HeatMap(heat_map.label, shrink_report_image(heat_map.picture), heat_map.score)
-                for heat_map in example.heat_maps
-            ],
-        )
-        room -= sum(
-            len(image.content)
-            for image in (small_example.picture, *(heat_map.picture for heat_map in small_example.heat_maps))
-        )
+        heat_maps = [heat_map._replace(picture=shrink_report_image(heat_map.picture)) for heat_map in example.heat_maps]
+        small_example = replace(example, picture=shrink_report_image(example.picture), heat_maps=heat_maps)
+        images = small_example.picture, *(heat_map.picture for heat_map in heat_maps)
+        room -= sum(len(image.content) for image in images)
         if room < 0:
             break
         examples.append(small_example)

@@ -1,119 +1,164 @@
-"""Charts and tables of figures in a report: models, label frequency, training."""
+"""Figures of a report: its sentence, which tells chance from a difference, and its charts."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from wsabie.evaluation.label_frequency import FrequencyBin, group_by_frequency
+from wsabie.evaluation.bootstrap import PairedDifference
 from wsabie.evaluation.metrics import select_informative_lengths
+from wsabie.evaluation.score_evaluation import FrequencyBin, group_by_frequency
 from wsabie.training.epoch_stats import EpochStats, list_other_metrics
 from wsabie.workflows.charts.svg_charts import (
+    BarChart,
     BarGroup,
+    Chart,
     ChartAxis,
     ChartSeries,
+    IntervalChart,
     IntervalSpan,
-    draw_bar_chart,
-    draw_interval_chart,
-    draw_line_chart,
+    LineChart,
 )
-from wsabie.workflows.compare.comparison import Comparison, ModelEntry, TextTable
-from wsabie.workflows.report.headline import choose_list_length, judge_main_model
-from wsabie.workflows.report.html_pages import PageChart
-from wsabie.workflows.report.number_format import (
-    format_bands,
-    format_difference,
-    format_duration,
-    format_metric,
-    format_range,
-)
+from wsabie.workflows.compare.comparison import Comparison, ModelEntry
+from wsabie.workflows.report.number_format import format_bands, format_difference, format_duration, format_range
 from wsabie.workflows.report.report_input import ReportInput
+
+_MIN_LABELS_PER_ROW = 1.1
+"""Mean number of true labels above which a list says more than the first label."""
+
+
+class ModelVerdict(NamedTuple):
+    """The difference of the main model to the best baseline in one metric."""
+
+    metric: str
+    baseline: ModelEntry
+    difference: PairedDifference
+
+    @property
+    def relative(self) -> float:
+        """Difference / the baseline's figure; infinite if that is 0."""
+        base = self.baseline.evaluation.means[self.metric]
+        return self.difference.mean / base if base else float("inf")
+
+    @property
+    def words(self) -> str:
+        """Meaning of the interval in words."""
+        if self.difference.low > 0:
+            return "more than chance explains"
+        if self.difference.high < 0:
+            return "less, by more than chance explains"
+        return "a difference that may be chance"
+
+
+def choose_list_length(comparison: Comparison) -> int:
+    """Return the k of a report: 10, or the longest list with at most two thirds of the labels.
+
+    A list of nearly all labels is nearly as good for any model. If rows have one label, at most one label of a longer
+    list can be right.
+    """
+    evaluation = comparison.entries[0].evaluation
+    if all(comparison.ceilings.get(f"p@{k}", 1.0) * k < _MIN_LABELS_PER_ROW for k in evaluation.ks):
+        return min(evaluation.ks)
+    lengths = [k for k in evaluation.ks if f"p@{k}" in comparison.metrics and 3 * k <= 2 * evaluation.n_labels]
+    return max(lengths, default=min(evaluation.ks))
+
+
+def judge_main_model(comparison: Comparison, main: ModelEntry, metric: str) -> ModelVerdict | None:
+    """Compare the main model with the best baseline; return None without one."""
+    difference = main.differences.get(metric)
+    return None if difference is None else ModelVerdict(metric, comparison[difference[0]], difference[1])
+
+
+def format_headline(comparison: Comparison, entry: ModelEntry, modality: str = "rows") -> str:
+    """Return one sentence about the first k suggestions.
+
+    With the sample collection, for instance: "With WARP embedding, 4.0 of the first 10 labels suggested for each of 877
+    unseen pictures are right on average, against 3.6 with k nearest neighbours (more than chance explains); at most 6.8
+    are possible."
+    """
+    k = choose_list_length(comparison)
+    metric, n_rows = f"p@{k}", f"{entry.evaluation.n_rows:,}"
+    verdict = judge_main_model(comparison, entry, metric)
+    if k == 1:
+        accuracy = _format_accuracy(entry)
+        first = f"With {entry.title}, the first label suggested is right for {accuracy} of {n_rows} unseen {modality}"
+        if verdict is None:
+            return f"{first}."
+        return f"{first}, against {_format_accuracy(verdict.baseline)} with {verdict.baseline.title} ({verdict.words})."
+    n_right = _format_right(entry, metric, k)
+    start = f"With {entry.title}, {n_right} of the first {k} labels suggested for each of {n_rows} unseen"
+    top = f"at most {comparison.ceilings[metric] * k:.1f} are possible"
+    if verdict is None:
+        return f"{start} {modality} are right on average; {top}."
+    baseline_text = f"{_format_right(verdict.baseline, metric, k)} with {verdict.baseline.title}"
+    return f"{start} {modality} are right on average, against {baseline_text} ({verdict.words}); {top}."
+
+
+def format_gain(verdict: ModelVerdict, base: int) -> str:
+    """Return the difference in percent of the baseline; in labels or items if the baseline has none right."""
+    if math.isfinite(verdict.relative):
+        return f"{verdict.relative:+.0%}".replace("-", "−")
+    return f"{format_difference(verdict.difference.mean * base, 1)} of {base}"
+
+
+def _format_accuracy(entry: ModelEntry) -> str:
+    return f"{entry.evaluation.means['p@1']:.1%}"
+
+
+def _format_right(entry: ModelEntry, metric: str, k: int) -> str:
+    return f"{entry.evaluation.means[metric] * k:.1f}"
 
 
 class FrequencyFigures(NamedTuple):
-    """Accuracy on rare and frequent labels: two charts, and a sentence about bands where the baseline is ahead."""
+    """Accuracy on rare and frequent labels: bins of each entry, two charts, and bands where the baseline is ahead."""
 
-    found: PageChart
-    counts: PageChart
+    bins: list[tuple[FrequencyBin, ...]]
+    accuracy: BarChart
+    counts: BarChart
     weak_bands: str
 
 
 class TrainingFigures(NamedTuple):
-    """Figures of a training: a sentence, named charts, all epochs, and the estimated ranks if there are any."""
+    """Figures of a training: a sentence, named charts, further metrics, and shares of the estimated ranks."""
 
     summary: str
-    charts: list[tuple[str, PageChart]]
-    epochs: TextTable
-    ranks: TextTable | None
+    charts: Sequence[tuple[str, Chart]]
+    metrics: list[str]
+    ranks: list[str]
+    rank_shares: list[list[float]]
 
 
-class TrainingCurve(NamedTuple):
-    """A figure of every epoch, by the name that has a caption in the template."""
-
-    name: str
-    unit: str
-    read_figure: Callable[[EpochStats], float | None]
-
-
-_VALIDATION_CURVE = TrainingCurve("Quality on validation rows", "MAP", lambda stats: stats.validation)
-_LEARNING_CURVES = (
-    TrainingCurve("Loss", "loss", lambda stats: stats.loss),
-    TrainingCurve("Violations", "share of pairs", lambda stats: stats.violation_rate),
-    TrainingCurve("Search", "labels drawn", lambda stats: stats.mean_draws),
-)
-_SPEED_CURVES = (
-    TrainingCurve("Speed", "pairs/s", lambda stats: stats.pairs_per_second),
-    TrainingCurve("Memory traffic", "GB/s", lambda stats: stats.bytes_per_second / 1e9),
-)
-
-
-def order_entries(comparison: Comparison, main: str) -> list[ModelEntry]:
-    """Return the entries with the main model first; the position sets the colour in every chart."""
-    return sorted(comparison.entries, key=lambda entry: entry.name != main)
-
-
-def draw_precision_chart(comparison: Comparison, entries: Sequence[ModelEntry]) -> PageChart:
+def draw_precision_chart(comparison: Comparison, entries: Sequence[ModelEntry]) -> LineChart:
     """Draw the precision of every model by the length of the list."""
     ks = entries[0].evaluation.ks
-    series = [_build_precision_series(entry, style, ks) for style, entry in enumerate(entries)]
-    series.append(ChartSeries("highest possible", ks, [comparison.ceilings[f"p@{k}"] for k in ks], style=-1))
-    ends = sorted({min(ks), max(ks)})
-    descriptions = [
-        f"{line.name}: {', '.join(f'{line.y[ks.index(k)]:.2f} at {k}' for k in ends)}" for line in series[:-1]
+    low, high = ([getattr(entries[0].intervals[f"p@{k}"], end) for k in ks] for end in ("low", "high"))
+    series = [
+        ChartSeries(entry.title, ks, [entry.evaluation.means[f"p@{k}"] for k in ks], style=style)
+        if style
+        else ChartSeries(entry.title, ks, [entry.evaluation.means[f"p@{k}"] for k in ks], low, high)
+        for style, entry in enumerate(entries)
     ]
-    drawing = draw_line_chart(
+    ends = sorted({min(ks), max(ks)})
+    descriptions = [f"{line.name}: {', '.join(f'{line.y[ks.index(k)]:.2f} at {k}' for k in ends)}" for line in series]
+    series.append(ChartSeries("highest possible", ks, [comparison.ceilings[f"p@{k}"] for k in ks], style=-1))
+    return LineChart(
+        "Precision by length of the list",
         series,
         ChartAxis("number of suggestions looked at", _choose_length_ticks(ks)),
         ChartAxis("share that is right", low=0.0),
-        title="Precision by length of the list",
-        description="; ".join(descriptions) + ".",
+        "; ".join(descriptions) + ".",
     )
-    rows = [[str(k), *(format_metric(line.y[i]) for line in series)] for i, k in enumerate(ks)]
-    legend = [(line.name, line.style) for line in series]
-    return PageChart(drawing, legend, table=TextTable(["k", *(line.name for line in series)], rows))
 
 
-def draw_difference_chart(report: ReportInput) -> PageChart | None:
-    """Draw the differences of the main model to the best baseline of each metric; None without baselines."""
-    comparison = report.comparison
-    verdicts = [judge_main_model(comparison, report.main, metric) for metric in comparison.metrics]
-    spans, rows = [], []
-    for verdict in verdicts:
-        if verdict is not None:
-            mean, low, high, _ = verdict.difference
-            spans.append(IntervalSpan(verdict.metric, mean, low, high))
-            rows.append([verdict.metric, verdict.baseline.title, *map(format_difference, (mean, low, high))])
-    if not spans:
-        return None
-    title = f"{comparison[report.main].title} minus the best baseline"
+def draw_difference_chart(title: str, verdicts: Sequence[ModelVerdict]) -> IntervalChart:
+    """Draw the differences of the main model to the best baseline of each metric."""
+    spans = [IntervalSpan(verdict.metric, *verdict.difference[:3]) for verdict in verdicts]
     description = "; ".join(f"{span.name} {span.value:+.3f}" for span in spans) + "."
-    drawing = draw_interval_chart(spans, "difference", title=title, description=description)
-    return PageChart(drawing, table=TextTable(["metric", "best baseline", "difference", "from", "to"], rows))
+    return IntervalChart(f"{title} minus the best baseline", spans, "difference", description)
 
 
-def collect_frequency_figures(report: ReportInput) -> FrequencyFigures | None:
+def collect_frequency_figures(report: ReportInput, main: ModelEntry) -> FrequencyFigures | None:
     """Collect the accuracy of the main model and the best baseline by label frequency; None for a single band."""
-    comparison = report.comparison
-    main = comparison[report.main]
+    comparison, items = report.comparison, report.modality
     baseline = comparison.best(f"p@{choose_list_length(comparison)}", baselines=True)
     entries = [main] + ([baseline] if baseline is not None and baseline is not main else [])
     bands = [group_by_frequency(entry.evaluation.labels, comparison.task.counts) for entry in entries]
@@ -121,11 +166,30 @@ def collect_frequency_figures(report: ReportInput) -> FrequencyFigures | None:
     if len(non_empty) < 2:
         return None
     bands = [[band[i] for i in non_empty] for band in bands]
-    names = format_bands([band.low for band in bands[0]], [band.high for band in bands[0]])
-    axis = f"training {report.modality} that carry the label"
+    first = bands[0]
+    names = format_bands([band.low for band in first], [band.high for band in first])
+    axis = f"training {items} that carry the label"
     return FrequencyFigures(
-        _draw_found_chart(report, entries, bands, names, axis),
-        _draw_counts_chart(report, bands[0], names, axis),
+        list(zip(*bands, strict=True)),
+        BarChart(
+            "Label frequency against accuracy",
+            [
+                BarGroup(entry.title, [frequency_bin.recall for frequency_bin in band], style)
+                for style, (entry, band) in enumerate(zip(entries, bands, strict=True))
+            ],
+            names,
+            axis,
+            ChartAxis("share found"),
+            f"From labels with {first[0].low} to labels with {first[-1].high} training {items}.",
+        ),
+        BarChart(
+            "How many labels are how frequent",
+            [BarGroup("labels", [frequency_bin.n_labels for frequency_bin in first], 3)],
+            names,
+            axis,
+            ChartAxis("labels"),
+            f"{first[0].n_labels:,} labels have {format_range(first[0].low, first[0].high)} training {items}.",
+        ),
         name_weak_bands(report, entries, bands),
     )
 
@@ -144,36 +208,33 @@ def name_weak_bands(report: ReportInput, entries: Sequence[ModelEntry], bands: S
 
 
 def collect_training_figures(history: Sequence[EpochStats], n_labels: int) -> TrainingFigures:
-    """Collect the summary, the small charts (one per figure) and the tables of a training."""
+    """Collect the summary and the small charts (one per figure) of a training."""
     other_metrics = [name for name in list_other_metrics(history) if _is_informative(name, n_labels)]
-    learning_curves = (_VALIDATION_CURVE, *map(_make_metric_curve, other_metrics), *_LEARNING_CURVES)
-    charts = [
-        *((curve.name, _draw_curve(history, curve)) for curve in learning_curves),
-        ("Estimated ranks by epoch", _draw_rank_curve(history)),
-        ("Estimated ranks", _draw_rank_bars(history)),
-        *((curve.name, _draw_curve(history, curve)) for curve in _SPEED_CURVES),
-    ]
-    headers = ["epoch", "MAP", *other_metrics, "loss", "violations", "draws", "pairs/s", "GB/s", "seconds"]
-    rows = [_format_epoch(number, stats, other_metrics) for number, stats in enumerate(history, 1)]
+    width = max(len(stats.rank_histogram) for stats in history)
+    rank_shares = [_compute_rank_shares(stats, width) for stats in history]
+    figures: dict[str, tuple[str, list[float | None]]] = {
+        "Quality on validation rows": ("MAP", [stats.validation for stats in history]),
+        **{
+            f"{name} on validation rows": (name, [stats.validation_metrics.get(name) for stats in history])
+            for name in other_metrics
+        },
+        "Loss": ("loss", [stats.loss for stats in history]),
+        "Violations": ("share of pairs", [stats.violation_rate for stats in history]),
+        "Search": ("labels drawn", [stats.mean_draws for stats in history]),
+        "Speed": ("pairs/s", [stats.pairs_per_second for stats in history]),
+        "Memory traffic": ("GB/s", [stats.bytes_per_second / 1e9 for stats in history]),
+    }
+    curves = [(name, _draw_curve(name, unit, values)) for name, (unit, values) in figures.items()]
+    ranks = ("Estimated ranks by epoch", _draw_rank_curve(history)), ("Estimated ranks", _draw_rank_bars(rank_shares))
+    charts = [(name, chart) for name, chart in (*curves[:-2], *ranks, *curves[-2:]) if chart is not None]
     seconds = sum(stats.seconds for stats in history)
     pairs = sum(stats.pairs for stats in history) / max(seconds, 1e-9)
     summary = (
         f"{len(history)} passes over the training pairs in {format_duration(seconds)}, {pairs:,.0f} pairs a second. "
         + _name_best_epoch(history)
     )
-    return TrainingFigures(
-        summary,
-        [(name, chart) for name, chart in charts if chart is not None],
-        TextTable(headers, rows),
-        _build_rank_table(history),
-    )
-
-
-def _build_precision_series(entry: ModelEntry, style: int, ks: Sequence[int]) -> ChartSeries:
-    low = high = None
-    if style == 0:
-        low, high = ([getattr(entry.intervals[f"p@{k}"], end) for k in ks] for end in ("low", "high"))
-    return ChartSeries(entry.title, ks, [entry.evaluation.means[f"p@{k}"] for k in ks], low, high, style)
+    places = [format_range(2**place, 2 ** (place + 1) - 1) for place in range(width)]
+    return TrainingFigures(summary, charts, other_metrics, places, rank_shares)
 
 
 def _choose_length_ticks(ks: Sequence[int]) -> list[tuple[float, str]]:
@@ -184,54 +245,6 @@ def _choose_length_ticks(ks: Sequence[int]) -> list[tuple[float, str]]:
         if k - lengths[-1] >= step and (k % 5 == 0 or ks[-1] <= 10):
             lengths.append(k)
     return [(float(k), str(k)) for k in lengths]
-
-
-def _draw_found_chart(
-    report: ReportInput,
-    entries: Sequence[ModelEntry],
-    bands: Sequence[Sequence[FrequencyBin]],
-    names: Sequence[str],
-    axis: str,
-) -> PageChart:
-    items, first = report.modality, bands[0]
-    groups = [
-        BarGroup(entry.title, [frequency_bin.recall for frequency_bin in band], style)
-        for style, (entry, band) in enumerate(zip(entries, bands, strict=True))
-    ]
-    drawing = draw_bar_chart(
-        groups,
-        names,
-        axis,
-        ChartAxis("share found"),
-        title="Label frequency against accuracy",
-        description=f"From labels with {first[0].low} to labels with {first[-1].high} training {items}.",
-    )
-    rows = [
-        [
-            format_range(bins[0].low, bins[0].high),
-            f"{bins[0].n_labels:,}",
-            *(format_metric(frequency_bin.recall) for frequency_bin in bins),
-        ]
-        for bins in zip(*bands, strict=True)
-    ]
-    table = TextTable([f"training {items}", "labels", *(entry.title for entry in entries)], rows)
-    return PageChart(drawing, [(group.name, group.style) for group in groups], True, table)
-
-
-def _draw_counts_chart(
-    report: ReportInput, bands: Sequence[FrequencyBin], names: Sequence[str], axis: str
-) -> PageChart:
-    rarest = bands[0]
-    drawing = draw_bar_chart(
-        [BarGroup("labels", [frequency_bin.n_labels for frequency_bin in bands], 3)],
-        names,
-        axis,
-        ChartAxis("labels"),
-        title="How many labels are how frequent",
-        description=f"{rarest.n_labels:,} labels have {format_range(rarest.low, rarest.high)} training "
-        f"{report.modality}.",
-    )
-    return PageChart(drawing)
 
 
 def _is_informative(metric: str, n_labels: int) -> bool:
@@ -248,26 +261,19 @@ def _name_best_epoch(history: Sequence[EpochStats]) -> str:
     return f"The model of epoch {history.index(best) + 1} was the best on the validation rows and was kept."
 
 
-def _make_metric_curve(name: str) -> TrainingCurve:
-    """Return the curve of a figure that does not choose the epoch."""
-    return TrainingCurve(f"{name} on validation rows", name, lambda stats: stats.validation_metrics.get(name))
-
-
-def _draw_curve(history: Sequence[EpochStats], curve: TrainingCurve) -> PageChart | None:
-    points = [
-        (epoch, value) for epoch, stats in enumerate(history, 1) if (value := curve.read_figure(stats)) is not None
-    ]
+def _draw_curve(name: str, unit: str, figures: Sequence[float | None]) -> LineChart | None:
+    """Draw a figure of every epoch; the template has a caption for the name."""
+    points = [(epoch, value) for epoch, value in enumerate(figures, 1) if value is not None]
     if not points:
         return None
     epochs, values = zip(*points, strict=True)
-    drawing = draw_line_chart(
-        [ChartSeries(curve.name, epochs, values)],
+    return LineChart(
+        f"{name} by epoch",
+        [ChartSeries(name, epochs, values)],
         _build_epoch_axis(epochs),
-        ChartAxis(curve.unit, low=0.0),
-        title=f"{curve.name} by epoch",
-        description=f"From {values[0]:.3g} in epoch {epochs[0]} to {values[-1]:.3g} in epoch {epochs[-1]}.",
+        ChartAxis(unit, low=0.0),
+        f"From {values[0]:.3g} in epoch {epochs[0]} to {values[-1]:.3g} in epoch {epochs[-1]}.",
     )
-    return PageChart(drawing)
 
 
 def _build_epoch_axis(epochs: Sequence[int]) -> ChartAxis:
@@ -275,7 +281,7 @@ def _build_epoch_axis(epochs: Sequence[int]) -> ChartAxis:
     return ChartAxis("epoch", [(float(epoch), str(epoch)) for epoch in range(epochs[0], epochs[-1] + 1, step)])
 
 
-def _draw_rank_curve(history: Sequence[EpochStats]) -> PageChart | None:
+def _draw_rank_curve(history: Sequence[EpochStats]) -> LineChart | None:
     """Draw the median and quartiles of the estimated ranks, on a scale of powers of two."""
     histograms_by_epoch = [
         (number, stats.rank_histogram) for number, stats in enumerate(history, 1) if any(stats.rank_histogram)
@@ -286,15 +292,13 @@ def _draw_rank_curve(history: Sequence[EpochStats]) -> PageChart | None:
     low, median, high = ([_quantile(histogram, share) for histogram in histograms] for share in (0.25, 0.5, 0.75))
     top = math.ceil(max(high))
     ticks = [(float(exponent), f"{2**exponent:,}") for exponent in range(0, top + 1, 1 + top // 8)]
-    drawing = draw_line_chart(
+    return LineChart(
+        "Estimated ranks by epoch",
         [ChartSeries("median", epochs, median, low, high)],
         _build_epoch_axis(epochs),
         ChartAxis("estimated place", ticks, 0.0, top),
-        title="Estimated ranks by epoch",
-        description=f"Median from {2 ** median[0]:.0f} in epoch {epochs[0]} "
-        f"to {2 ** median[-1]:.0f} in epoch {epochs[-1]}.",
+        f"Median from {2 ** median[0]:.0f} in epoch {epochs[0]} to {2 ** median[-1]:.0f} in epoch {epochs[-1]}.",
     )
-    return PageChart(drawing)
 
 
 def _quantile(histogram: Sequence[int], share: float) -> float:
@@ -313,56 +317,26 @@ def _quantile(histogram: Sequence[int], share: float) -> float:
     return float(len(histogram))
 
 
-def _draw_rank_bars(history: Sequence[EpochStats]) -> PageChart | None:
-    first, last = history[0], history[-1]
-    width = max(len(first.rank_histogram), len(last.rank_histogram))
+def _draw_rank_bars(rank_shares: Sequence[list[float]]) -> BarChart | None:
+    """Draw the ranks of the first and the last epoch."""
+    width = len(rank_shares[0])
     if not width:
         return None
-    shown_epochs = {1: first} if first is last else {1: first, len(history): last}
-    groups = [
-        BarGroup(f"epoch {number}", _compute_rank_shares(stats, width), style)
-        for (number, stats), style in zip(shown_epochs.items(), (1, 0), strict=False)
-    ]
-    drawing = draw_bar_chart(
-        groups,
-        format_bands(
-            [2**exponent for exponent in range(width)], [2 ** (exponent + 1) - 1 for exponent in range(width)]
-        ),
+    epochs = sorted({1, len(rank_shares)})
+    return BarChart(
+        "Estimated ranks",
+        [
+            BarGroup(f"epoch {number}", rank_shares[number - 1], style)
+            for number, style in zip(epochs, (1, 0), strict=False)
+        ],
+        format_bands([2**place for place in range(width)], [2 ** (place + 1) - 1 for place in range(width)]),
         "estimated place of the right label",
         ChartAxis("% of steps"),
-        title="Estimated ranks",
-        description="Share of the training steps by the place at which the right label was estimated to stand.",
+        "Share of the training steps by the place at which the right label was estimated to stand.",
     )
-    return PageChart(drawing, [(group.name, group.style) for group in groups], has_bars=True)
-
-
-def _build_rank_table(history: Sequence[EpochStats]) -> TextTable | None:
-    width = max(len(stats.rank_histogram) for stats in history)
-    if not width:
-        return None
-    places = [format_range(2**exponent, 2 ** (exponent + 1) - 1) for exponent in range(width)]
-    rows = [
-        [str(number), *(f"{share:.1f}" for share in _compute_rank_shares(stats, width))]
-        for number, stats in enumerate(history, 1)
-    ]
-    return TextTable(["epoch", *places], rows)
 
 
 def _compute_rank_shares(stats: EpochStats, width: int) -> list[float]:
     total = max(sum(stats.rank_histogram), 1)
     counts = [*stats.rank_histogram, *[0] * (width - len(stats.rank_histogram))]
     return [100 * count / total for count in counts]
-
-
-def _format_epoch(number: int, stats: EpochStats, other_metrics: Sequence[str]) -> list[str]:
-    validation_figures = [stats.validation, *map(stats.validation_metrics.get, other_metrics)]
-    return [
-        str(number),
-        *("" if value is None else format_metric(value) for value in validation_figures),
-        format_metric(stats.loss),
-        format_metric(stats.violation_rate),
-        format_metric(stats.mean_draws, 1),
-        f"{stats.pairs_per_second:,.0f}",
-        f"{stats.bytes_per_second / 1e9:.2f}",
-        f"{stats.seconds:.2f}",
-    ]

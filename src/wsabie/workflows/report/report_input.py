@@ -6,20 +6,7 @@ from typing import Any, NamedTuple
 
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.workflows.compare.comparison import Comparison
-
-
-class EncodedImage(NamedTuple):
-    """An encoded image.
-
-    Attributes
-    ----------
-    content : bytes
-    mime : str
-        "image/webp", "image/png", "image/jpeg" or "image/gif".
-    """
-
-    content: bytes
-    mime: str = "image/webp"
+from wsabie.workflows.report.html_pages import EncodedImage
 
 
 class Suggestion(NamedTuple):
@@ -70,27 +57,6 @@ class Neighbourhood(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DataFacts:
-    """Facts of the data.
-
-    Attributes
-    ----------
-    name : str
-    description : str
-        One or two sentences.
-    source, licence : str
-    split : str
-        Rule and seed of the three sides.
-    """
-
-    name: str = ""
-    description: str = ""
-    source: str = ""
-    licence: str = ""
-    split: str = ""
-
-
-@dataclass(frozen=True)
 class ReportInput:
     """Contents of a report.
 
@@ -98,11 +64,12 @@ class ReportInput:
     ----------
     title : str
     comparison : Comparison
-    main : str
-        Name of the entry that the report is about; by default the first that is no baseline, or the first.
     modality : str
         Name of the rows, in the plural, such as "pictures".
-    data : DataFacts
+    description : str
+        The data in one or two sentences.
+    data : mapping of str to str
+        Further facts of the data, such as "Source", "Licence" and "Split".
     history : sequence of EpochStats
         Of the main model.
     examples : sequence of ReportExample
@@ -126,9 +93,9 @@ class ReportInput:
 
     title: str
     comparison: Comparison
-    main: str = ""
     modality: str = "rows"
-    data: DataFacts = field(default_factory=DataFacts)
+    description: str = ""
+    data: Mapping[str, str] = field(default_factory=dict)
     history: Sequence[EpochStats] = ()
     examples: Sequence[ReportExample] = ()
     examples_note: str = ""

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from wsabie.core.errors import InputError
-from wsabie.io.formats.id_list import refuse_unlistable_id, write_ids
+from wsabie.io.formats.id_labels import refuse_unlistable_id, write_ids
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.space_declaration import ENDING, FITTED_CANDIDATES, SpaceDeclaration, read_toml_tables
 from wsabie.models.entity_space.relations import Relation
@@ -204,7 +204,7 @@ def _write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
     write_text(path, "\n".join(lines) + "\n")
 
 
-def _format_tables(tables: Mapping[str, Any], prefix: str = "") -> str:
+def _format_tables(tables: Mapping[str, object], prefix: str = "") -> str:
     """Format nested tables as TOML.
 
     Examples
@@ -230,7 +230,7 @@ def _format_key(name: str) -> str:
     return name if _BARE.fullmatch(name) else _format_value(name)
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, str) and value == value.encode("utf-8", "replace").decode():
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list):

@@ -2,21 +2,20 @@
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.progress import Progress
 from wsabie.core.validation import require
 from wsabie.evaluation.splits import Split
 from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.base.sampling import WorkContext
 from wsabie.features.base.table_builder import build_label_table
 from wsabie.io.alignment import align_table
 from wsabie.io.datasets.attribute_recognition import read_attributes
 from wsabie.io.datasets.item_attributes import AttributeTable
 from wsabie.io.fingerprints import compute_fingerprint_or_none
-from wsabie.io.formats.id_list import select_listed_ids
+from wsabie.io.formats.id_labels import select_listed_ids
 from wsabie.io.formats.pair_list import read_id_pairs
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.recognition import open_source
@@ -40,10 +39,13 @@ class DeclaredData:
         Of the kinds with data.
     couples : dict of str to list of (query id, target id)
         The pairs of every relation.
+    sources : dict of str to Source
+        Of the kinds with data.
     """
 
     rows: dict[str, FeatureTable]
     couples: dict[str, IdPairs]
+    sources: dict[str, Source] = field(default_factory=dict)
 
     @property
     def pair_marks(self) -> dict[str, int]:
@@ -73,12 +75,14 @@ def collect_declared_data(
             raise InputError(
                 f"there is no file or folder {format_path(relation.pairs)}, the pairs of [relations.{relation.name}]"
             )
-    rows = {}
+    data = DeclaredData({}, {})
     for name, kind in declared.kinds.items():
         if name in kind_names and kind.data is not None:
-            rows[name] = _add_groups(rows_of(kind, _open_source(kind, relations, rejects)), related.get(name))
-    couples = {relation.name: _collect_pairs(relation, rows, related, rejects) for relation in relations}
-    return DeclaredData(rows, couples)
+            data.sources[name] = _open_source(kind, relations, rejects)
+            data.rows[name] = _add_groups(rows_of(kind, data.sources[name]), related.get(name))
+    for relation in relations:
+        data.couples[relation.name] = _collect_pairs(relation, data.rows, related, rejects)
+    return data
 
 
 def _open_source(kind: KindDeclaration, relations: list[RelationDeclaration], rejects: Rejects) -> Source:
@@ -121,18 +125,15 @@ def _collect_pairs(
     """Return the pairs of a relation; (item, name) where shared names make the pairs."""
     if relation.pairs is not None:
         kinds = (relation.query, relation.target if relation.candidates is None else None)
-        ends = [_index_by_spelling(rows[kind]) if kind in rows else None for kind in kinds]
+        ends = [
+            {normalise_label_name(name): name for name in rows[kind].ids} if kind in rows else None for kind in kinds
+        ]  # so that pairs share the strings of rows
         couples = read_id_pairs(relation.pairs, rejects=rejects)
         return list(_select_pairs_with_data(couples, ends, relation.pairs, rejects))
     by_query = relation.query in rows
     kind_name = relation.query if by_query else relation.target
     pairs = _list_named_items(rows[kind_name], str(relation.names), related.get(kind_name))
     return pairs if by_query else [(name, item_id) for item_id, name in pairs]
-
-
-def _index_by_spelling(rows: FeatureTable) -> dict[str, str]:
-    """Return the ids of rows by their normalised spelling, so that pairs share these strings."""
-    return {normalise_label_name(name): name for name in rows.ids}
 
 
 def _select_pairs_with_data(
@@ -186,31 +187,29 @@ def select_relations(declared: SpaceDeclaration, only: tuple[str, ...]) -> list[
 
 def open_declared_data(
     declared: SpaceDeclaration, relations: list[RelationDeclaration], rejects: Rejects
-) -> tuple[DeclaredData, dict[str, Source]]:
-    """Return the data that relations need, and their sources; only tables have features yet.
+) -> DeclaredData:
+    """Return the data that relations need; only tables have features yet.
 
     Raises
     ------
     InputError
         As `collect_declared_data`.
     """
-    sources: dict[str, Source] = {}
 
     def outline_rows(kind: KindDeclaration, source: Source) -> FeatureTable:
-        sources[kind.name] = source
         return source if isinstance(source, FeatureTable) else build_label_table(source)
 
-    return collect_declared_data(declared, relations, outline_rows, rejects), sources
+    return collect_declared_data(declared, relations, outline_rows, rejects)
 
 
+@dataclass
 class EntityFeatureExtractor:
     """Extract the features of the items of every kind; kinds that share a map share an extractor.
 
     Parameters
     ----------
     seed : int
-    executor, progress, rejects
-        As in `wsabie.workflows.model_training.train_model`.
+    run : WorkContext
     work : Path or None
         Folder that keeps extracted features until a space is saved.
     fitting_sides : mapping of str to Split or None
@@ -223,20 +222,13 @@ class EntityFeatureExtractor:
         Of the data of each kind.
     """
 
-    def __init__(
-        self,
-        seed: int,
-        executor: Executor,
-        progress: Progress,
-        rejects: Rejects,
-        work: Path | None = None,
-        fitting_sides: Mapping[str, Split] | None = None,
-    ) -> None:
-        self.seed, self.work, self.fitting_sides = seed, work, fitting_sides
-        self.run = (executor, progress, rejects)
-        self.extractors: dict[str, FeatureExtractor] = {}
-        self.fingerprints: dict[str, str | None] = {}
-        self.first_kinds: dict[str, tuple[str, FeatureTable]] = {}
+    seed: int
+    run: WorkContext
+    work: Path | None = None
+    fitting_sides: Mapping[str, Split] | None = None
+    extractors: dict[str, FeatureExtractor] = field(default_factory=dict)
+    fingerprints: dict[str, str | None] = field(default_factory=dict)
+    first_kinds: dict[str, tuple[str, FeatureTable]] = field(default_factory=dict)
 
     def extract_kind(self, kind: KindDeclaration, source: Source) -> FeatureTable:
         """Return the items of a kind in the features of its map.
@@ -255,14 +247,12 @@ class EntityFeatureExtractor:
         self.first_kinds[kind.mapped_by] = kind.name, rows
         return rows
 
-    def extract(self, declared: SpaceDeclaration, data: DeclaredData, sources: Mapping[str, Source]) -> DeclaredData:
+    def extract(self, declared: SpaceDeclaration, data: DeclaredData) -> DeclaredData:
         """Return the data with the features of all items."""
-        rows = {name: self.extract_kind(declared.kinds[name], source) for name, source in sources.items()}
+        rows = {name: self.extract_kind(declared.kinds[name], source) for name, source in data.sources.items()}
         return replace(data, rows={name: _regroup(table, data.rows[name]) for name, table in rows.items()})
 
-    def extract_more(
-        self, data: DeclaredData, sources: Mapping[str, Source], fitted_rows: Mapping[str, FeatureTable]
-    ) -> DeclaredData:
+    def extract_more(self, data: DeclaredData, fitted_rows: Mapping[str, FeatureTable]) -> DeclaredData:
         """Return other items of fitted kinds in the features of these kinds.
 
         Raises
@@ -271,7 +261,7 @@ class EntityFeatureExtractor:
             Items of a kind that has no features.
         """
         rows = {}
-        for name, source in sources.items():
+        for name, source in data.sources.items():
             if name not in fitted_rows:
                 raise InputError(f"things of the kind {name!r} are known by their names alone; leave its data out")
             rows[name] = _regroup(self._extract_as_fitted(name, source, fitted_rows[name]), data.rows[name])
@@ -282,7 +272,7 @@ class EntityFeatureExtractor:
         sides = self.fitting_sides
         fitting_items = None if sides is None else ItemSubset(source, sides[kind.name].train)
         rows, self.extractors[kind.name] = extract_training_rows(
-            source, kind.description, work, self.seed, *self.run, fitting_items
+            source, kind.description, work, self.seed, self.run, fitting_items
         )
         return rows
 
@@ -299,8 +289,7 @@ class EntityFeatureExtractor:
         return self._extract_as_fitted(first_name, source, first_rows)
 
     def _extract_as_fitted(self, name: str, source: Source, fitted_rows: FeatureTable) -> FeatureTable:
-        executor, progress, rejects = self.run
-        rows = extract_more_rows(self.extractors.get(name), source, executor, progress, rejects)
+        rows = extract_more_rows(self.extractors.get(name), source, self.run)
         return align_table(rows, None, fitted_rows.feature_names, fitted_rows.X.shape[1], fitted_rows.dictionary).rows
 
 

@@ -4,21 +4,20 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from sklearn.base import clone
 
 from wsabie.core.errors import UnsuitableModelError
-from wsabie.core.executors import Executor
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import collect_versions
 from wsabie.core.progress import Progress
 from wsabie.core.validation import require
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
+from wsabie.features.base.sampling import WorkContext
 from wsabie.io.records import FeatureTable, get_groups
 from wsabie.io.space_declaration import SpaceDeclaration
 from wsabie.models.entity_space.relations import Relation
 from wsabie.models.entity_space.space import Space
-from wsabie.storage.rejects import Rejects
 from wsabie.workflows.collection_splits import map_split
 from wsabie.workflows.compare.comparison import ComparisonInterrupt, ModelOmission
 from wsabie.workflows.compare.entrants import Entrant
@@ -27,14 +26,16 @@ from wsabie.workflows.spaces.declared_data import DeclaredData, EntityFeatureExt
 from wsabie.workflows.spaces.relation_holdout import ThreeWayRelations, plan_three_way_split, split_three_ways
 from wsabie.workflows.spaces.relation_methods import (
     KS,
+    RelationFigures,
+    RelationMethod,
     RelationTestSet,
+    SpaceComparison,
     evaluate_classifier,
     evaluate_cosine,
     evaluate_frequency,
     evaluate_space_of_relations,
     find_end_features,
 )
-from wsabie.workflows.spaces.relation_results import RelationFigures, RelationMethod, SpaceComparison
 from wsabie.workflows.spaces.space_training import TrainingMarks
 
 POPULARITY = "popularity"
@@ -56,6 +57,10 @@ class ComparisonOptions:
         Of the bootstrap.
     allow_overlap : bool
         Evaluate on items and pairs of training too.
+    store : ResultStore or None
+        Saves every result at once, and supplies the results of an interrupted run.
+    on_result : callable
+        Called with the relation and every finished method.
     """
 
     popularity: bool = True
@@ -63,6 +68,8 @@ class ComparisonOptions:
     seed: int = 0
     resamples: int = 1000
     allow_overlap: bool = False
+    store: ResultStore | None = None
+    on_result: OnResult = lambda relation, result: None
 
 
 def compare_declaration(
@@ -70,13 +77,8 @@ def compare_declaration(
     space: Space,
     hold_out: float,
     options: ComparisonOptions,
-    tested: SpaceDeclaration | None = None,
-    *,
-    store: ResultStore | None = None,
-    on_result: OnResult = lambda relation, result: None,
-    executor: Executor,
-    progress: Progress,
-    rejects: Rejects,
+    tested: SpaceDeclaration | None,
+    run: WorkContext,
 ) -> SpaceComparison:
     """Split declared data, extract features as the training side fits them, and compare on the test side.
 
@@ -91,12 +93,7 @@ def compare_declaration(
     options : ComparisonOptions
     tested : SpaceDeclaration or None
         Names the test data, as for `evaluate_space`.
-    store : ResultStore or None
-        Saves every result at once, and supplies the results of an interrupted run.
-    on_result : callable
-        Called with the relation and every finished method.
-    executor, progress, rejects
-        As in `wsabie.workflows.model_training.train_model`.
+    run : WorkContext
 
     Raises
     ------
@@ -104,14 +101,14 @@ def compare_declaration(
         Data that cannot be used, or no test pair.
     """
     shares = (hold_out / 2, hold_out / 2) if tested is None else (hold_out, 0.0)
-    plan = plan_three_way_split(declared, *shares, options.seed, rejects)
-    extractor = EntityFeatureExtractor(options.seed, executor, progress, rejects, fitting_sides=plan.sides)
-    data = extractor.extract(declared, plan.data, plan.sources)
+    plan = plan_three_way_split(declared, *shares, options.seed, run.rejects)
+    extractor = EntityFeatureExtractor(options.seed, run, fitting_sides=plan.sides)
+    data = extractor.extract(declared, plan.data)
     sides = {name: map_split(side, plan.data.rows[name], data.rows[name]) for name, side in plan.sides.items()}
-    split = split_three_ways(declared, plan, data, sides)
+    split = split_three_ways(declared, replace(plan, data=data, sides=sides))
     query_rows = {name: rows.take(sides[name].test) for name, rows in data.rows.items()}
     if tested is not None:
-        relations, query_rows = _open_test_data(tested, declared, options, extractor, data, rejects)
+        relations, query_rows = _open_test_data(tested, declared, options, extractor, data)
         split = replace(split, test=relations)
     entities = {
         name: {"train": len(side.train), "valid": len(side.valid), "test": len(query_rows.get(name, ()))}
@@ -123,11 +120,12 @@ def compare_declaration(
         "hold_out": hold_out,
         "parameters": space.get_params(),
         "entities": entities,
-        "skipped": len(rejects),
+        "skipped": len(run.rejects),
     }
-    if store is not None:
-        store = store.with_identity(_identity(split, space, options, query_rows, hold_out))
-    figures = compare_relations(split, space, options, query_rows, store=store, on_result=on_result, progress=progress)
+    if options.store is not None:
+        identity = _identity(split, space, options, query_rows, hold_out)
+        options = replace(options, store=options.store.with_identity(identity))
+    figures = compare_relations(split, space, options, query_rows, progress=run.progress)
     return SpaceComparison(figures, facts, options.seed, collect_versions())
 
 
@@ -137,7 +135,7 @@ def _identity(
     options: ComparisonOptions,
     query_rows: Mapping[str, FeatureTable],
     hold_out: float,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the facts that must agree for results to be comparable."""
     return {
         "data or split": compute_value_digest([split, {name: rows.ids for name, rows in query_rows.items()}]),
@@ -156,16 +154,15 @@ def _open_test_data(
     options: ComparisonOptions,
     extractor: EntityFeatureExtractor,
     data_of_training: DeclaredData,
-    rejects: Rejects,
 ) -> tuple[list[Relation], dict[str, FeatureTable]]:
     """Return the relations of separate test data, and the items that are their queries."""
     names = [relation.name for relation in declared.relations]
     marks = TrainingMarks(names, extractor.fingerprints, data_of_training.pair_marks, options.allow_overlap)
     relations = marks.select_learned(tested)
-    outlines, sources = open_declared_data(tested, relations, rejects)
-    for name, source in sources.items():
+    outlines = open_declared_data(tested, relations, extractor.run.rejects)
+    for name, source in outlines.sources.items():
         marks.refuse_training_items(tested.kinds[name], source)
-    data = extractor.extract_more(outlines, sources, data_of_training.rows)
+    data = extractor.extract_more(outlines, data_of_training.rows)
     return marks.build_relations(tested, relations, data), data.rows
 
 
@@ -175,8 +172,6 @@ def compare_relations(
     options: ComparisonOptions,
     tested: Mapping[str, FeatureTable] | None = None,
     *,
-    store: ResultStore | None = None,
-    on_result: OnResult = lambda relation, result: None,
     progress: Progress,
 ) -> list[RelationFigures]:
     """Evaluate all methods on the test pairs of every relation that has some.
@@ -189,8 +184,6 @@ def compare_relations(
     options : ComparisonOptions
     tested : dict of str to FeatureTable or None
         Test items of the kinds with data; the bootstrap draws their groups.
-    store, on_result
-        As in `compare_declaration`.
     progress : Progress
 
     Raises
@@ -198,7 +191,7 @@ def compare_relations(
     InputError
         No relation has a test pair of items that training knows.
     """
-    run = _MethodRun(RelationTestSet.from_relations(sides), space, options, tested or {}, store, progress)
+    run = _MethodRun(RelationTestSet.from_relations(sides), space, options, tested or {}, progress)
     holdouts = run.test_set.holdouts
     require(
         bool(holdouts),
@@ -209,7 +202,7 @@ def compare_relations(
     try:
         for name, method in run.evaluate_methods():
             results[name].append(method)
-            on_result(name, method)
+            options.on_result(name, method)
     except KeyboardInterrupt as stop:
         raise ComparisonInterrupt(run.summarise(results)) from stop
     return run.summarise(results)
@@ -223,7 +216,6 @@ class _MethodRun:
     space: Space
     options: ComparisonOptions
     tested: Mapping[str, FeatureTable]
-    store: ResultStore | None
     progress: Progress
 
     def evaluate_methods(self) -> Iterator[tuple[str, RelationMethod | ModelOmission]]:
@@ -240,7 +232,9 @@ class _MethodRun:
         if len(names) > 1:
             groups += [("alone", "each alone", [name]) for name in self.test_set.test]
         for kind, title, group in groups:
-            result = find_or_compute(self.store, json.dumps([kind, *group]), partial(self._evaluate_group, group))
+            result = find_or_compute(
+                self.options.store, json.dumps([kind, *group]), partial(self._evaluate_group, group)
+            )
             for name, evaluation in result.evaluations.items():
                 yield name, RelationMethod(kind, title, evaluation, result.facts["seconds"])
 
@@ -277,7 +271,7 @@ class _MethodRun:
                 return ModelResult({"reason": str(error)})
             return ModelResult({"seconds": seconds}, {name: evaluation})
 
-        result = find_or_compute(self.store, json.dumps(["classifier", entrant.name, name]), evaluate)
+        result = find_or_compute(self.options.store, json.dumps(["classifier", entrant.name, name]), evaluate)
         if "reason" in result.facts:
             return ModelOmission(entrant.name, entrant.title, result.facts["reason"])
         return RelationMethod(entrant.name, entrant.title, result.evaluations[name], result.facts["seconds"])
@@ -298,7 +292,7 @@ class _MethodRun:
         """Add the intervals of every method, and its differences to the first."""
         rows, first = self.tested.get(figures.query), figures.methods[0]
         groups = None if rows is None else get_groups(rows, self.test_set.holdouts[figures.name].query_ids)
-        options: dict[str, Any] = {"groups": groups, "resamples": self.options.resamples, "seed": self.options.seed}
+        options: JsonObject = {"groups": groups, "resamples": self.options.resamples, "seed": self.options.seed}
         methods = []
         for method in figures.methods:
             per_row = {metric: method.evaluation.per_row[metric] for metric in figures.metrics}

@@ -8,7 +8,7 @@ import numpy as np
 from wsabie.core.arrays import Matrix
 from wsabie.core.validation import require
 from wsabie.evaluation.splits import Split, hash_with_seed
-from wsabie.io.records import FeatureTable, Source
+from wsabie.io.records import FeatureTable
 from wsabie.io.space_declaration import KindDeclaration, RelationDeclaration, SpaceDeclaration
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.storage.rejects import Rejects
@@ -40,11 +40,10 @@ def build_relation(
     """
     if not _shares_names(declared):
         return Relation(query, target, couples, declared.name, declared.weight)
-    if not isinstance(query, EntityKind):
-        raise TypeError("things that share names have data")
     names = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in couples))}
     query_names, target_names = (
-        _membership(end, couples, names) for end in (query, target if isinstance(target, EntityKind) else query)
+        _membership(end, couples, names)  # type: ignore[arg-type]  # items that share names have data
+        for end in (query, query if isinstance(target, str) else target)
     )
     n_pairs = int(np.asarray(query_names.sum(0)).ravel() @ np.asarray(target_names.sum(0)).ravel())
     require(
@@ -190,9 +189,7 @@ class SplitPlan:
     Attributes
     ----------
     data : DeclaredData
-        Images, audio and documents have no features yet.
-    sources : dict of str to Source
-        Of the kinds with data.
+        Images, audio and documents may have no features yet.
     sides : dict of str to Split
         Row numbers of these kinds; whole groups stay together.
     valid, test : float
@@ -201,7 +198,6 @@ class SplitPlan:
     """
 
     data: DeclaredData
-    sources: dict[str, Source]
     sides: dict[str, Split]
     valid: float
     test: float
@@ -236,20 +232,14 @@ def plan_three_way_split(
     InputError
         As `collect_declared_data`; or a side stays empty.
     """
-    data, sources = open_declared_data(declared, select_relations(declared, ()), rejects)
+    data = open_declared_data(declared, select_relations(declared, ()), rejects)
     sides = {name: split_collection(rows, "auto", valid, test, seed) for name, rows in data.rows.items()}
-    return SplitPlan(data, sources, sides, valid, test, seed)
+    return SplitPlan(data, sides, valid, test, seed)
 
 
-def split_three_ways(
-    declared: SpaceDeclaration,
-    plan: SplitPlan,
-    data: DeclaredData | None = None,
-    sides: Mapping[str, Split] | None = None,
-) -> ThreeWayRelations:
-    """Return the relations of the three sides; `data` and `sides` replace those of the plan."""
-    data, sides = data or plan.data, sides or plan.sides
-    relations, seed = declared.relations, plan.seed
+def split_three_ways(declared: SpaceDeclaration, plan: SplitPlan) -> ThreeWayRelations:
+    """Return the relations of the three sides."""
+    relations, data, sides, seed = declared.relations, plan.data, plan.sides, plan.seed
     outer = {name: Split(np.union1d(side.train, side.valid), side.test, side.test[:0]) for name, side in sides.items()}
     test_holdout = split_relations(declared, relations, data, plan.test, seed, outer)
     free_pairs = {

@@ -1,30 +1,43 @@
 """Methods that find the targets of a relation: spaces, cosine of features, frequencies, classifiers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Float32, Int64, Matrix
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.progress import Progress
 from wsabie.core.validation import check_features
+from wsabie.evaluation.bootstrap import Interval, PairedDifference
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
 from wsabie.io.records import FeatureTable
 from wsabie.models.base.feature_matrix import convert_to_matrix, iterate_row_ranges
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.entity_space.fitted_entities import FittedEntities
 from wsabie.models.entity_space.relation_data import (
+    HoldoutPairs,
     build_fitted_pair_matrix,
     build_holdout_pairs,
     prepare_relation_data,
 )
-from wsabie.models.entity_space.relation_evaluation import HoldoutPairs
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
-from wsabie.workflows.compare.comparison import build_comparison_task
-from wsabie.workflows.compare.entrant_fitting import choose_tuning_metric, fit_entrant
+from wsabie.workflows.charts.chart_files import COLOURS
+from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries, LineChart
+from wsabie.workflows.compare.comparison import (
+    ModelOmission,
+    TextTable,
+    build_comparison_task,
+    describe_machine,
+    format_markdown_table,
+    list_bounds,
+)
+from wsabie.workflows.compare.comparison_run import choose_tuning_metric, fit_entrant
 from wsabie.workflows.compare.entrants import Entrant
+from wsabie.workflows.report.html_pages import render_page
 from wsabie.workflows.spaces.relation_holdout import ThreeWayRelations
 
 KS = (*range(1, 11), 20, 50)
@@ -90,7 +103,7 @@ class RelationTestSet:
         pairs = {relation.name: Y for relation, Y in data.pairs.items()}
         return cls(_index_by_name(training), _index_by_name(valid), test, excluded, entities, pairs, holdouts)
 
-    def counts(self, relation: Relation) -> Any:
+    def counts(self, relation: Relation) -> Array | list[int]:
         """Return the training pairs of every candidate; 0 for items that training does not know."""
         counts = np.asarray(self.pairs[relation.name].sum(axis=0)).ravel()
         entities = self.entities[relation.target_kind].vocabulary
@@ -100,9 +113,7 @@ class RelationTestSet:
 
     def rows(self, relation: Relation, Y: Matrix, query_rows: Int64) -> FeatureTable:
         """Return chosen queries of a relation as rows, with the names as labels."""
-        kind = relation.query
-        if not isinstance(kind, EntityKind):
-            raise TypeError("queries of a classifier have features")
+        kind: Any = relation.query  # of items with features
         ids, names = list(kind.names()), list(self.entities[relation.target_kind].vocabulary)
         return FeatureTable(kind.X[query_rows], Y, names, [ids[i] for i in query_rows])
 
@@ -138,7 +149,7 @@ def evaluate_space_of_relations(
 
 
 def evaluate_cosine(
-    train: Any, queries: Any, candidates: Any, Y: Matrix, ks: Sequence[int], **options: Any
+    train: Matrix, queries: Matrix, candidates: Matrix, Y: Matrix, ks: Sequence[int], **options: Any
 ) -> Evaluation:
     """Evaluate the cosine of features on the candidates of Y; the idf is that of the training rows.
 
@@ -157,14 +168,14 @@ def evaluate_cosine(
         normalize(convert_to_matrix(scaling(check_features(X)), train.shape[1])) for X in (queries, candidates)
     )
 
-    def scores(lo: int, hi: int) -> Any:
+    def scores(lo: int, hi: int) -> Float32:
         products = query_units[lo:hi] @ candidate_units.T
         return np.asarray(products.toarray() if hasattr(products, "toarray") else products, np.float32)
 
     return _evaluate(scores, Y, ks, **options)
 
 
-def evaluate_frequency(counts: Any, holdout: HoldoutPairs) -> Evaluation:
+def evaluate_frequency(counts: Array | list[int], holdout: HoldoutPairs) -> Evaluation:
     """Evaluate the order of candidates by training frequency, (n_candidates,), the same for every query."""
     order = np.asarray(counts, np.float32)
     return _evaluate(lambda lo, hi: np.tile(order, (hi - lo, 1)), holdout.Y, KS, exclude=holdout.exclude)
@@ -199,14 +210,174 @@ def evaluate_classifier(
         scores_of_all[:, fitted_columns] = fitted.model.scores(test.X[lo:hi])
         return scores_of_all
 
-    return _evaluate(scores, test.Y, KS), fitted.fit_seconds
+    return _evaluate(scores, test.Y, KS), fitted.facts["fit_seconds"]
 
 
-def find_end_features(end: EntityKind | str) -> Any:
+def find_end_features(end: EntityKind | str) -> Matrix:
     """Return the features of the items at an end of a relation; None where they have none."""
     return end.X if isinstance(end, EntityKind) else None
 
 
-def _evaluate(scores: Callable[[int, int], Any], Y: Matrix, ks: Sequence[int], **options: Any) -> Evaluation:
+def _evaluate(scores: Callable[[int, int], Float32], Y: Matrix, ks: Sequence[int], **options: Any) -> Evaluation:
     blocks = ((lo, scores(lo, hi)) for lo, hi in iterate_row_ranges(*Y.shape))
     return evaluate_scores(blocks, Y, ks=ks, **options)
+
+
+MADE_BY = "Made by `wsabie compare`."
+"""Last line of the page, by which a later run recognises it."""
+METRICS = ("p@1", "p@5", "p@10", "recall@10", "MAP")
+_MAX_CHART_K = 10
+"""Largest k of the chart."""
+
+
+@dataclass(frozen=True)
+class RelationMethod:
+    """A method that finds the targets of a relation.
+
+    Attributes
+    ----------
+    name, title : str
+        For scripts and for people.
+    evaluation : Evaluation
+    fit_seconds : float or None
+        None where nothing is trained.
+    intervals : dict of str to Interval
+        95 % bootstrap intervals of the means.
+    differences : dict of str to PairedDifference
+        This method minus the first one, on the same resampled queries.
+    """
+
+    name: str
+    title: str
+    evaluation: Evaluation
+    fit_seconds: float | None = None
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    differences: dict[str, PairedDifference] = field(default_factory=dict)
+
+    def as_dict(self) -> JsonObject:
+        """Return plain values for JSON."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "fit_seconds": self.fit_seconds,
+            "metrics": self.evaluation.means,
+            "intervals": list_bounds(self.intervals),
+            "differences": {metric: gap._asdict() for metric, gap in self.differences.items()},
+        }
+
+
+@dataclass(frozen=True)
+class RelationFigures:
+    """All methods on the same queries and candidates.
+
+    Attributes
+    ----------
+    name, query, target : str
+    methods : list of RelationMethod
+    skipped : list of ModelOmission
+        Models that did not take part, with the reason.
+    """
+
+    name: str
+    query: str
+    target: str
+    methods: list[RelationMethod]
+    skipped: list[ModelOmission]
+
+    @property
+    def title(self) -> str:
+        evaluation = self.methods[0].evaluation
+        queries = f"{evaluation.n_rows:,} {'query' if evaluation.n_rows == 1 else 'queries'}"
+        return f"{self.name} ({self.query} to {self.target}): {queries}, {evaluation.n_labels:,} candidates"
+
+    @property
+    def metrics(self) -> list[str]:
+        """Metrics that can differ between methods; recall over all candidates is 1 for every method."""
+        n_candidates = self.methods[0].evaluation.n_labels
+        return [name for name in METRICS if name == "p@1" or int(name.partition("@")[2] or 0) < n_candidates]
+
+    def table(self) -> TextTable:
+        """Build the table of means and of the MAP difference to the first row with its interval."""
+        rows = []
+        for method in self.methods:
+            figures = [f"{method.intervals[metric].mean:.3f}" for metric in self.metrics]
+            gap = method.differences.get("MAP")
+            gap_text = "" if gap is None else f"{gap.mean:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})"
+            seconds = "" if method.fit_seconds is None else f"{method.fit_seconds:.1f}"
+            rows.append([method.title, *figures, gap_text, seconds])
+        headers = ["method", *self.metrics, "MAP minus first row", "train s"]
+        return TextTable(headers, rows).add_omissions(self.skipped)
+
+    def chart(self) -> LineChart:
+        """Build the chart of p@k of every method against k."""
+        ks = [k for k in self.methods[0].evaluation.ks if k <= min(_MAX_CHART_K, self.methods[0].evaluation.n_labels)]
+        series = [
+            ChartSeries(method.title, ks, [method.evaluation.means[f"p@{k}"] for k in ks], style=i % len(COLOURS))
+            for i, method in enumerate(self.methods)
+        ]
+        return LineChart(self.name, series, ChartAxis("k"), ChartAxis("p@k", low=0.0))
+
+    def as_dict(self) -> JsonObject:
+        """Return plain values for JSON."""
+        evaluation = self.methods[0].evaluation
+        return {
+            "query": self.query,
+            "target": self.target,
+            "queries": evaluation.n_rows,
+            "candidates": evaluation.n_labels,
+            "methods": [method.as_dict() for method in self.methods],
+            "skipped": [skipped._asdict() for skipped in self.skipped],
+        }
+
+
+@dataclass(frozen=True)
+class SpaceComparison:
+    """The comparisons of all relations.
+
+    Attributes
+    ----------
+    relations : list of RelationFigures
+    facts : dict
+        Of the data and the spaces, JSON-able.
+    seed : int
+    versions : dict of str to str
+    """
+
+    relations: list[RelationFigures]
+    facts: JsonObject
+    seed: int
+    versions: dict[str, str]
+
+    def table(self) -> TextTable:
+        """Build a table with a line per figure: its interval, and its difference to the first method."""
+        rows = []
+        for relation in self.relations:
+            for method in relation.methods:
+                for metric, interval in method.intervals.items():
+                    gap = method.differences.get(metric, ())
+                    cells = [f"{number:.6f}" for number in (*interval, *gap[:3])]
+                    rows.append([relation.name, method.name, metric, *cells, *[""] * (6 - len(cells))])
+        figures = ["value", "low", "high", "difference", "difference_low", "difference_high"]
+        return TextTable(["relation", "method", "metric", *figures], rows)
+
+    def charts(self) -> list[LineChart]:
+        """Build the p@k charts of all relations."""
+        return [relation.chart() for relation in self.relations if len(relation.methods[0].evaluation.ks) > 1]
+
+    def page(self, command: str) -> str:
+        """Build a Markdown page of data, settings and tables."""
+        return render_page(
+            "comparison.md",
+            comparison=self,
+            command=command,
+            today=date.today().isoformat(),
+            machine=describe_machine(),
+            tables=[format_markdown_table(relation.table()) for relation in self.relations],
+            made_by=MADE_BY,
+        )
+
+    def as_dict(self) -> JsonObject:
+        """Return all values for JSON (schema 1); None where a figure is not defined."""
+        relations = {relation.name: relation.as_dict() for relation in self.relations}
+        facts = {"schema": 1, **self.facts, "seed": self.seed, "relations": relations, "versions": self.versions}
+        return to_json_value(facts)  # type: ignore[no-any-return]

@@ -4,12 +4,11 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from wsabie.core.executors import Executor
-from wsabie.core.progress import Progress
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
 from wsabie.evaluation.score_evaluation import Evaluation
+from wsabie.features.base.sampling import WorkContext
 from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.records import FeatureTable, Source
@@ -19,10 +18,9 @@ from wsabie.io.space_declaration import (
     SpaceDeclaration,
     compute_declaration_digest,
 )
-from wsabie.models.annotators import SpaceAnnotator
 from wsabie.models.entity_space.relations import EntityKind, Relation, drop_unknown_pairs
 from wsabie.models.entity_space.space import Space
-from wsabie.storage.rejects import Rejects
+from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.vocabulary.hierarchy import Hierarchy
 from wsabie.workflows.model_training import SavedModel
@@ -75,12 +73,7 @@ class SpaceRecipe:
 
 
 def train_space(
-    recipe: SpaceRecipe,
-    *,
-    executor: Executor,
-    progress: Progress,
-    rejects: Rejects,
-    on_epoch: Callable[[EpochStats], None] | None = None,
+    recipe: SpaceRecipe, run: WorkContext, on_epoch: Callable[[EpochStats], None] | None = None
 ) -> SavedModel:
     """Train on the data that a file declares, and save the space with its feature extractors.
 
@@ -92,8 +85,8 @@ def train_space(
     declared, seed = recipe.declared, recipe.space.seed
     relations = select_relations(declared, recipe.only)
     with hold_work_folder(recipe.work, resume=recipe.resume):
-        extractor = EntityFeatureExtractor(seed, executor, progress, rejects, recipe.work)
-        data = collect_declared_data(declared, relations, extractor.extract_kind, rejects)
+        extractor = EntityFeatureExtractor(seed, run, recipe.work)
+        data = collect_declared_data(declared, relations, extractor.extract_kind, run.rejects)
         holdout = split_relations(declared, relations, data, recipe.hold_out, seed).with_numbered_pairs()
         facts = collect_space_facts(recipe, data, holdout, extractor.fingerprints)
         data = replace(data, couples={})  # pairs by name may take more memory than the space
@@ -103,17 +96,17 @@ def train_space(
             stop_on=recipe.stop_on,
             checkpoint=recipe.work / "checkpoint",
             resume=recipe.resume,
-            progress=progress,
+            progress=run.progress,
             on_epoch=on_epoch,
         )
-        facts = {**facts, "skipped": len(rejects)}
+        facts = {**facts, "skipped": len(run.rejects)}
         save_space(recipe, data, holdout, extractor, facts)
     return SavedModel(facts, recipe.space.history_)
 
 
 def collect_space_facts(
     recipe: SpaceRecipe, data: DeclaredData, holdout: RelationHoldout, fingerprints: Mapping[str, str | None]
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the facts of its training that a space is saved with."""
     return {
         "source": format_path(recipe.declared.path),
@@ -130,7 +123,7 @@ def save_space(
     data: DeclaredData,
     holdout: RelationHoldout,
     extractor: EntityFeatureExtractor,
-    facts: dict[str, Any],
+    facts: JsonObject,
 ) -> None:
     """Add the held-out items to the fitted space, since they belong to the collection too, and save it."""
     for kind in holdout.held_out_kinds:
@@ -145,12 +138,10 @@ def evaluate_space(
     annotator: SpaceAnnotator,
     declared: SpaceDeclaration,
     ks: tuple[int, ...],
+    run: WorkContext,
     *,
     hierarchy: Hierarchy | None = None,
     allow_overlap: bool = False,
-    executor: Executor,
-    progress: Progress,
-    rejects: Rejects,
 ) -> dict[str, Evaluation]:
     """Evaluate every relation on the items and pairs of another declaration.
 
@@ -164,10 +155,10 @@ def evaluate_space(
 
     def rows_of(kind: KindDeclaration, source: Source) -> FeatureTable:
         marks.refuse_training_items(kind, source)
-        return annotator.rows(kind.name, source, executor=executor, progress=progress, rejects=rejects).rows
+        return annotator.rows(kind.name, source, **run._asdict()).rows
 
     relations = marks.select_learned(declared)
-    data = collect_declared_data(declared, relations, rows_of, rejects)
+    data = collect_declared_data(declared, relations, rows_of, run.rejects)
     evaluation_relations = marks.build_relations(declared, relations, data)
     for relation in evaluation_relations:
         _warn_of_unknown_pairs(relation, annotator.space)
@@ -259,7 +250,7 @@ def _warn_of_unknown_pairs(relation: Relation, space: Space) -> None:
         log.warning("%s: %s pairs are left out, the space does not know their things", relation.name, f"{n_dropped:,}")
 
 
-def apply_parameters(space: Space, declared: SpaceDeclaration, overrides: Mapping[str, Any]) -> Space:
+def apply_parameters(space: Space, declared: SpaceDeclaration, overrides: JsonObject) -> Space:
     """Set the parameters of a declaration on a space; those of the command line win.
 
     Raises

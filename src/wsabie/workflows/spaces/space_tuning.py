@@ -1,31 +1,29 @@
 """Tuning of an entity space: trials on held-out pairs; the best setting is trained again and saved."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.json_conversion import to_json_value
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
+from wsabie.features.base.sampling import WorkContext
 from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.space_declaration import SpaceDeclaration, compute_declaration_digest
 from wsabie.models.base.hyperparameters import MAX_NORM, TrainingShape, default_epochs, default_learning_rate
 from wsabie.models.entity_space.relation_data import prepare_relation_data
 from wsabie.models.entity_space.space import Space
-from wsabie.storage.rejects import Rejects
-from wsabie.training.epoch_stats import EpochStats
 from wsabie.workflows.spaces.declared_data import (
     DeclaredData,
     EntityFeatureExtractor,
     open_declared_data,
     select_relations,
 )
-from wsabie.workflows.spaces.relation_holdout import RelationHoldout, split_relations
+from wsabie.workflows.spaces.relation_holdout import split_relations
 from wsabie.workflows.spaces.space_training import SpaceRecipe, collect_space_facts, save_space
-from wsabie.workflows.tune.model_tuning import TrialTraining, collect_tuning_facts, run_trial_search
+from wsabie.workflows.tune.model_tuning import EpochCallback, TrialTask, collect_tuning_facts, run_trial_search
 from wsabie.workflows.tune.search_spaces import (
     ParameterSpace,
+    ParameterValues,
     TunableModel,
     build_model_search_space,
     select_dimensions,
@@ -37,7 +35,7 @@ NAME = "space"
 _CANDIDATES = "learning_rate epochs dim max_norm margin rank_weight max_sampled similarity"
 
 
-def build_space_search_space(declared: SpaceDeclaration, changes: Mapping[str, Any]) -> ParameterSpace:
+def build_space_search_space(declared: SpaceDeclaration, changes: ParameterValues) -> ParameterSpace:
     """Build the search space of a declaration; its [space] values are fixed unless `changes` differ.
 
     Parameters
@@ -60,7 +58,7 @@ def build_space_search_space(declared: SpaceDeclaration, changes: Mapping[str, A
     return build_model_search_space(model, {**fixed, **changes})
 
 
-def _resolve_auto(shape: TrainingShape, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _resolve_auto(shape: TrainingShape, parameters: ParameterValues) -> JsonObject:
     return {
         "learning_rate": default_learning_rate(shape),
         "epochs": default_epochs(shape),
@@ -68,9 +66,7 @@ def _resolve_auto(shape: TrainingShape, parameters: Mapping[str, Any]) -> dict[s
     }
 
 
-def tune_space(
-    plan: TuningPlan, recipe: SpaceRecipe, *, executor: Executor, progress: Progress, rejects: Rejects
-) -> TuningResult:
+def tune_space(plan: TuningPlan, recipe: SpaceRecipe, run: WorkContext) -> TuningResult:
     """Search, train the best setting again and save it; an interrupted search continues.
 
     Parameters
@@ -80,8 +76,7 @@ def tune_space(
     recipe : SpaceRecipe
         `recipe.model` is the folder of the space; trials.jsonl and trials.csv are written beside it. Of its space only
         the seed and the threads are used.
-    executor, progress, rejects
-        As in `train_space`.
+    run : WorkContext
 
     Raises
     ------
@@ -91,24 +86,32 @@ def tune_space(
     """
     declared, seed, folder = recipe.declared, recipe.space.seed, recipe.model.parent
     relations = select_relations(declared, recipe.only)
-    outlines, sources = open_declared_data(declared, relations, rejects)
-    fingerprints = {name: compute_fingerprint_or_none(source) for name, source in sources.items()}
+    outlines = open_declared_data(declared, relations, run.rejects)
+    fingerprints = {name: compute_fingerprint_or_none(source) for name, source in outlines.sources.items()}
     with open_study(folder / "trials.jsonl", _identity(plan, recipe, outlines, fingerprints)) as study:
-        extractor = EntityFeatureExtractor(seed, executor, progress, rejects, recipe.work)
-        data = extractor.extract(declared, outlines, sources)
+        extractor = EntityFeatureExtractor(seed, run, recipe.work)
+        data = extractor.extract(declared, outlines)
         holdout = split_relations(declared, relations, data, recipe.hold_out, seed)
         if not holdout.held_out:
             raise InputError("no held-out pair is of things that training knows; hold out more, or give more pairs")
         n_pairs = prepare_relation_data(holdout.training).n_pairs
         shape = TrainingShape(n_pairs, n_pairs, 2**31 - 1)
-        fit = _make_fit(plan, recipe, holdout)
-        best = run_trial_search(
-            study, TrialTraining(fit, _best_validation_figure, seed), shape, plan, folder, executor, progress
-        )
-        recipe = replace(recipe, space=fit(best.parameters, None, progress))
+
+        def fit(parameters: JsonObject, on_epoch: EpochCallback | None, progress: Progress = SILENT) -> Space:
+            space: Space = plan.search.kind.build(**parameters, seed=seed, threads=recipe.space.threads)
+            return space.fit(
+                holdout.training,
+                validation=holdout.held_out,
+                stop_on=recipe.stop_on,
+                progress=progress,
+                on_epoch=on_epoch,
+            )
+
+        best = run_trial_search(study, TrialTask(fit, None, seed, shape, plan), folder, run)
+        recipe = replace(recipe, space=fit(best.parameters, None, run.progress))
         facts = {
             **collect_space_facts(recipe, data, holdout, extractor.fingerprints),
-            "skipped": len(rejects),
+            "skipped": len(run.rejects),
             "tuning": collect_tuning_facts(best, study.trials, plan),
         }
         save_space(recipe, data, holdout, extractor, facts)
@@ -116,37 +119,16 @@ def tune_space(
     return TuningResult(plan, shape, study.trials, best, {**facts, "fingerprint": fingerprint_text}, None, None)
 
 
-def _make_fit(plan: TuningPlan, recipe: SpaceRecipe, holdout: RelationHoldout) -> Callable[..., Space]:
-    run = {"seed": recipe.space.seed, "threads": recipe.space.threads}
-
-    def fit(
-        parameters: dict[str, Any], on_epoch: Callable[[EpochStats], None] | None, progress: Progress = SILENT
-    ) -> Space:
-        space: Space = plan.search.kind.build(**parameters, **run)
-        return space.fit(
-            holdout.training, validation=holdout.held_out, stop_on=recipe.stop_on, progress=progress, on_epoch=on_epoch
-        )
-
-    return fit
-
-
-def _best_validation_figure(space: Space) -> float:
-    return max(stats.validation or 0.0 for stats in space.history_)
-
-
 def _identity(
     plan: TuningPlan, recipe: SpaceRecipe, data: DeclaredData, fingerprints: Mapping[str, str | None]
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the facts that must agree for trials to be comparable."""
-    facts: dict[str, Any] = to_json_value(
-        {
-            "data": [fingerprints, data.pair_marks],
-            "metric": plan.metric,
-            **plan.search.as_dict(),
-            "seed": recipe.space.seed,
-            "hold_out": recipe.hold_out,
-            "kinds or relations": compute_declaration_digest(recipe.declared, recipe.declared.relations),
-            "halving": plan.halving,
-        }
-    )
-    return facts
+    return {
+        "data": [fingerprints, data.pair_marks],
+        "metric": plan.metric,
+        **plan.search.as_dict(),
+        "seed": recipe.space.seed,
+        "hold_out": recipe.hold_out,
+        "kinds or relations": compute_declaration_digest(recipe.declared, recipe.declared.relations),
+        "halving": plan.halving,
+    }

@@ -2,35 +2,30 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wsabie.core.errors import DivergenceError, InputError
-from wsabie.core.executors import Executor
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress, Stage
 from wsabie.core.validation import require
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.evaluation.splits import check_overlap
+from wsabie.features.base.sampling import WorkContext
 from wsabie.io.alignment import AlignedTable, align_table
 from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.records import FeatureTable, Source, get_groups
 from wsabie.models.base.hyperparameters import TrainingShape
+from wsabie.models.base.label_model import LabelModel
 from wsabie.models.one_vs_rest import ModelTooLargeError
-from wsabie.storage.rejects import Rejects
 from wsabie.training.epoch_stats import EpochStats
-from wsabie.workflows.compare.entrant_fitting import evaluate_model
-from wsabie.workflows.model_training import (
-    TrainingData,
-    TrainingRecipe,
-    extract_more_rows,
-    prepare_training_data,
-    select_supported_fit_params,
-)
+from wsabie.workflows.model_evaluation import evaluate_model
+from wsabie.workflows.model_training import TrainingData, TrainingRecipe, extract_more_rows, prepare_training_data
 from wsabie.workflows.tune.search_spaces import ParameterSpace
 from wsabie.workflows.tune.trial_study import (
     LiveTrial,
@@ -43,26 +38,34 @@ from wsabie.workflows.tune.trial_study import (
 )
 from wsabie.workflows.tune.tuning_results import METRICS, TestFigures, TuningPlan, TuningResult
 
+EpochCallback = Callable[[EpochStats], None]
+
 
 class TrialStoppedError(Exception):
     """Raised from `on_epoch` to end a fit: the trial fell behind, or time is up."""
 
 
-class TrialTraining(NamedTuple):
-    """Functions that train and evaluate a trial.
+@dataclass(frozen=True)
+class TrialTask:
+    """Training of the trials of a search, which its workers share.
 
     Attributes
     ----------
     fit : callable
         (parameters, on_epoch or None) -> the fitted model.
-    figure : callable
+    measure : callable or None
         The figure of a model that reported none in training.
     seed : int
+    shape : TrainingShape
+        Of the training rows: the sizes that defaults depend on.
+    plan : TuningPlan
     """
 
-    fit: Callable[[dict[str, Any], Callable[[EpochStats], None] | None], Any]
-    figure: Callable[[Any], float]
+    fit: Callable[[JsonObject, EpochCallback | None], Any]
+    measure: Callable[[Any], float] | None
     seed: int
+    shape: TrainingShape
+    plan: TuningPlan
 
 
 def tune_model(
@@ -71,10 +74,7 @@ def tune_model(
     test: Source | None,
     plan: TuningPlan,
     recipe: TrainingRecipe,
-    *,
-    executor: Executor,
-    progress: Progress,
-    rejects: Rejects,
+    run: WorkContext,
 ) -> TuningResult:
     """Search, refit the best setting and save it; an interrupted search continues.
 
@@ -89,9 +89,8 @@ def tune_model(
     plan : TuningPlan
     recipe : TrainingRecipe
         `recipe.model` is the model's folder; trials.jsonl and trials.csv are written beside it.
-    executor, progress, rejects
-        As in `wsabie.workflows.model_training.train_model`; trials that are proposed together run on standing
-        workers.
+    run : WorkContext
+        Trials that are proposed together run on standing workers.
 
     Raises
     ------
@@ -110,39 +109,34 @@ def tune_model(
     )
     folder = recipe.model.parent
     with open_study(folder / "trials.jsonl", _identity(source, valid, plan, recipe)) as study:
-        sides = prepare_training_data(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
-        if sides.validation is None:
+        sides: TrainingData[FeatureTable] = prepare_training_data(source, valid, recipe, run)
+        rows, validation = sides.training, sides.validation
+        if validation is None:
             raise InputError("no validation row has a label that training rows have; give --valid, or more rows")
-        rows = sides.training
-        n_labels = len(rows.label_names)
+        n_labels, k = len(rows.label_names), int(plan.metric.partition("@")[2] or 0)
         require(
-            int(plan.metric.partition("@")[2] or 0) < n_labels,
+            k < n_labels,
             f"with {n_labels} labels {plan.metric} is the same for every model; choose another metric",
         )
-        test_table = None if test is None else _align_test_rows(test, sides, plan, executor, progress, rejects)
+        test_table = None if test is None else _align_test_rows(test, sides, plan, run)
         shape = TrainingShape(len(rows), int((rows.Y.data > 0).sum()), n_labels)
-        run = {"seed": recipe.seed, "threads": 1 if executor.standing else recipe.threads}  # a worker is one core
-        training = TrialTraining(
-            lambda parameters, on_epoch_: _fit_setting(plan.search, parameters, sides, plan.metric, run, on_epoch_),
-            lambda model: _measure_figure(model, sides, plan.metric),
-            recipe.seed,
-        )
-        best = run_trial_search(study, training, shape, plan, folder, executor, progress)
-        model, training_data, tested = _refit_best(study.trials[0], best, sides, test_table, plan, recipe, progress)
+        fixed = {"seed": recipe.seed, "threads": 1 if run.executor.standing else recipe.threads}  # a worker is one core
+
+        def fit(parameters: JsonObject, on_epoch: EpochCallback | None) -> Any:
+            model = plan.search.kind.build(**parameters, **fixed)
+            return sides.fit(model, metric=plan.metric, on_epoch=on_epoch)
+
+        def measure(model: LabelModel) -> float:
+            return float(evaluate_model(model, validation, (max(k, 1),), "").means[plan.metric])
+
+        best = run_trial_search(study, TrialTask(fit, measure, recipe.seed, shape, plan), folder, run)
+        model, training_data, tested = _refit_best(study.trials[0], best, sides, test_table, plan, recipe, run.progress)
         facts = {**training_data.facts, "tuning": collect_tuning_facts(best, study.trials, plan)}
         replace(training_data, facts=facts).annotator(model).save(recipe.model)
         return TuningResult(plan, shape, study.trials, best, facts, tested, test_table)
 
 
-def run_trial_search(
-    study: TrialStudy,
-    training: TrialTraining,
-    shape: TrainingShape,
-    plan: TuningPlan,
-    folder: Path,
-    executor: Executor,
-    progress: Progress,
-) -> Trial:
+def run_trial_search(study: TrialStudy, task: TrialTask, folder: Path, run: WorkContext) -> Trial:
     """Run the trials, list them in trials.csv, and return the best one.
 
     Raises
@@ -151,9 +145,9 @@ def run_trial_search(
         No trial finished.
     """
     try:
-        _run_trials(study, training, shape, plan, executor, progress)
+        _run_trials(study, task, run)
     finally:
-        write_trials_csv(folder / "trials.csv", study.trials, list(plan.search.space))
+        write_trials_csv(folder / "trials.csv", study.trials, list(task.plan.search.space))
     best = find_best_trial(study.trials)
     if best is None:
         reasons = [trial.reason for trial in study.trials if trial.reason]
@@ -161,25 +155,19 @@ def run_trial_search(
     return best
 
 
-def collect_tuning_facts(best: Trial, trials: Sequence[Trial], plan: TuningPlan) -> dict[str, Any]:
+def collect_tuning_facts(best: Trial, trials: Sequence[Trial], plan: TuningPlan) -> JsonObject:
     """Return the facts of its tuning that a model is saved with."""
     facts = {"metric": plan.metric, "trials": len(trials), "trial": best.number, "figure": best.figure}
     return {**facts, "epoch": best.epoch, "defaults": trials[0].figure, "all_rows": plan.all_rows}
 
 
-def _run_trials(
-    study: TrialStudy,
-    training: TrialTraining,
-    shape: TrainingShape,
-    plan: TuningPlan,
-    executor: Executor,
-    progress: Progress,
-) -> None:
+def _run_trials(study: TrialStudy, task: TrialTask, run: WorkContext) -> None:
     """Add trials to the study until a limit is reached; the defaults come first and always finish.
 
     Trials that are proposed together run on standing workers of the executor, or else one after another in this
     process.
     """
+    plan = task.plan
     start_time, spent_seconds = time.monotonic(), study.seconds
     limit = math.inf if plan.minutes is None else 60 * plan.minutes
     max_trials = max(1, math.inf if plan.trials is None else plan.trials)
@@ -188,20 +176,22 @@ def _run_trials(
         return limit - spent_seconds - (time.monotonic() - start_time)
 
     bar = _SearchBar(plan, len(study.trials), seconds_left)
-    with progress.stage("tuning", bar.total, bar.unit) as stage:
+    with run.progress.stage("tuning", bar.total, bar.unit) as stage:
         while len(study.trials) < max_trials and (seconds_left() > 0 or not study.trials):
             first, end = find_proposal_group(len(study.trials), plan.together)
             numbers = range(len(study.trials), int(min(end, max_trials)))
-            work = _TrialGroup(study.stored_trials[:first], training, shape, plan, seconds_left)
-            if executor.standing:
-                new_trials = executor.map_with(
-                    _run_trial_in_worker, (work._replace(seconds_left=None), seconds_left()), numbers
-                )
+            earlier_trials = study.stored_trials[:first]
+            if run.executor.standing:
+                shared = task, earlier_trials, seconds_left()
+                new_trials = run.executor.map_with(_run_trial_in_worker, shared, numbers)
             else:
                 new_trials = (
-                    _run_trial(work, number, lambda figure: bar.advance(stage, figure, study.trials))
+                    _run_trial(
+                        task, earlier_trials, seconds_left, number,
+                        lambda figure: bar.advance(stage, figure, study.trials),
+                    )
                     for number in numbers
-                )
+                )  # fmt: skip
             for stored in new_trials:
                 if stored is None:
                     return
@@ -219,16 +209,6 @@ def find_proposal_group(number: int, size: int) -> tuple[int, int]:
     """
     start = 0 if number == 0 else 1 + (number - 1) // size * size
     return start, start + (size if number else 1)
-
-
-class _TrialGroup(NamedTuple):
-    """Values that trials proposed together share; `earlier_trials` holds the trials before them."""
-
-    earlier_trials: Sequence[StoredTrial]
-    training: TrialTraining
-    shape: TrainingShape
-    plan: TuningPlan
-    seconds_left: Callable[[], float] | None
 
 
 class _SearchBar:
@@ -253,19 +233,24 @@ class _SearchBar:
         stage.advance(steps, **figures, **({} if figure is None else {"now": figure}))
 
 
-def _run_trial_in_worker(work_and_seconds: tuple[_TrialGroup, float], number: int) -> StoredTrial | None:
+def _run_trial_in_worker(shared: tuple[TrialTask, Sequence[StoredTrial], float], number: int) -> StoredTrial | None:
     """Run a trial in a worker, which has its own clock."""
-    work, seconds = work_and_seconds
+    task, earlier_trials, seconds = shared
     deadline = time.monotonic() + seconds
-    return _run_trial(work._replace(seconds_left=lambda: deadline - time.monotonic()), number, lambda _: None)
+    return _run_trial(task, earlier_trials, lambda: deadline - time.monotonic(), number, lambda _: None)
 
 
-def _run_trial(work: _TrialGroup, number: int, on_figure: Callable[[float], None]) -> StoredTrial | None:
+def _run_trial(
+    task: TrialTask,
+    earlier_trials: Sequence[StoredTrial],
+    seconds_left: Callable[[], float],
+    number: int,
+    on_figure: Callable[[float], None],
+) -> StoredTrial | None:
     """Run a trial; None if time ran out before its end."""
-    earlier_trials, training, shape, plan, seconds_left = work
-    search, start_time = plan.search, time.perf_counter()
+    plan, shape, search, start_time = task.plan, task.shape, task.plan.search, time.perf_counter()
     start = search.find_start(shape) if number == 0 else None
-    live = LiveTrial(search.space, earlier_trials, training.seed, number, start=start, halving=plan.halving)
+    live = LiveTrial(search.space, earlier_trials, task.seed, number, start=start, halving=plan.halving)
     parameters = search.resolve_place(live.place or {}, shape) if number else search.fixed
     epochs = _count_planned_epochs(search, parameters, shape)
     figures: list[float] = []
@@ -278,7 +263,7 @@ def _run_trial(work: _TrialGroup, number: int, on_figure: Callable[[float], None
         is_behind = live.is_behind(figures, epochs)
         if len(figures) == epochs or number == 0:
             return
-        if seconds_left is not None and seconds_left() <= 0:
+        if seconds_left() <= 0:
             state = "late"
         elif is_behind:
             state = "stopped"
@@ -286,9 +271,9 @@ def _run_trial(work: _TrialGroup, number: int, on_figure: Callable[[float], None
             raise TrialStoppedError
 
     try:
-        model = training.fit(parameters, on_epoch if search.kind.stepwise else None)
-        if not search.kind.stepwise:
-            figures.append(training.figure(model))
+        model = task.fit(parameters, on_epoch if search.kind.stepwise else None)
+        if not search.kind.stepwise and task.measure is not None:
+            figures.append(task.measure(model))
     except TrialStoppedError:
         if state == "late":
             return None
@@ -298,16 +283,7 @@ def _run_trial(work: _TrialGroup, number: int, on_figure: Callable[[float], None
     return live.finish(state, figures, parameters=parameters, epochs=epochs, reason=reason, seconds=seconds)
 
 
-def _measure_figure(model: Any, sides: TrainingData, metric: str) -> float:
-    """Return the figure on the validation rows of a model that reported none."""
-    rows = sides.validation
-    if rows is None:
-        raise TypeError("trials are judged on validation rows")
-    k = int(metric.partition("@")[2] or 1)
-    return float(evaluate_model(model, rows, (k,), "").means[metric])
-
-
-def _count_planned_epochs(search: ParameterSpace, parameters: dict[str, Any], shape: TrainingShape) -> int:
+def _count_planned_epochs(search: ParameterSpace, parameters: JsonObject, shape: TrainingShape) -> int:
     """Return the number of epochs that a setting trains for; 1 if the model reports none."""
     if not search.kind.stepwise:
         return 1
@@ -315,41 +291,22 @@ def _count_planned_epochs(search: ParameterSpace, parameters: dict[str, Any], sh
     return int(search.kind.auto(shape, values)["epochs"] if values["epochs"] == "auto" else values["epochs"])
 
 
-def _fit_setting(
-    search: ParameterSpace,
-    parameters: dict[str, Any],
-    sides: TrainingData,
-    metric: str,
-    run: Mapping[str, Any],
-    on_epoch: Callable[[EpochStats], None] | None = None,
-    **options: Any,
-) -> Any:
-    """Fit a model with these parameters; `run` = its seed and threads, `options` go to its `fit`."""
-    model = search.kind.build(**parameters, **run)
-    names = sides.training.label_names
-    options |= {"validation": sides.validation_arguments, "metric": metric, "on_epoch": on_epoch}
-    return model.fit(
-        sides.training.X, sides.training.Y, label_names=names, **select_supported_fit_params(model, **options)
-    )
-
-
 def _refit_best(
     first: Trial,
     best: Trial,
-    sides: TrainingData,
+    sides: TrainingData[FeatureTable],
     test_table: AlignedTable | None,
     plan: TuningPlan,
     recipe: TrainingRecipe,
     progress: Progress,
-) -> tuple[Any, TrainingData, TestFigures | None]:
+) -> tuple[Any, TrainingData[FeatureTable], TestFigures | None]:
     """Return the refitted best setting, its training data, and its test figures beside the defaults'."""
     training_data = _with_validation(sides) if plan.all_rows else sides
 
     def refitted(trial: Trial) -> Any:
         epochs = {"epochs": trial.epoch} if plan.all_rows and plan.search.kind.stepwise else {}
-        parameters = {**trial.parameters, **epochs}
-        run = {"seed": recipe.seed, "threads": recipe.threads}
-        return _fit_setting(plan.search, parameters, training_data, plan.metric, run, progress=progress)
+        parameters = {**trial.parameters, **epochs, "seed": recipe.seed, "threads": recipe.threads}
+        return training_data.fit(plan.search.kind.build(**parameters), metric=plan.metric, progress=progress)
 
     default_evaluation = None
     if test_table is not None and first.state == "done" and first.number != best.number:
@@ -363,7 +320,7 @@ def _refit_best(
     return model, training_data, _build_test_figures(default_evaluation, tuned_evaluation, test_table.rows)
 
 
-def _with_validation(sides: TrainingData) -> TrainingData:
+def _with_validation(sides: TrainingData[FeatureTable]) -> TrainingData[FeatureTable]:
     """Return the training data with the validation rows among the training rows."""
     from scipy.sparse import vstack
 
@@ -381,7 +338,7 @@ def _with_validation(sides: TrainingData) -> TrainingData:
     return replace(sides, training=replace(rows, groups=None, times=None), validation=None, facts=facts)
 
 
-def _evaluate(model: Any, rows: FeatureTable, plan: TuningPlan, stage: str, progress: Progress) -> Evaluation:
+def _evaluate(model: LabelModel, rows: FeatureTable, plan: TuningPlan, stage: str, progress: Progress) -> Evaluation:
     return evaluate_model(model, rows, [k for k in (1, 10) if k == 1 or k < len(rows.label_names)], stage, progress)
 
 
@@ -399,11 +356,11 @@ def _build_test_figures(
 
 
 def _align_test_rows(
-    test: Source, sides: TrainingData, plan: TuningPlan, executor: Executor, progress: Progress, rejects: Rejects
+    test: Source, sides: TrainingData[FeatureTable], plan: TuningPlan, run: WorkContext
 ) -> AlignedTable:
     """Return the test rows in the model's features and labels."""
     training = sides.training
-    rows = extract_more_rows(sides.extractor, test, executor, progress, rejects)
+    rows = extract_more_rows(sides.extractor, test, run)
     test_table = align_table(
         rows, training.label_names, training.feature_names, training.X.shape[1], training.dictionary
     )
@@ -417,7 +374,7 @@ def _align_test_rows(
     return test_table
 
 
-def _identity(source: Source, valid: Source | None, plan: TuningPlan, recipe: TrainingRecipe) -> dict[str, Any]:
+def _identity(source: Source, valid: Source | None, plan: TuningPlan, recipe: TrainingRecipe) -> JsonObject:
     """Return the facts that must agree for trials to be comparable; limits and threads may change."""
     return {
         "data": [compute_fingerprint_or_none(side) if side is not None else None for side in (source, valid)],

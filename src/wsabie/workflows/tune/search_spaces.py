@@ -6,9 +6,10 @@ A further kind of model is one more `TunableModel` in `KINDS`, under a name of `
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
 from wsabie.models.base.hyperparameters import (
     MAX_NORM,
@@ -21,7 +22,9 @@ from wsabie.models.base.hyperparameters import (
 from wsabie.models.estimator_specs import build_estimator, list_parameters
 from wsabie.vocabulary.label_names import find_closest_names
 
-Values = dict[str, Any]
+Values = JsonObject
+ParameterValues: TypeAlias = Mapping[str, Any]
+"""Values of parameters by name."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class ChoiceParameter:
         step = (last - first) // n_steps
         return step if self.values == tuple(range(first, last + 1, step or 1)) else None
 
-    def holds(self, value: Any) -> bool:
+    def holds(self, value: object) -> bool:
         """Return True for one of the values."""
         return value in self.values
 
@@ -71,7 +74,7 @@ class RangeParameter:
     log: bool = False
     relative: bool = False
 
-    def holds(self, value: Any) -> bool:
+    def holds(self, value: object) -> bool:
         """Return True for a number within the range."""
         return isinstance(value, (int, float)) and self.low <= value <= self.high
 
@@ -110,17 +113,17 @@ class TunableModel:
     name: str
     build: Callable[..., Any]
     space: Mapping[str, ChoiceParameter | RangeParameter]
-    auto: Callable[[TrainingShape, Mapping[str, Any]], Mapping[str, float]]
+    auto: Callable[[TrainingShape, ParameterValues], Mapping[str, float]]
     integers: frozenset[str] = frozenset()
     untuned: frozenset[str] = frozenset({"seed", "threads", "deterministic", "linear__deterministic"})
     stepwise: bool = True
     validated: bool = False
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self) -> JsonObject:
         """Return every parameter with its default."""
         if self.name in KINDS:
             return list_parameters(self.name)
-        parameters: dict[str, Any] = self.build().get_params()
+        parameters: JsonObject = self.build().get_params()
         return parameters
 
 
@@ -140,7 +143,7 @@ class ParameterSpace:
     fixed: Values
     space: SearchSpace
 
-    def resolve_place(self, values_: Mapping[str, Any], shape: TrainingShape) -> Values:
+    def resolve_place(self, values_: ParameterValues, shape: TrainingShape) -> Values:
         """Return the parameters of an estimator: multiples of a default become numbers.
 
         Examples
@@ -159,7 +162,7 @@ class ParameterSpace:
                 parameters[name] = integer if name in self.kind.integers else float(f"{number:.4g}")
         return parameters
 
-    def resolve(self, parameters: Mapping[str, Any], shape: TrainingShape) -> Values:
+    def resolve(self, parameters: ParameterValues, shape: TrainingShape) -> Values:
         """Return the values of all parameters of the space, with numbers instead of "auto"."""
         values = {**self.kind.defaults(), **parameters}
         auto = self.kind.auto(shape, values)
@@ -177,13 +180,13 @@ class ParameterSpace:
                 place[name] = self.kind.defaults()[name]  # "auto" may be one of the choices
         return place if all(dimension.holds(place[name]) for name, dimension in self.space.items()) else None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return JSON values; two searches are the same if these are equal."""
         space = {name: dimension.as_dict() for name, dimension in self.space.items()}
         return {"kind": self.kind.name, "fixed": self.fixed, "space": space}
 
 
-def build_search_space(changes: Mapping[str, Any] | None = None, kind: str = "wsabie") -> ParameterSpace:
+def build_search_space(changes: ParameterValues | None = None, kind: str = "wsabie") -> ParameterSpace:
     """Build the search space of a kind of model with the user's changes.
 
     Parameters
@@ -210,7 +213,7 @@ def build_search_space(changes: Mapping[str, Any] | None = None, kind: str = "ws
     return build_model_search_space(KINDS[kind], changes)
 
 
-def build_model_search_space(model: TunableModel, changes: Mapping[str, Any] | None = None) -> ParameterSpace:
+def build_model_search_space(model: TunableModel, changes: ParameterValues | None = None) -> ParameterSpace:
     """Build the search space of a kind of model that has no name in `KINDS`."""
     tunable = [name for name in model.defaults() if name not in model.untuned]
     fixed: Values = {}
@@ -236,7 +239,7 @@ def _parse_value(value: Any) -> Any:
 
 
 def _parse_range(
-    name: str, change: Mapping[str, Any], default: ChoiceParameter | RangeParameter | None, kind: TunableModel
+    name: str, change: ParameterValues, default: ChoiceParameter | RangeParameter | None, kind: TunableModel
 ) -> RangeParameter:
     hint = f"the space of {name} is {dict(change)!r}; write {{low = ..., high = ..., log = true or false"
     relative = name in kind.auto(TrainingShape(1, 1, 1), kind.defaults())
@@ -274,7 +277,7 @@ def _refuse_unusable(search: ParameterSpace) -> None:
         search.kind.build(**search.resolve_place(place, shape)).check_parameters()
 
 
-def _resolve_embedding_defaults(shape: TrainingShape, parameters: Mapping[str, Any]) -> Values:
+def _resolve_embedding_defaults(shape: TrainingShape, parameters: ParameterValues) -> Values:
     return {
         "learning_rate": default_learning_rate(shape, parameters["pair_weighting"]),
         "epochs": default_epochs(shape),
@@ -283,12 +286,12 @@ def _resolve_embedding_defaults(shape: TrainingShape, parameters: Mapping[str, A
     }
 
 
-def _resolve_linear_defaults(shape: TrainingShape, parameters: Mapping[str, Any]) -> Values:
+def _resolve_linear_defaults(shape: TrainingShape, parameters: ParameterValues) -> Values:
     rate = default_linear_rate(shape, parameters["pair_weighting"], parameters["loss"])
     return {"learning_rate": rate, "epochs": default_linear_epochs(shape)}
 
 
-def _resolve_full_rank_defaults(shape: TrainingShape, parameters: Mapping[str, Any]) -> Values:
+def _resolve_full_rank_defaults(shape: TrainingShape, parameters: ParameterValues) -> Values:
     rate = _resolve_linear_defaults(shape, parameters)["learning_rate"]
     return {**_resolve_embedding_defaults(shape, parameters), "linear__learning_rate": rate}
 

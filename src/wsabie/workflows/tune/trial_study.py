@@ -14,15 +14,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from types import ModuleType
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from wsabie.core.errors import InputError
-from wsabie.core.json_conversion import to_json_value
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.storage.atomic_files import explain_write_errors, write_text
 from wsabie.storage.schema_validation import check_schema
-from wsabie.workflows.tune.search_spaces import ChoiceParameter, RangeParameter, SearchSpace
+from wsabie.workflows.tune.search_spaces import ChoiceParameter, ParameterValues, RangeParameter, SearchSpace
+
+if TYPE_CHECKING:
+    from optuna import Study
 
 FORMAT = 1
 STUDY_NAME = "wsabie tune"
@@ -64,8 +68,8 @@ class Trial:
     """
 
     number: int
-    place: dict[str, Any] | None
-    parameters: dict[str, Any]
+    place: JsonObject | None
+    parameters: JsonObject
     epochs: int
     figures: list[float]
     state: Literal["done", "stopped", "failed"]
@@ -103,7 +107,7 @@ class TrialStudy:
         The same trials as Optuna keeps them.
     """
 
-    def __init__(self, study: Any, path: Path) -> None:
+    def __init__(self, study: "Study", path: Path) -> None:
         self._study, self._path = study, path
         self.stored_trials: list[StoredTrial] = study.get_trials()
         self.trials = [_read_trial(stored, number, path) for number, stored in enumerate(self.stored_trials)]
@@ -123,7 +127,7 @@ class TrialStudy:
 
 
 @contextmanager
-def open_study(path: Path, identity: dict[str, Any]) -> Iterator[TrialStudy]:
+def open_study(path: Path, identity: JsonObject) -> Iterator[TrialStudy]:
     """Open the file of a search, or create it.
 
     Parameters
@@ -190,7 +194,7 @@ class LiveTrial:
         seed: int,
         number: int,
         *,
-        start: Mapping[str, Any] | None = None,
+        start: ParameterValues | None = None,
         halving: bool = True,
     ) -> None:
         optuna = require_optuna()
@@ -230,13 +234,13 @@ class LiveTrial:
         return stored
 
 
-def require_optuna() -> Any:
+def require_optuna() -> ModuleType:
     """Import Optuna, or raise an error that says how to install it."""
     try:
         import optuna
     except ImportError as error:
         raise InputError("tuning needs Optuna, which is not installed; run: pip install 'wsabie[tune]'") from error
-    return optuna
+    return optuna  # type: ignore[no-any-return]
 
 
 def write_trials_csv(path: Path, trials: Sequence[Trial], names: Sequence[str]) -> None:
@@ -259,7 +263,7 @@ def _read_trial(stored: StoredTrial, number: int, path: Path) -> Trial:
     return check_schema(Trial, facts, path, "name another folder")
 
 
-def _load_study(optuna: Any, path: Path, *, is_new: bool) -> Any:
+def _load_study(optuna: ModuleType, path: Path, *, is_new: bool) -> Any:
     """Return the study of a file; a file of another kind is not changed."""
     journal = optuna.storages.journal
     try:
@@ -287,7 +291,7 @@ def _cut_unfinished_line(file: IO[bytes], path: Path) -> bool:
     return bool(content)
 
 
-def _refuse_other_search(stored: Any, current: dict[str, Any], path: Path) -> None:
+def _refuse_other_search(stored: Any, current: JsonObject, path: Path) -> None:
     stored = stored if isinstance(stored, dict) else {}
     if stored.get("format") != FORMAT:
         raise InputError(f"{path} was written by another version of wsabie; name another folder")
@@ -306,7 +310,7 @@ def _abbreviate(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _add_evidence(optuna: Any, study: Any, earlier_trials: Sequence[StoredTrial]) -> None:
+def _add_evidence(optuna: ModuleType, study: "Study", earlier_trials: Sequence[StoredTrial]) -> None:
     """Add earlier trials as the sampler and the pruner are to see them.
 
     A failed trial counts as worse than all stopped ones; a trial outside of the space is no place, but a rival.
@@ -333,7 +337,7 @@ def _add_evidence(optuna: Any, study: Any, earlier_trials: Sequence[StoredTrial]
             raise InputError(f"a trial lies outside of the search ({error}); name another folder") from error
 
 
-def _make_distribution(optuna: Any, dimension: ChoiceParameter | RangeParameter) -> Any:
+def _make_distribution(optuna: ModuleType, dimension: ChoiceParameter | RangeParameter) -> Any:
     """Return Optuna's distribution; numbers of a choice are in order, others are not."""
     kinds = optuna.distributions
     if isinstance(dimension, RangeParameter):
@@ -366,7 +370,7 @@ def _derive_seed(seed: int, number: int) -> int:
 
 
 @contextmanager
-def _silence_log(optuna: Any) -> Iterator[None]:
+def _silence_log(optuna: ModuleType) -> Iterator[None]:
     """Keep Optuna's own log off the terminal, and restore its level afterwards."""
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -1,17 +1,19 @@
 """Page of a search: parallel coordinates of all trials, the best figure against time, a table.
 
 Parallel coordinates have an axis per parameter and a line per setting. A better line is darker and thicker, and drawn
-later; stopped trials are dashed. So the drawing is readable in grey, too. Its attributes are the colours of the file
-parallel.svg; a page's style sheet replaces them in dark mode.
+later; stopped trials are dashed. So the drawing is readable in grey, too.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
-from xml.etree.ElementTree import Element, SubElement
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from wsabie.core.machine import collect_versions
 from wsabie.storage.atomic_files import write_text
@@ -19,18 +21,14 @@ from wsabie.workflows.charts.svg_charts import (
     AxisScale,
     ChartAxis,
     ChartSeries,
+    LineChart,
     Point,
     Ticks,
-    draw_line_chart,
-    format_points,
-    format_svg,
     format_tick,
     list_round_numbers,
-    make_element,
-    start_chart,
 )
 from wsabie.workflows.compare.comparison import TextTable
-from wsabie.workflows.report.html_pages import PageChart, render_page
+from wsabie.workflows.report.html_pages import render_page
 from wsabie.workflows.tune.search_spaces import ChoiceParameter, RangeParameter
 from wsabie.workflows.tune.trial_study import Trial
 from wsabie.workflows.tune.tuning_results import TuningResult
@@ -40,12 +38,10 @@ _SHADES = ((170, 142, 78), (58, 130, 124), (9, 52, 72))
 """From the worst to the best, ever darker; the first is still visible on white (a contrast of 3)."""
 _MIN_MARK_DISTANCE = 16.0
 """Least distance between the texts of two marks."""
-_HALO = {"paint_order": "stroke", "stroke": "#ffffff", "stroke_width": 7, "stroke_linejoin": "round"}
-"""Outline of a mark's text, so that no line crosses it."""
-_INK, _SOFT, _RULE = "#1d1c1a", "#5c5952", "#b9b4a8"
 
 
-class ParallelAxis(NamedTuple):
+@dataclass(frozen=True)
+class ParallelAxis:
     """One axis.
 
     Attributes
@@ -64,11 +60,49 @@ class ParallelAxis(NamedTuple):
     is_log: bool = False
     is_choice: bool = False
 
-    @property
+    @cached_property
     def numeric(self) -> bool:
         """True if all values are numbers, and not all the same."""
-        numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in self.values)
-        return numbers and len(set(self.values)) > 1
+        return all(_is_number(value) for value in self.values) and len(set(self.values)) > 1
+
+    @cached_property
+    def scale(self) -> AxisScale:
+        """Heights of numbers, or of the positions of other values."""
+        if not self.numeric:
+            return AxisScale(0, len(self.choices) - 1, HEIGHT - BOTTOM, TOP)
+        return AxisScale(self._transform(min(self.values)), self._transform(max(self.values)), HEIGHT - BOTTOM, TOP)
+
+    @cached_property
+    def choices(self) -> list[Any]:
+        """Different values that are no numbers, in order."""
+        return sorted(set(self.values), key=lambda value: (isinstance(value, str), value or 0))
+
+    @property
+    def heights(self) -> list[float]:
+        """Heights of all values."""
+        return [self._place(value) for value in self.values]
+
+    @property
+    def marks(self) -> Ticks:
+        """Marks of the axis by their heights."""
+        if not self.numeric:
+            return [(self._place(choice), str(choice)) for choice in self.choices]
+        if self.is_choice:
+            return [(self._place(mark), format_tick(mark)) for mark in sorted(set(self.values))]
+        low, high = min(self.values), max(self.values)
+        round_numbers = _list_log_marks(low, high) if self.is_log else list_round_numbers(low, high, 5)
+        between = [(self._place(mark), format_tick(mark)) for mark in round_numbers]
+        bottom = HEIGHT - BOTTOM
+        inner_marks = [mark for mark in between if TOP + _MIN_MARK_DISTANCE <= mark[0] <= bottom - _MIN_MARK_DISTANCE]
+        return [*zip((bottom, TOP), _format_ends(low, high), strict=True), *inner_marks]
+
+    def _transform(self, value: float) -> float:
+        return math.log10(value) if self.is_log else float(value)
+
+    def _place(self, value: Any) -> float:
+        if self.numeric:
+            return self.scale(self._transform(value))
+        return self.scale(self.choices.index(value)) if len(self.choices) > 1 else (HEIGHT - BOTTOM + TOP) / 2
 
 
 class ParallelLine(NamedTuple):
@@ -78,16 +112,49 @@ class ParallelLine(NamedTuple):
     dashed: bool
     words: str
 
+    @property
+    def colour(self) -> str:
+        return choose_line_colour(self.share)
+
+    @property
+    def thickness(self) -> float:
+        return round(0.9 + 2.3 * self.share**2, 2)
+
+
+@dataclass(frozen=True)
+class ParallelChart:
+    """Parallel coordinates: a line through all axes for each setting."""
+
+    title: str
+    axes: Sequence[ParallelAxis]
+    lines: Sequence[ParallelLine]
+    description: str
+    height: ClassVar = HEIGHT
+    top: ClassVar = TOP
+    bottom: ClassVar = HEIGHT - BOTTOM
+
+    @property
+    def width(self) -> int:
+        return 2 * SIDE + GAP * (len(self.axes) - 1)
+
+    def place(self, number: int) -> int:
+        """Return the horizontal place of an axis."""
+        return SIDE + GAP * number
+
+    def paths(self) -> Iterator[tuple[ParallelLine, list[Point]]]:
+        """Yield the lines with their points, the best last."""
+        heights = [axis.heights for axis in self.axes]
+        for i in sorted(range(len(self.lines)), key=lambda i: self.lines[i].share):
+            yield self.lines[i], [(self.place(number), column[i]) for number, column in enumerate(heights)]
+
 
 def write_tuning_page(folder: Path, result: TuningResult, name: str) -> None:
     """Write tuning.html and parallel.svg into the folder."""
-    coordinates = draw_coordinates(result)
-    write_text(folder / "tuning.html", render_tuning_page(result, name, coordinates))
-    coordinates.set("xmlns", "http://www.w3.org/2000/svg")
-    write_text(folder / "parallel.svg", format_svg(coordinates) + "\n")
+    write_text(folder / "tuning.html", render_tuning_page(result, name))
+    write_text(folder / "parallel.svg", render_page("parallel.svg", coordinates=build_coordinates(result)))
 
 
-def render_tuning_page(result: TuningResult, name: str, coordinates: Element) -> str:
+def render_tuning_page(result: TuningResult, name: str) -> str:
     """Return the page as HTML."""
     values = result.plan.search.resolve(result.best.parameters, result.shape)
     return render_page(
@@ -95,7 +162,7 @@ def render_tuning_page(result: TuningResult, name: str, coordinates: Element) ->
         name=name,
         result=result,
         verdict=result.verdict(),
-        coordinates=coordinates,
+        coordinates=build_coordinates(result),
         progress_chart=_draw_progress(result),
         best_values=[(parameter, format_value(value)) for parameter, value in values.items()],
         table=build_trial_table(result, result.trials),
@@ -104,8 +171,8 @@ def render_tuning_page(result: TuningResult, name: str, coordinates: Element) ->
     )
 
 
-def draw_coordinates(result: TuningResult) -> Element:
-    """Draw all trials with a figure as parallel coordinates, the figure last."""
+def build_coordinates(result: TuningResult) -> ParallelChart:
+    """Build the parallel coordinates of all trials with a figure, the figure last."""
     trials, metric = [trial for trial in result.trials if trial.figure is not None], result.plan.metric
     figures = [trial.figure or 0.0 for trial in trials]
     settings = [result.plan.search.resolve(trial.parameters, result.shape) for trial in trials]
@@ -123,9 +190,7 @@ def draw_coordinates(result: TuningResult) -> Element:
         for share, trial in zip(_rank_shares(figures), trials, strict=True)
     ]
     description = f"{len(trials)} trials; the best, number {result.best.number}, has {metric} {result.best.figure:.4f}"
-    return draw_parallel_coordinates(
-        [*axes, ParallelAxis(metric, figures)], lines, title="Settings and their figures", description=description
-    )
+    return ParallelChart("Settings and their figures", [*axes, ParallelAxis(metric, figures)], lines, description)
 
 
 def build_trial_table(result: TuningResult, trials: list[Trial]) -> TextTable:
@@ -143,7 +208,7 @@ def build_trial_table(result: TuningResult, trials: list[Trial]) -> TextTable:
     return TextTable(headers, rows)
 
 
-def format_value(value: Any) -> str:
+def format_value(value: object) -> str:
     """Format a parameter's value for a table.
 
     Examples
@@ -157,18 +222,17 @@ def format_value(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _rank_shares(figures: list[float]) -> list[float]:
     """Return figures as ranks from 0 to 1; a few failures would otherwise make all others look alike."""
-    order = sorted(range(len(figures)), key=lambda i: figures[i])
-    places = {i: place for place, i in enumerate(order)}
-    return [places[i] / max(len(figures) - 1, 1) for i in range(len(figures))]
+    places = np.argsort(np.argsort(figures, kind="stable"))
+    return (places / max(len(figures) - 1, 1)).tolist()  # type: ignore[no-any-return]
 
 
-def _draw_progress(result: TuningResult) -> PageChart:
+def _draw_progress(result: TuningResult) -> LineChart:
     """Draw the best figure of the finished trials against minutes, as steps."""
     metric, default = result.plan.metric, result.trials[0].figure
     ends = [seconds / 60 for seconds in accumulate(trial.seconds for trial in result.trials)]
@@ -183,41 +247,13 @@ def _draw_progress(result: TuningResult) -> PageChart:
         series.append(ChartSeries("defaults", [0.0, ends[-1]], [default] * 2, style=-1))
     values = [y for line in series for y in line.y]
     room = 0.1 * (max(values) - min(values)) or 0.01
-    title = f"Best {metric} so far"
-    drawing = draw_line_chart(
+    return LineChart(
+        f"Best {metric} so far",
         series,
         ChartAxis("minutes", low=0.0),
         ChartAxis(metric, low=min(values) - room, high=max(values) + room),
-        title=title,
-        description=f"it ends at {result.best.figure:.4f}",
+        f"it ends at {result.best.figure:.4f}",
     )
-    return PageChart(drawing)
-
-
-def draw_parallel_coordinates(
-    axes: Sequence[ParallelAxis], lines: Sequence[ParallelLine], *, title: str, description: str
-) -> Element:
-    """Draw the axes and lines.
-
-    Examples
-    --------
-    >>> axes = [ParallelAxis("rate", [0.1, 1.0], is_log=True), ParallelAxis("scaling", ["auto", "tfidf"])]
-    >>> lines = [ParallelLine(1.0, False, "a"), ParallelLine(0.0, True, "b")]
-    >>> drawing = draw_parallel_coordinates(axes, lines, title="t", description="d")
-    >>> len(drawing.findall("polyline")), "tfidf" in [text.text for text in drawing.iter("text")]
-    (2, True)
-    """
-    width = 2 * SIDE + GAP * (len(axes) - 1)
-    places = [_place_values(axis) for axis in axes]
-    chart = start_chart(title, description, width=width, height=HEIGHT)
-    chart.set("class", "chart parallel")
-    chart.append(make_element("rect", width=width, height=HEIGHT, rx=8, fill="#ffffff"))
-    for number in sorted(range(len(lines)), key=lambda number: lines[number].share):
-        points = [(SIDE + GAP * at, heights[number]) for at, (heights, _) in enumerate(places)]
-        chart.append(_draw_line(lines[number], points))
-    for at, (axis, (_, marks)) in enumerate(zip(axes, places, strict=True)):
-        chart.extend(_draw_axis(axis, SIDE + GAP * at, marks))
-    return chart
 
 
 def choose_line_colour(share: float) -> str:
@@ -234,26 +270,6 @@ def choose_line_colour(share: float) -> str:
         round(low + (high - low) * (position - at)) for low, high in zip(_SHADES[at], _SHADES[at + 1], strict=True)
     )
     return "#" + "".join(f"{channel:02x}" for channel in mixed)
-
-
-def _place_values(axis: ParallelAxis) -> tuple[list[float], Ticks]:
-    """Return the height of every value, and the marks of the axis with their heights."""
-    bottom, top = float(HEIGHT - BOTTOM), float(TOP)
-    if not axis.numeric:
-        kinds = sorted(set(axis.values), key=lambda kind: (isinstance(kind, str), kind or 0))
-        spread = AxisScale(0, len(kinds) - 1, bottom, top)
-        heights = {kind: spread(i) if len(kinds) > 1 else (bottom + top) / 2 for i, kind in enumerate(kinds)}
-        return [heights[value] for value in axis.values], [(height, str(kind)) for kind, height in heights.items()]
-    transform = math.log10 if axis.is_log else float
-    low, high = min(axis.values), max(axis.values)
-    scale = AxisScale(transform(low), transform(high), bottom, top)
-    heights_of_values = [scale(transform(value)) for value in axis.values]
-    if axis.is_choice:
-        return heights_of_values, [(scale(transform(mark)), format_tick(mark)) for mark in sorted(set(axis.values))]
-    round_numbers = _list_log_marks(low, high) if axis.is_log else list_round_numbers(low, high, 5)
-    between = [(scale(transform(mark)), format_tick(mark)) for mark in round_numbers]
-    inner_marks = [mark for mark in between if top + _MIN_MARK_DISTANCE <= mark[0] <= bottom - _MIN_MARK_DISTANCE]
-    return heights_of_values, [*zip((bottom, top), _format_ends(low, high), strict=True), *inner_marks]
 
 
 def _format_ends(low: float, high: float) -> tuple[str, str]:
@@ -279,36 +295,3 @@ def _list_log_marks(low: float, high: float) -> list[float]:
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     marks = [float(f"{factor}e{power}") for power in powers for factor in (1, 2, 5)]
     return [mark for mark in marks if low <= mark <= high]
-
-
-def _draw_line(line: ParallelLine, points: Sequence[Point]) -> Element:
-    element = make_element(
-        "polyline",
-        points=format_points(points),
-        fill="none",
-        stroke=choose_line_colour(line.share),
-        stroke_width=round(0.9 + 2.3 * line.share**2, 2),
-        stroke_linejoin="round",
-        stroke_dasharray="5 4" if line.dashed else None,
-        style=f"--share: {line.share:.0%}",
-    )
-    SubElement(element, "title").text = line.words
-    return element
-
-
-def _draw_axis(axis: ParallelAxis, x: float, marks: Ticks) -> list[Element]:
-    words = axis.name.split("_")
-    name_top = TOP - 36 + 14 * (2 - len(words))
-    elements = [make_element("line", x1=x, x2=x, y1=TOP, y2=HEIGHT - BOTTOM, stroke=_RULE, stroke_width=1.5)]
-    elements += [_draw_text(word, x, name_top + 14 * i, "middle", 12.5, _INK) for i, word in enumerate(words)]
-    for y, text in marks:
-        elements.append(make_element("line", x1=x - 3, x2=x + 3, y1=y, y2=y, stroke=_SOFT, stroke_width=1.2))
-        elements.append(_draw_text(text, x + 9, y + 4, "start", 11.5, _INK, class_="mark-text", **_HALO))
-    if axis.is_log and axis.numeric:
-        elements.append(_draw_text("log scale", x, HEIGHT - BOTTOM + 22, "middle", 10.5, _SOFT))
-    return elements
-
-
-def _draw_text(text: str, x: float, y: float, anchor: str, size: float, colour: str, **attributes: Any) -> Element:
-    font = {"font_family": "system-ui, sans-serif", "font_size": size, "text_anchor": anchor, "fill": colour}
-    return make_element("text", text=text, x=x, y=y, **font, **attributes)

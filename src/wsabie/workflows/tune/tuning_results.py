@@ -1,9 +1,8 @@
 """Plan and result of a search: the trials, the test figures, the verdict."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from wsabie.core.json_conversion import to_json_value
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.evaluation.bootstrap import Interval, PairedDifference
 from wsabie.io.alignment import AlignedTable
 from wsabie.models.base.hyperparameters import TrainingShape
@@ -82,11 +81,11 @@ class TuningResult:
     shape: TrainingShape
     trials: list[Trial]
     best: Trial
-    facts: dict[str, Any]
+    facts: JsonObject
     test_figures: TestFigures | None
     test_table: AlignedTable | None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return plain values for JSON (schema 1)."""
         values = {
             "schema": 1,
@@ -98,7 +97,7 @@ class TuningResult:
             "data": self.facts,
             "test": None if self.test_figures is None else _as_dict(self.test_figures),
         }
-        as_json: dict[str, Any] = to_json_value(values)
+        as_json: JsonObject = to_json_value(values)
         return as_json
 
     def verdict(self) -> str:
@@ -120,8 +119,8 @@ class TuningResult:
         )
 
 
-def _as_dict(tested: TestFigures) -> dict[str, Any]:
-    sides: dict[str, dict[str, Any]] = {
+def _as_dict(tested: TestFigures) -> JsonObject:
+    sides: dict[str, JsonObject] = {
         "tuned": tested.tuned,
         "defaults": tested.defaults,
         "difference": tested.difference,

@@ -1,0 +1,1 @@
+"""Code of ours beside libraries that do the same: `python -m benchmarks.libraries`."""

@@ -1,0 +1,154 @@
+"""A space with the feature extractors that turn files of its kinds into rows."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from scipy.sparse import csr_matrix
+
+from wsabie.core.arrays import Matrix
+from wsabie.core.errors import InputError
+from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.json_conversion import JsonObject
+from wsabie.core.progress import SILENT, Progress
+from wsabie.core.validation import check_positive_integer, require
+from wsabie.features.base.feature_extractor import ExtractorPartConfig, FeatureExtractor
+from wsabie.features.extractor_registry import restore_extractor
+from wsabie.io.alignment import AlignedTable, align_table
+from wsabie.io.records import FeatureTable, Source
+from wsabie.models.entity_space.space import Space
+from wsabie.models.loader import SavedModel
+from wsabie.search.exact_index import find_top_k
+from wsabie.storage.model_folder import ModelState
+from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema_validation import read_config
+
+
+@dataclass(frozen=True)
+class ColumnsConfig:
+    """The part of a folder's config about the columns of a kind."""
+
+    feature_names: list[str] | None = None
+    dictionary: str | None = None
+
+
+@dataclass(frozen=True)
+class SpaceAnnotatorConfig:
+    """The config of a folder of a space with its features."""
+
+    space: JsonObject
+    columns: dict[str, ColumnsConfig]
+    facts: JsonObject
+    terms: dict[str, ExtractorPartConfig]
+
+
+@dataclass
+class SpaceAnnotator(SavedModel):
+    """A fitted space and the features of its kinds.
+
+    Attributes
+    ----------
+    space : Space
+    terms : dict of str to FeatureExtractor
+        Extractors of the kinds that consist of pictures, sounds or documents.
+    columns : dict of str to dict
+        "feature_names" and "dictionary" of the kinds with data, if the rows have them.
+    facts : dict
+        Training data, JSON-able.
+    """
+
+    kind = "space-annotator"
+    space: Space
+    terms: dict[str, FeatureExtractor] = field(default_factory=dict)
+    columns: dict[str, JsonObject] = field(default_factory=dict)
+    facts: JsonObject = field(default_factory=dict)
+
+    def rows(
+        self,
+        kind: str,
+        source: Source,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+    ) -> AlignedTable:
+        """Return items of a kind with its features; values without a place there are counted.
+
+        Raises
+        ------
+        InputError
+            The kind has no features, or other ones.
+        """
+        entities = self.space.find_entities(kind)
+        if not entities.n_features:
+            raise InputError(f"things of the kind {kind!r} are known by their names alone; give names")
+        if not isinstance(source, FeatureTable):
+            if kind not in self.terms:
+                raise InputError(f"the kind {kind!r} was trained on rows of features, and {source.path} holds "
+                                 f"{source.modality}; give rows")  # fmt: skip
+            source = self.terms[kind].transform(
+                source, executor=executor or SerialExecutor(), progress=progress, rejects=rejects
+            )
+        columns = self.columns.get(kind, {})
+        return align_table(source, None, columns.get("feature_names"), entities.n_features, columns.get("dictionary"))
+
+    def text(self, kind: str, text: str) -> Matrix:
+        """Return the features of a text or a word, (1, n_features), for a kind of documents.
+
+        Raises
+        ------
+        InputError
+            Items of the kind are no documents, or no word of the text is known.
+        """
+        terms = self.terms.get(kind)
+        if terms is None or str(terms.modality) != "documents":
+            raise InputError(f"things of the kind {kind!r} are no documents; give a kind that is made of text")
+        columns, values = terms.transform_one(text.encode())
+        require(len(columns) > 0, f"no word of {text!r} is in the dictionary; give another text")
+        return csr_matrix((values, columns, [0, len(columns)]), (1, terms.n_features_))
+
+    def words_near(self, kind: str, text: str, k: int = 10) -> list[tuple[str, float]]:
+        """Return the words nearest to a word or a text by cosine, with their cosines.
+
+        A word counts as a document of one word.
+
+        Raises
+        ------
+        InputError
+            Items of the kind are no documents, its words are hashed, or no word of the text is known.
+        """
+        row = self.text(kind, text)
+        words: Any = getattr(self.terms[kind], "words_", None)
+        if words is None:
+            raise InputError(
+                f"the words of the kind {kind!r} are hashed, so that they have no names; train without hashing"
+            )
+        space = self.space.space_
+        table = space.tables[self.space.find_entities(kind).table][:, : space.dim]
+        k = min(check_positive_integer(k, "k"), len(words) - row.nnz)
+        ids, cosines = find_top_k(self.space.points(kind, row), table, k + row.nnz, similarity="cosine")
+        near = [(int(j), float(c)) for j, c in zip(ids[0], cosines[0], strict=True) if j not in row.indices][:k]
+        return [(words.word(j), cosine) for j, cosine in near]
+
+    def to_parts(self) -> ModelState:
+        """Return JSON-able config and named arrays, the inner parts nested."""
+        space = self.space.to_parts()
+        config: JsonObject = {"space": space.config, "columns": self.columns, "facts": self.facts, "terms": {}}
+        tensors = space.nested("space")
+        for name, extractor in self.terms.items():
+            extractor_state = extractor.to_parts()
+            config["terms"][name] = {"kind": extractor_state.kind, "config": extractor_state.config}
+            tensors |= extractor_state.nested(f"terms/{name}")
+        return ModelState(self.kind, config, tensors)
+
+    @classmethod
+    def from_parts(cls, parts: ModelState) -> Self:
+        """Restore the annotator from its parts."""
+        fields = read_config(SpaceAnnotatorConfig, parts.config)
+        space = Space.from_parts(parts.extract("space", Space.kind, fields.space))
+        terms = {
+            name: restore_extractor(parts.extract(f"terms/{name}", extractor.kind, extractor.config))
+            for name, extractor in fields.terms.items()
+        }
+        if unknown := terms.keys() - space.kinds_.keys():
+            raise ValueError(f"it describes the kinds {', '.join(sorted(unknown))}, which its space does not know")
+        return cls(space, terms, parts.config["columns"], fields.facts)
