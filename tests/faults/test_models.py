@@ -78,7 +78,7 @@ def test_models_are_switched_and_applied_under_load(collection: Collection) -> N
 
 def test_the_files_of_a_model_are_removed_under_load(collection: Collection) -> None:
     path = model_registry.load_model(collection).path
-    model_registry._loaded_models._values.clear()
+    model_registry._loaded_models.get.cache_clear()
     with asking(collection) as asked, Load(asked, "info", "items/3/similar?k=3") as load:
         load.rest()
         shutil.rmtree(path / "tensors")  # what is mapped stays
