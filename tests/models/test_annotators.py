@@ -122,6 +122,12 @@ def test_data_of_another_kind_get_one_sentence(of_texts: wsabie.Annotator, of_pi
         by_rows.annotate(["a text"])
     with pytest.raises(wsabie.InputError, match="item 1 of the list is int"):
         of_texts.annotate(["a text", 7])  # type: ignore[list-item]
+    for lone in ("a text", Path("note.txt")):
+        with pytest.raises(wsabie.InputError, match="that is one item, or the name of one; give a list"):
+            of_texts.predict(lone)  # type: ignore[arg-type]
+    with pytest.raises(wsabie.InputError, match="the list is empty; give items or rows"):
+        of_texts.annotate([])
+    assert of_texts.annotate(iter(["moss and deer"]), k=1)[0][0][0] == "wood"
     with pytest.raises(wsabie.InputError, match="one of documents"):
         of_texts.annotate(wsabie.ItemList(of_pictures[1], [], "pictures"))
 

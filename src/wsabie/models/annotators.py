@@ -1,7 +1,7 @@
 """A model with the feature extractor that turns files into its rows: what `wsabie train` saves."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path, PurePath
@@ -164,7 +164,10 @@ class Annotator(SavedModel):
 
     def _extract_list(self, data: Any, executor: Executor | None = None, progress: Progress = SILENT) -> Matrix:
         """Return rows of features of a list of items; rows stay as they are."""
-        if not (isinstance(data, list | tuple) and data and _is_item(data[0])):
+        require(not _is_item(data), "that is one item, or the name of one; give a list, or a folder to annotate")
+        data = list(data) if isinstance(data, Iterator) else data
+        require(not isinstance(data, list | tuple) or len(data) > 0, "the list is empty; give items or rows")
+        if not (isinstance(data, list | tuple) and _is_item(data[0])):
             return data
         if self.terms is None:
             content = type(data[0]).__name__
