@@ -21,7 +21,7 @@ from databases import KINDS, new_database  # noqa: E402 - lies beside this file
 from wsabie.core.machine import count_available_cores  # noqa: E402
 
 WAITING = ("web", "faults", "distributed")
-"""Folders whose tests wait for browsers, killed services and nodes most of the time, and for minutes."""
+"""Folders whose tests wait for browsers, killed services and nodes most of the time, for minutes; the longest first."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -32,7 +32,8 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files come first: what is begun last keeps all others waiting (`--no-loadscope-reorder`)."""
-    items.sort(key=lambda item: item.path.parent.name not in WAITING)
+    order = {folder: place for place, folder in enumerate(WAITING)}
+    items.sort(key=lambda item: order.get(item.path.parent.name, len(WAITING)))
 
 
 @pytest.fixture(scope="session")

@@ -22,8 +22,8 @@ from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.items.filters import ItemFilter
-from wsabie.collection.items.item_pages import read_item_page
-from wsabie.collection.overview.facets import read_facets, read_item_details
+from wsabie.collection.items.item_pages import read_item_details, read_item_page
+from wsabie.collection.overview import read_facets
 
 N_ITEMS, N_LABELS, N_FOLDERS = 100_000, 5_000, 1_000
 

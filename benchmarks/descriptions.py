@@ -17,8 +17,8 @@ from wsabie.cli.data.features import summarize_map
 from wsabie.core.executors import ProcessExecutor, SerialExecutor
 from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.splits import split
-from wsabie.features.composite_extractors import KernelPcaExtractor
 from wsabie.features.extractor_registry import create_extractor
+from wsabie.features.extractors.composite_extractors import KernelPcaExtractor
 from wsabie.io.records import FeatureTable
 from wsabie.workflows.compare.comparison import build_comparison_task
 from wsabie.workflows.compare.comparison_run import compare_models

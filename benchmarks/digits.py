@@ -29,7 +29,7 @@ from scipy.sparse import csr_matrix, hstack, load_npz, save_npz
 
 from benchmarks.machine import machine, told
 from wsabie.core.arrays import Csr
-from wsabie.features.audio.audio_words import MfccWords, SaiWords
+from wsabie.features.extractors.audio_words import MfccWords, SaiWords
 from wsabie.io.datasets.spoken_digits import read_spoken_digits_attributes
 from wsabie.io.records import Item, ItemList
 from wsabie.models.base.row_scaling import RowScaling

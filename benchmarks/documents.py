@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.machine import told
 from wsabie.features.base.sampling import iterate_batches
-from wsabie.features.text.bag_of_words import BagOfWords
+from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList
 

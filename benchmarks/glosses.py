@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import told, verdict
-from wsabie.features.text.bag_of_words import BagOfWords
+from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.io.formats.wordnet import iterate_is_a_pairs
 from wsabie.io.recognition import open_source
 from wsabie.io.records import ItemSubset

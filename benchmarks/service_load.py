@@ -26,7 +26,7 @@ from PIL import Image
 
 from benchmarks.machine import told
 from benchmarks.service_pages import pictures
-from wsabie.features.images.visual_words import VisualWords
+from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.recognition import open_source
 from wsabie.models.annotators import Annotator
 from wsabie.models.wsabie.estimator import Wsabie

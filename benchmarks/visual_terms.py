@@ -22,9 +22,9 @@ from threadpoolctl import threadpool_limits
 
 from wsabie.core.executors import ProcessExecutor
 from wsabie.core.machine import collect_versions, count_available_cores
+from wsabie.features.extractors.visual_words import BlockConfig, VisualWords, extract_block_descriptors
 from wsabie.features.images.augmentation import crop_view, generate_views
 from wsabie.features.images.image_decoder import decode_image
-from wsabie.features.images.visual_words import BlockConfig, VisualWords, extract_block_descriptors
 from wsabie.io.records import Item, ItemList
 
 BAR = 40.0  # pictures a second and core

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.libraries.measure import Work, compare
-from wsabie.collection.maps.projection import compute_principal_components
+from wsabie.collection.maps.item_map import compute_principal_components
 from wsabie.evaluation.bootstrap import bootstrap_all
 from wsabie.evaluation.calibration import ScoredPairs, fit_calibration
 from wsabie.evaluation.score_evaluation import evaluate_scores

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.libraries.measure import Work, compare
-from wsabie.features.text.bag_of_words import BagOfWords
+from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.io.formats.coco import read_coco
 from wsabie.io.formats.svmlight import read_svmlight
 from wsabie.io.parsers.json_values import iterate_elements

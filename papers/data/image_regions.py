@@ -61,7 +61,7 @@ def open_regions(
     InputError
         No such folder, or no WordNet.
     """
-    from wsabie.features.images.visual_words import VisualWords
+    from wsabie.features.extractors.visual_words import VisualWords
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
     from wsabie.workflows.demos import N_TERMS, SIZE
     from wsabie.workflows.report.examples import extract_split

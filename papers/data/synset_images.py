@@ -54,7 +54,7 @@ def open_synset_images(
     InputError
         No images, no known labels, or no pair with enough images.
     """
-    from wsabie.features.images.visual_words import VisualWords
+    from wsabie.features.extractors.visual_words import VisualWords
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
     from wsabie.workflows.demos import N_TERMS, SIZE
     from wsabie.workflows.report.examples import extract_split

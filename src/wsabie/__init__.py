@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wsabie.evaluation.splits import hold_out_labels as hold_out_labels
     from wsabie.evaluation.splits import split as split
     from wsabie.features.extractor_registry import create_extractor as create_extractor
-    from wsabie.features.images.visual_words import VisualWords as VisualWords
+    from wsabie.features.extractors.visual_words import VisualWords as VisualWords
     from wsabie.features.kernel_pca import KernelPca as KernelPca
     from wsabie.io.datasets.attribute_recognition import read_attributes as read_attributes
     from wsabie.io.formats.parquet_rows import write_parquet_rows as write_parquet_rows
@@ -78,8 +78,8 @@ if TYPE_CHECKING:
     from wsabie.samples import get_sample_path as get_sample_path
     from wsabie.search.exact_index import find_top_k as find_top_k
     from wsabie.search.label_pairs import LabelPairIndex as LabelPairIndex
+    from wsabie.search.query_labels import HierarchyRelatedLabels as HierarchyRelatedLabels
     from wsabie.search.query_labels import QueryMatcher as QueryMatcher
-    from wsabie.search.related_labels import HierarchyRelatedLabels as HierarchyRelatedLabels
     from wsabie.storage.rejects import Rejects as Rejects
     from wsabie.vocabulary.concept_matching import match_labels as match_labels
     from wsabie.vocabulary.hierarchy import Hierarchy as Hierarchy
@@ -112,7 +112,7 @@ _NAMES = {
     "wsabie.models.explanations": "explain_picture",
     "wsabie.models.index_files": "index_labels",
     "wsabie.models.exporters.export_formats": "export",
-    "wsabie.features.images.visual_words": "VisualWords",
+    "wsabie.features.extractors.visual_words": "VisualWords",
     "wsabie.features.kernel_pca": "KernelPca",
     "wsabie.features.extractor_registry": "create_extractor",
     "wsabie.io.recognition": "open_source",
@@ -138,8 +138,7 @@ _NAMES = {
     "wsabie.io.vocabulary.word_vectors": "read_word_vectors",
     "wsabie.search.exact_index": "find_top_k",
     "wsabie.search.label_pairs": "LabelPairIndex",
-    "wsabie.search.query_labels": "QueryMatcher",
-    "wsabie.search.related_labels": "HierarchyRelatedLabels",
+    "wsabie.search.query_labels": "QueryMatcher HierarchyRelatedLabels",
     "wsabie.workflows.augmented_search": "AugmentedSearch",
     "wsabie.models.embedding_set": "EmbeddingSet",
     "wsabie.core.executors": "ProcessExecutor",

@@ -209,8 +209,8 @@ def test_pictures_that_are_no_collection_are_told_so(cli: Cli, photos: Path, tmp
 
 
 def test_undo_is_of_ones_own_here_and_in_the_pages(cli: Cli, photos: Path) -> None:
+    from wsabie.collection.annotations.decisions import ReviewDecision, review_items
     from wsabie.collection.folder.collection import open_collection
-    from wsabie.collection.learning.suggestions import ReviewDecision, review_items
 
     cli("collection", "init", photos, "--tags", "none", "--by", "eve")
     with open_collection(photos) as collection:

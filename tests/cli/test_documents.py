@@ -15,7 +15,7 @@ import pytest
 from wsabie import load
 from wsabie.cli.main import run
 from wsabie.core.errors import InputError
-from wsabie.features.text.bag_of_words import BagOfWords
+from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.io.recognition import open_source
 from wsabie.samples import get_documents_path
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from wsabie.features.images.visual_words import VisualWords
+from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.tags.tag_writer import write_embedded, write_sidecar
 
 Cli = Callable[..., Any]

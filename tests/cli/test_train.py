@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from wsabie.core.errors import InputError
-from wsabie.features.images.visual_words import VisualWords
+from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.records import FeatureTable
 from wsabie.models.annotators import Annotator

@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import insert, update
 from sqlalchemy.exc import SQLAlchemyError
 
+from wsabie.collection import overview
 from wsabie.collection.annotations import decisions
 from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.db import tables
@@ -28,11 +29,10 @@ from wsabie.collection.interchange.tag_export import export_tags
 from wsabie.collection.items import item_pages
 from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.jobs import queue
-from wsabie.collection.labels import label_edits, label_list, label_store
+from wsabie.collection.labels import label_list, label_store
 from wsabie.collection.labels.label_list import list_labels
 from wsabie.collection.merge_proposals.proposals import refresh_proposals
-from wsabie.collection.overview import facets, label_details
-from wsabie.collection.overview.status import read_status
+from wsabie.collection.overview import read_status
 from wsabie.collection.registry.model_registry import find_rollback, list_models
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError, WsabieError
@@ -63,10 +63,10 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tag_items(collection, [1, 2, 3], accept=["zebra", "horse", "sea"], by="eve")
         tag_items(collection, [4], reject=["sea"], by="eve")
         tag_items(collection, [4, 5], accept=["zebras"], by="eve")
-        label_edits.merge_labels(collection, [4], 1, "eve")
-        label_edits.set_label_parent(collection, "zebra", "horse", "eve")
-        label_edits.add_label_synonyms(collection, "horse", ["Pferd"], "eve", "de")
-        label_edits.exclude_merge(collection, [2, 3], "eve")
+        label_list.merge_labels(collection, [4], 1, "eve")
+        label_list.set_label_parent(collection, "zebra", "horse", "eve")
+        label_list.add_label_synonyms(collection, "horse", ["Pferd"], "eve", "de")
+        label_list.exclude_merge(collection, [2, 3], "eve")
         tag_items(collection, [6], accept=["horse"], by="eve")
         undo_entry(collection.engine, by="eve")
         with begin_write(collection.engine) as connection:
@@ -93,11 +93,11 @@ READ: tuple[Callable[[Collection], object], ...] = (
     lambda c: read_history(c.engine),
     lambda c: decisions.read_annotation_page(c, decisions.AnnotationFilter()),
     lambda c: list_labels(c),
-    lambda c: label_details.read_label_details(c, label_list.find_label_numbers(c, ["zebra"])[0]),
+    lambda c: overview.read_label_details(c, label_list.find_label_numbers(c, ["zebra"])[0]),
     lambda c: item_pages.read_item_page(c, ItemFilter()),
     lambda c: (list_models(c), find_rollback(c)),
     lambda c: queue.list_jobs(c),
-    lambda c: facets.read_facets(c),
+    lambda c: overview.read_facets(c),
     lambda c: refresh_proposals(c),
     lambda c: export_tags(c, c.folder / "tags.csv"),
 )
@@ -105,10 +105,10 @@ WRITE: tuple[Callable[[Collection], object], ...] = (
     lambda c: tag_items(c, [1, 8], accept=["zebra"], by="eve"),
     lambda c: undo_entry(c.engine, by="eve"),
     lambda c: undo_entry(c.engine, 2, by="eve"),
-    lambda c: label_edits.merge_labels(
+    lambda c: label_list.merge_labels(
         c, label_list.find_label_numbers(c, ["horse"]), label_list.find_label_numbers(c, ["zebra"])[0], "eve"
     ),
-    lambda c: label_edits.rename_label(c, "zebra", "quagga", "eve"),
+    lambda c: label_list.rename_label(c, "zebra", "quagga", "eve"),
     lambda c: scan_collection(c, by="eve"),
 )
 

@@ -28,8 +28,7 @@ from wsabie.collection.registry.item_index import (
     save_item_embeddings,
 )
 from wsabie.core.errors import InputError
-from wsabie.search.approximate_index import ApproximateIndex
-from wsabie.search.faiss_codes import FaissCodes
+from wsabie.search.approximate_index import ApproximateIndex, FaissCodes
 
 pytest.importorskip("faiss", reason="faiss is not installed")
 

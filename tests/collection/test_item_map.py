@@ -24,7 +24,7 @@ from wsabie.collection.db.journal import begin_entry, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.items.item_pages import read_item_page
-from wsabie.collection.labels import label_edits, label_store
+from wsabie.collection.labels import label_list, label_store
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.maps import item_map
@@ -144,7 +144,7 @@ def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(learnt: 
     drawn = item_map.build_map(learnt)
     before = at()
     number = {one.name: one.id for one in item_map.place_labels(learnt, drawn)}
-    label_edits.merge_labels(learnt, [number["food"]], number["animals"], by="eve")
+    label_list.merge_labels(learnt, [number["food"]], number["animals"], by="eve")
     merged = at()
     assert "food" not in merged
     maps_of_now = item_map._bests

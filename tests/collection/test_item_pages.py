@@ -15,9 +15,9 @@ from wsabie.collection.db.journal import begin_entry, format_current_time
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items import item_pages
 from wsabie.collection.items.filters import FilterQuery, ItemFilter, build_clauses
-from wsabie.collection.items.item_pages import SORTS, ItemPage, read_item_page
+from wsabie.collection.items.item_pages import SORTS, ItemPage, read_item_details, read_item_page
 from wsabie.collection.labels import label_store
-from wsabie.collection.overview.facets import FolderFacet, LabelFacet, read_facets, read_item_details
+from wsabie.collection.overview import FolderFacet, LabelFacet, read_facets
 from wsabie.collection.registry.model_registry import load_model
 from wsabie.core.errors import InputError, UnknownLabelError
 

@@ -7,7 +7,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.overview.label_details import find_example_items
+from wsabie.collection.labels.label_store import find_example_items
 
 
 def test_the_newest_items_of_each_label_by_one_query(collection: Collection) -> None:

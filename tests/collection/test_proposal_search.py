@@ -11,7 +11,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry, format_current_time, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels import label_edits, label_list, label_store
+from wsabie.collection.labels import label_list, label_store
 from wsabie.collection.labels.label_enrichment import EnrichmentCounts, enrich_labels
 from wsabie.collection.merge_proposals import proposals
 from wsabie.collection.merge_proposals.proposals import (
@@ -43,13 +43,13 @@ def tagged(collection: Collection, tags: Tags, languages: Mapping[str, str] | No
     return numbers
 
 
-def merged(collection: Collection, names: list[str], into: str) -> label_edits.MergeResult:
+def merged(collection: Collection, names: list[str], into: str) -> label_list.MergeResult:
     *gone, kept = label_list.find_label_numbers(collection, [*names, into])
-    return label_edits.merge_labels(collection, gone, kept, "eve")
+    return label_list.merge_labels(collection, gone, kept, "eve")
 
 
-def kept_apart(collection: Collection, names: list[str]) -> label_edits.ExclusionResult:
-    return label_edits.exclude_merge(collection, label_list.find_label_numbers(collection, names), "eve")
+def kept_apart(collection: Collection, names: list[str]) -> label_list.ExclusionResult:
+    return label_list.exclude_merge(collection, label_list.find_label_numbers(collection, names), "eve")
 
 
 def state_of(collection: Collection) -> list[object]:
@@ -212,14 +212,14 @@ def test_of_a_merged_label_what_it_became_is_kept_apart(collection: Collection) 
 
 def test_a_label_is_not_merged_into_what_it_is_below(collection: Collection) -> None:
     tagged(collection, {"tulip": [1, 2], "tulips": [3]})
-    label_edits.set_label_parent(collection, "tulip", "tulips", "eve")
+    label_list.set_label_parent(collection, "tulip", "tulips", "eve")
     assert shown(find_proposals(collection)) == []
 
 
 def test_all_proposals_are_merged_at_once_and_undone_at_once(collection: Collection) -> None:
     tagged(collection, {"Sea": [1, 2], "sea": [2, 3], "SEA": [4], "café": [1], "cafe": [5], "tree": [6]})
     before, found = state_of(collection), find_proposals(collection).proposals
-    label_edits.rename_label(collection, "cafe", "coffee house", "adam")  # since they were shown
+    label_list.rename_label(collection, "cafe", "coffee house", "adam")  # since they were shown
     done = apply_proposals(collection, found, "eve")
     assert (done.targets, done.merged, done.moved) == (1, 2, 2)
     with begin_read(collection.engine) as connection:
@@ -235,7 +235,7 @@ def test_hostile_names(collection: Collection, name: str) -> None:
     kept = label_store.normalise_name(name)
     tagged(collection, {kept: [1, 2], "sea": [3]})
     assert find_proposals(collection, knowledge=wordnet()).proposals == []
-    label_edits.add_label_synonyms(collection, name, ["another"], "eve", "en")
+    label_list.add_label_synonyms(collection, name, ["another"], "eve", "en")
     merged(collection, [name], "sea")
     assert label_list.list_labels(collection).labels[0].synonyms == sorted(["another", kept])
     with pytest.raises(UnknownLabelError, match="there is no label"):
@@ -286,9 +286,9 @@ def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> 
     }
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.models).values(row))
-    label_edits.rename_label(collection, "strand", "shore", "eve")  # a name that another label has from now on
-    label_edits.edit_label(collection, numbers["strand"], "eve", remove=["strand"])
-    label_edits.rename_label(collection, names[8], "strand", "eve")
+    label_list.rename_label(collection, "strand", "shore", "eve")  # a name that another label has from now on
+    label_list.edit_label(collection, numbers["strand"], "eve", remove=["strand"])
+    label_list.rename_label(collection, names[8], "strand", "eve")
     with_model, told = find_proposals(collection, min_score=0.4), []
     for proposal in with_model.proposals:
         told += [
@@ -304,7 +304,7 @@ def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> 
 
 def test_knowledge_is_filled_in_and_undone(collection: Collection) -> None:
     tagged(collection, {"poodle": [1], "animal": [2], "Hund": [3], "sea": [4], "domestic dog": [5]})
-    label_edits.set_label_parent(collection, "sea", "animal", "eve")
+    label_list.set_label_parent(collection, "sea", "animal", "eve")
     before = state_of(collection)
     assert enrich_labels(collection, wordnet(), "eve") == EnrichmentCounts(
         5, meanings=4, languages=4, parents=3, synonyms=2, unknown=1
@@ -322,14 +322,14 @@ def test_knowledge_is_filled_in_and_undone(collection: Collection) -> None:
 
 def test_a_filled_parent_closes_no_circle(collection: Collection) -> None:
     tagged(collection, {"dog": [1], "animal": [2]})
-    label_edits.set_label_parent(collection, "animal", "dog", "eve")
+    label_list.set_label_parent(collection, "animal", "dog", "eve")
     assert enrich_labels(collection, wordnet(), "eve").parents == 0
 
 
 def test_merging_into_a_label_further_below_leaves_no_circle(collection: Collection) -> None:
     numbers = tagged(collection, {"a": [1], "b": [2], "c": [3]})
-    label_edits.set_label_parent(collection, "b", "a", "eve")
-    label_edits.set_label_parent(collection, "c", "b", "eve")
+    label_list.set_label_parent(collection, "b", "a", "eve")
+    label_list.set_label_parent(collection, "c", "b", "eve")
     merged(collection, ["a"], "c")
     parents = {label.name: label.parent for label in label_list.list_labels(collection).labels}
     assert parents == {"b": "c", "c": None}
@@ -347,7 +347,7 @@ def test_real_labels_in_25_languages(collection: Collection) -> None:
             tags.setdefault(label := label_store.normalise_name(label), []).append(item)
             languages[label] = spoken[0] if len(spoken) == 1 else ""
     tagged(collection, {label: dict.fromkeys(items) for label, items in tags.items()}, languages)
-    found = find_proposals(collection, k=None)
+    found = find_proposals(collection)
     assert found.labels > 4_000
     assert found.total > 50
     first = [kinds(proposal)[0] for proposal in found.proposals[:30]]
@@ -366,6 +366,6 @@ def test_real_tags_of_many_people(collection: Collection, data_dir: Path) -> Non
                 if name.isprintable():
                     tags.setdefault(label_store.normalise_name(name), []).append(item)
     tagged(collection, {name: dict.fromkeys(items) for name, items in tags.items()})
-    flat = {frozenset((into, name)) for into, names in shown(find_proposals(collection, k=None)) for name in names}
+    flat = {frozenset((into, name)) for into, names in shown(find_proposals(collection)) for name in names}
     assert {frozenset(pair) for pair in (("bird", "birds"), ("tree", "trees"), ("flower", "flowers"))} <= flat
     assert not {frozenset(pair) for pair in (("night", "light"), ("canon", "canyon"), ("red", "rojo"))} & flat

@@ -11,7 +11,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import format_current_time, undo_entry
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels import label_edits
+from wsabie.collection.labels import label_list
 from wsabie.collection.merge_proposals.proposals import ProposalStatus, read_proposals, refresh_proposals
 from wsabie.core.errors import InputError
 
@@ -50,7 +50,7 @@ def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
     ]
     merged(collection, ["Old town"], "old-town")
     kept_apart(collection, ["café", "cafe"])
-    label_edits.rename_label(collection, "TREE", "Baum", "eve")
+    label_list.rename_label(collection, "TREE", "Baum", "eve")
     found = read_proposals(collection)
     assert now_shown(found) == [("Tree", ["tree", "Baum"])]
     assert found.n_changes == 3

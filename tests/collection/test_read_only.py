@@ -20,8 +20,8 @@ from wsabie.collection.folder.backups import accept_catalogue, restore_backup
 from wsabie.collection.folder.collection import Collection, create_collection, lock_models, open_collection
 from wsabie.collection.folder.collection_file import lock_catalogue
 from wsabie.collection.interchange.tag_export import write_to_pictures
-from wsabie.collection.jobs.worker import run_next_job
-from wsabie.collection.overview.status import read_status
+from wsabie.collection.jobs.queue import run_next_job
+from wsabie.collection.overview import read_status
 from wsabie.core.errors import BusyError, InputError
 
 NAMES = [

@@ -24,7 +24,7 @@ from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, check_database, open_collection
 from wsabie.collection.interchange.tag_export import write_to_pictures
 from wsabie.collection.interchange.tag_import import import_tags
-from wsabie.collection.jobs import queue, worker
+from wsabie.collection.jobs import queue
 from wsabie.collection.labels import label_store
 from wsabie.collection.scan import file_inspection, scan_writer, scanner
 from wsabie.collection.scan.roots import add_root, check_folders, list_roots, read_modality
@@ -490,7 +490,7 @@ def test_a_job_says_what_the_scan_has_to_say(collection: Collection, tmp_path: P
     add_root(collection, gone, by="eve")
     gone.rmdir()
     job = queue.enqueue_job(collection, "scan", {}, by="eve")
-    worker.run_next_job(collection.folder)
+    queue.run_next_job(collection.folder)
     found = queue.read_job(collection, job.id).result
     assert found is not None
     assert re.search("15% of the pictures .* these are the tags", *found["notes"])

@@ -20,10 +20,9 @@ from wsabie.collection.db.journal import read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.items import item_pages
 from wsabie.collection.items.filters import ItemFilter
-from wsabie.collection.labels import label_edits, label_list
+from wsabie.collection.labels import label_list
 from wsabie.collection.learning.suggestions import LabelRanker, accept_suggestions, apply_model
 from wsabie.collection.learning.training import train_model
-from wsabie.collection.overview import facets
 from wsabie.collection.registry import item_index, model_registry
 from wsabie.collection.registry.item_index import compute_mark
 from wsabie.collection.registry.model_registry import load_model
@@ -180,8 +179,6 @@ def test_near_items(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> Non
     assert 5 not in [one.item for one in near]
     wanted = np.sort(at @ at[4])[::-1][1:8]
     assert np.allclose([one.score for one in near], wanted, atol=1e-5)
-    only = item_index.find_similar_items(collection, 5, 7, only=[5, 6, 7])
-    assert sorted(one.item for one in only) == [6, 7]
     label = {name: number for number, name in _labels(collection).items()}["people"]
     people = find_items_of_labels(collection, [[label]], 20)[0]
     assert np.mean([there[one.item]["kind"] == "people" for one in people if one.item in there]) > 0.8
@@ -239,7 +236,7 @@ def _times(folder: Path) -> tuple[str, str, int]:
     times: set[tuple[str, str]] = {(tag["model_made"], tag["at"]) for tag in tags}
     with open_collection(folder) as collection:
         shown = item_pages.read_item_page(collection, ItemFilter(label_state="suggested"), limit=1).items[0]
-        at = {one.at for one in facets.read_item_details(collection, shown.id).suggestions}
+        at = {one.at for one in item_pages.read_item_details(collection, shown.id).suggestions}
     assert len(times) == 1  # all were looked at together
     (made, looked), *_ = times
     assert at <= {looked, None}
@@ -352,7 +349,7 @@ def test_a_label_that_is_deleted_while_a_model_looks_is_left_out(
 
     def top(*given: Any) -> Any:
         found = rank(*given)
-        label_edits.delete_labels(collection, numbers, "eve", with_tags=True)
+        label_list.delete_labels(collection, numbers, "eve", with_tags=True)
         return found
 
     def names() -> set[str]:

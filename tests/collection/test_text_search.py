@@ -5,8 +5,8 @@ from PIL import Image
 
 from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels.label_edits import rename_label, set_label_parent
 from wsabie.collection.labels.label_enrichment import enrich_labels
+from wsabie.collection.labels.label_list import rename_label, set_label_parent
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.collection.search.text_search import LabelKnowledge, SearchResult, search_items
 from wsabie.core.errors import InputError, UnknownLabelError

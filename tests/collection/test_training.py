@@ -221,7 +221,7 @@ def test_a_new_model_has_an_index_if_the_one_before_had(
     tagged: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("faiss", reason="faiss is not installed")
-    monkeypatch.setattr("wsabie.search.faiss_codes.FEWEST", 10)
+    monkeypatch.setattr("wsabie.search.label_index.FEWEST", 10)
     collection, _ = tagged
     train_model(collection, **OPTIONS)
     assert not list(collection.models.glob("*/points/index-*"))

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
+from tests.databases import KINDS, copied, new_database
 
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.learning.training import train_model
@@ -42,19 +43,32 @@ def write_pictures(folder: Path, n: int = PICTURES) -> None:
     (folder / "metadata.jsonl").write_text("\n".join(lines))
 
 
-@pytest.fixture
-def made(tmp_path: Path, database: str | None) -> Made:
-    """Makes a collection with a model in use, at a place of its own."""
+def make_trained(folder: Path, database: str | None = None) -> Path:
+    """A collection of the pictures with a model in use."""
+    write_pictures(folder)
+    with create_collection(folder, database) as collection:
+        scan_collection(collection, by="maker")
+        train_model(collection, by="maker", features="colour", dim=8, epochs=3, threads=1)
+    return folder
 
-    def make(folder: Path | None = None) -> Path:
-        folder = folder or tmp_path / "photos"
-        write_pictures(folder)
-        with create_collection(folder, database) as collection:
-            scan_collection(collection, by="maker")
-            train_model(collection, by="maker", features="colour", dim=8, epochs=3, threads=1)
-        return folder
 
-    return make
+@pytest.fixture(scope="session")
+def trained_on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_trained(tmp_path_factory.mktemp("trained") / "photos")
+
+
+@pytest.fixture(scope="session")
+def trained_on_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with new_database("postgresql") as database:
+        yield make_trained(tmp_path_factory.mktemp("trained") / "photos", database)
+
+
+@pytest.fixture(params=["trained_on_sqlite", "trained_on_postgres"], ids=KINDS)
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Made]:
+    """Copies the trained collection to a place of its own, in each of the databases."""
+    original: Path = request.getfixturevalue(request.param)
+    with ExitStack() as copies:
+        yield lambda folder=None: copies.enter_context(copied(original, folder or tmp_path / "photos"))
 
 
 @contextmanager

@@ -16,15 +16,15 @@ from full_disk import fill
 from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.interchange.tag_export import export_tags
-from wsabie.collection.jobs import queue, worker
+from wsabie.collection.jobs import queue
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.storage.atomic_files import DiskFullError
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("made", ["trained_on_sqlite"], indirect=True)
 def test_a_full_disk_loses_nothing(made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "_RETRY_DELAY", 0.2)
+    monkeypatch.setattr(queue, "_RETRY_DELAY", 0.2)
     with open_collection(made(disk / "photos")) as collection, asking(collection) as asked:
         asked.get("/api/v1/items/1/thumbnail")
         asked.post("/api/v1/decisions", json=decision(1, "early"))
@@ -71,14 +71,14 @@ def refuse_everything(collection: Collection, disk: Path) -> None:
     new.unlink()
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("made", ["trained_on_sqlite"], indirect=True)
 def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk is full from its first step until its end could not be written down."""
     waits: list[float] = []
 
     def train_without_space(*given: Any) -> dict[str, Any]:
         fill(disk)
-        return worker._train(*given)
+        return queue._train(*given)
 
     def wait(seconds: float) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -87,23 +87,23 @@ def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: 
         else:  # one that an earlier test has left
             time.sleep(seconds)
 
-    monkeypatch.setitem(worker.WORK, "train", train_without_space)
-    monkeypatch.setattr(worker, "_exit_when_stopped", lambda *_: None)
-    monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
+    monkeypatch.setitem(queue.WORK, "train", train_without_space)
+    monkeypatch.setattr(queue, "_exit_when_stopped", lambda *_: None)
+    monkeypatch.setattr(queue, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
     with open_collection(made(disk / "photos")) as collection:
         asked_for = queue.enqueue_job(collection, "train", {"full": True, "epochs": 3}, by="eve")
-        worker.run_next_job(collection.folder)
+        queue.run_next_job(collection.folder)
         ended = queue.read_job(collection, asked_for.id)
         assert (waits, ended.state) == ([1], "failed")
         assert "the disk is full; free some space" in str(ended.error)
         assert_sound(collection)
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("made", ["trained_on_sqlite"], indirect=True)
 def test_a_job_that_cannot_be_begun_is_begun_again(
     made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(worker, "_RETRY_DELAY", 0.2)
+    monkeypatch.setattr(queue, "_RETRY_DELAY", 0.2)
     with open_collection(made(disk / "photos")) as collection:
         job = queue.enqueue_job(collection, "train", {"full": True, "epochs": 3}, by="eve").id
         filler = fill(disk)

@@ -17,8 +17,8 @@ from tests.faults.truth import assert_sound, states
 from wsabie.collection.db import sqlite_file
 from wsabie.collection.db.database import begin_read, begin_write, open_database
 from wsabie.collection.folder.collection import Collection, open_collection
-from wsabie.collection.jobs import queue, worker
-from wsabie.collection.jobs.worker import JobProgress
+from wsabie.collection.jobs import queue
+from wsabie.collection.jobs.queue import JobProgress
 from wsabie.core.errors import BusyError
 from wsabie.server.request_limits import ServiceLimits
 from wsabie.server.request_stages import RequestStages
@@ -89,10 +89,10 @@ def test_the_end_of_a_job_is_written_down_as_soon_as_that_can_be(
         if len(waited) == 2:
             writer.__exit__(None, None, None)
 
-    monkeypatch.setitem(worker.WORK, "apply", locked)
-    monkeypatch.setattr("wsabie.collection.jobs.worker.time.sleep", sleep)
+    monkeypatch.setitem(queue.WORK, "apply", locked)
+    monkeypatch.setattr("wsabie.collection.jobs.queue.time.sleep", sleep)
     with lock_file(collection.place / "jobs.lock"):
-        worker._run_job(collection, queue.claim_job(collection))  # type: ignore[arg-type]
+        queue._run_job(collection, queue.claim_job(collection))  # type: ignore[arg-type]
     assert (queue.read_job(collection, job.id).state, waited[:2]) == ("done", [1, 5])
 
 

@@ -11,7 +11,7 @@ import httpx2 as httpx
 import pytest
 from sqlalchemy import make_url
 from tests.databases import new_database
-from tests.faults.conftest import Made, assert_problem, decision
+from tests.faults.conftest import assert_problem, decision, make_trained
 from tests.faults.service import PATIENCE, Service, kill
 from tests.faults.truth import assert_sound, states
 
@@ -54,8 +54,8 @@ def control(database: str) -> Iterator[Control]:
         run("start")
 
 
-def test_a_restart_under_load(made: Made, control: Control, tmp_path: Path) -> None:
-    folder = made()
+def test_a_restart_under_load(database: str, control: Control, tmp_path: Path) -> None:
+    folder = make_trained(tmp_path / "photos", database)
     service = Service(folder, tmp_path / "log")
     acknowledged: dict[tuple[int, str], str] = {}
     unsure: set[tuple[int, str]] = set()

@@ -14,7 +14,7 @@ from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.folder.drafts import list_drafts, note_drafts
 from wsabie.collection.interchange.tag_export import export_tags, write_to_pictures
-from wsabie.collection.overview.status import read_status
+from wsabie.collection.overview import read_status
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.io.tags.image_tags import read_image_tags
 from wsabie.storage.rejects import Rejects

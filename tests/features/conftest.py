@@ -63,6 +63,6 @@ def spoilt(collection):
 @pytest.fixture(scope="session")
 def terms(collection):
     """A dictionary of 60 terms."""
-    from wsabie.features.images.visual_words import VisualWords
+    from wsabie.features.extractors.visual_words import VisualWords
 
     return VisualWords(n_words=60).fit(collection)

@@ -11,10 +11,10 @@ import pytest
 
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.executors import ProcessExecutor
-from wsabie.features.audio import audio_words
-from wsabie.features.audio.audio_words import REASONS, AudioCodebooks, EncodedAudio, MfccWords, SaiWords
 from wsabie.features.base.codebook import Codebook
 from wsabie.features.extractor_registry import create_extractor, load_extractor
+from wsabie.features.extractors import audio_words
+from wsabie.features.extractors.audio_words import REASONS, AudioCodebooks, EncodedAudio, MfccWords, SaiWords
 from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.io.records import Item, ItemList
 from wsabie.storage.rejects import Rejects

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.reference.cochlea import filter_samples
 
 from wsabie.core.arrays import Float32
-from wsabie.features.audio.auditory_images import (
+from wsabie.features.audio.sound_frames import (
     BOX_FEATURES,
     COLUMNS,
     ROWS,

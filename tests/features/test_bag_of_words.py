@@ -13,8 +13,8 @@ from tests.reference.word_counts import find_words
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.executors import ProcessExecutor
 from wsabie.features.extractor_registry import create_extractor, load_extractor
+from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.features.images.image_decoder import UnreadableItemError
-from wsabie.features.text.bag_of_words import BagOfWords
 from wsabie.features.text.text_decoder import REASONS, fold_text
 from wsabie.io.formats.documents import LONGEST
 from wsabie.io.records import Item, ItemList

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.features.images.visual_words import (
+from wsabie.features.extractors.visual_words import (
     N_BINS,
     N_COLOURS,
     PALETTE,

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from wsabie.core.errors import InputError, ModelFolderError
-from wsabie.features.composite_extractors import ConcatenatedFeatures
 from wsabie.features.extractor_registry import create_extractor, restore_extractor
-from wsabie.features.images.colour_histograms import ColourHistograms
-from wsabie.features.images.hog import HogFeatures
-from wsabie.features.images.visual_words import VisualWords
+from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures
+from wsabie.features.extractors.spatial_histograms import ColourHistograms, HogFeatures
+from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.storage.model_folder import ModelState
 
 

@@ -18,8 +18,8 @@ from wsabie.core.errors import InputError
 from wsabie.core.executors import ProcessExecutor
 from wsabie.features.base import extraction as module
 from wsabie.features.base.extraction import extract_to_file, write_shard
+from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.images import image_decoder
-from wsabie.features.images.visual_words import VisualWords
 from wsabie.io.recognition import open_source
 from wsabie.io.records import Item, ItemList
 from wsabie.storage.rejects import Rejects
@@ -297,7 +297,7 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from wsabie.features.base.extraction import extract_to_file
-from wsabie.features.images.visual_words import VisualWords
+from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.records import Item, ItemList
 
 class Slow(ItemList):

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.arrays import Float32
-from wsabie.features.audio.mfcc import DELTA_REACH, MfccConfig, append_derivatives, build_mel_filters, compute_mfcc
+from wsabie.features.audio.sound_frames import (
+    DELTA_REACH,
+    MfccConfig,
+    append_derivatives,
+    build_mel_filters,
+    compute_mfcc,
+)
 
 librosa = pytest.importorskip("librosa", reason="librosa is what coefficients are compared with")
 
@@ -90,7 +96,7 @@ def test_derivatives_of_a_parabola() -> None:
 
 
 def test_blocks_of_frames_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from wsabie.features.audio import mfcc as module
+    from wsabie.features.audio import sound_frames as module
 
     plan, samples = MfccConfig(8_000), noise(8_000)
     whole = compute_mfcc(samples, plan)

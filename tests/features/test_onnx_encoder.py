@@ -10,12 +10,12 @@ from PIL import Image
 from wsabie.core.errors import InputError
 from wsabie.core.executors import ProcessExecutor
 from wsabie.features.base.extraction import extract_to_file
-from wsabie.features.composite_extractors import ConcatenatedFeatures
 from wsabie.features.encoders import onnx_network
-from wsabie.features.encoders.onnx_encoder import OnnxEncoder
 from wsabie.features.encoders.onnx_network import OnnxContent
 from wsabie.features.extractor_registry import create_extractor, load_extractor
-from wsabie.features.images.hog import HogFeatures
+from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures
+from wsabie.features.extractors.onnx_encoder import OnnxEncoder
+from wsabie.features.extractors.spatial_histograms import HogFeatures
 from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.io.recognition import open_source
 from wsabie.io.records import ItemList

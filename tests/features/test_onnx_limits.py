@@ -8,9 +8,9 @@ import pytest
 from wsabie.core.errors import InputError
 from wsabie.core.memory_budget import ITEM_MEMORY
 from wsabie.features.encoders import onnx_network
-from wsabie.features.encoders.onnx_encoder import OnnxEncoder
 from wsabie.features.encoders.onnx_graph_check import check_graph
 from wsabie.features.encoders.onnx_network import OnnxContent, OnnxNetwork, TrialCost, crop_centre
+from wsabie.features.extractors.onnx_encoder import OnnxEncoder
 from wsabie.io.records import ItemList
 
 onnx = pytest.importorskip("onnx")

@@ -9,8 +9,8 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.executors import ProcessExecutor
+from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.images.image_decoder import UnreadableItemError, decode_image
-from wsabie.features.images.visual_words import VisualWords
 from wsabie.io.records import FeatureTable, Item, ItemList
 from wsabie.storage.rejects import Rejects
 

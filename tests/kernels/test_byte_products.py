@@ -62,19 +62,19 @@ def test_the_widest_there_are_do_not_overflow():
 
 ELSEWHERE = """
 import numpy as np
-from wsabie.kernels.ranking import topk_screening
+from wsabie.kernels.ranking import topk
 from wsabie.kernels.simd.byte_products import LABELS, has_byte_products
 rng = np.random.default_rng(1)
 words = rng.integers(0, 2**32, 3 * 5 * LABELS, dtype=np.uint32)
 ones = np.ones(3 * LABELS, np.float32)
-codes = topk_screening.ByteCodes(words, ones, 0 * ones, np.full((3, 2), 0.5, np.float32))
+codes = topk.ByteCodes(words, ones, 0 * ones, np.full((3, 2), 0.5, np.float32))
 asked = rng.integers(0, 2**32, (6, 5), dtype=np.uint32)
 starts = -128 * asked.view(np.int8).sum(axis=1, dtype=np.int32)
 one = np.ones(6, np.float32)
-found = topk_screening.allocate_candidates(6, 3, 20)
-queries = topk_screening.ByteQueries(asked, starts, one, 100 * one, one, 0 * one)
-topk_screening.screen_labels(codes, queries, found, np.empty((4, LABELS), np.int32), 0, 3)
-topk_screening.drop_below_bounds(found, found.bounds)
+found = topk.allocate_candidates(6, 3, 20)
+queries = topk.ByteQueries(asked, starts, one, 100 * one, one, 0 * one)
+topk.screen_labels(codes, queries, found, np.empty((4, LABELS), np.int32), 0, 3)
+topk.drop_below_bounds(found, found.bounds)
 print(has_byte_products())
 print(found.labels.tolist(), found.counts.tolist(), found.bounds.tolist())
 """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tests.reference import local_binary_patterns as local_binary_patterns_reference
 
-from wsabie.features.images.visual_words import (
+from wsabie.features.extractors.visual_words import (
     N_COLOURS,
     N_PATTERNS,
     build_colour_table,
@@ -126,7 +126,7 @@ def test_without_the_compiler_the_results_are_the_same():
     script = """
 import json
 import numpy as np
-from wsabie.features.images.visual_words import BlockConfig, extract_block_descriptors
+from wsabie.features.extractors.visual_words import BlockConfig, extract_block_descriptors
 pixels = np.random.default_rng(3).integers(0, 256, (13, 17, 3)).astype(np.uint8)
 print(json.dumps(extract_block_descriptors(pixels, BlockConfig(cells=(4, 2))).astype(np.float64).tolist()))
 """

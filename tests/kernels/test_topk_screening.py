@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.topk_screening import bound_scores, select_candidates
 
-from wsabie.kernels.ranking.topk_screening import ByteQueries, allocate_candidates, drop_below_bounds, screen_labels
+from wsabie.kernels.ranking.topk import ByteQueries, allocate_candidates, drop_below_bounds, screen_labels
 from wsabie.kernels.simd.byte_products import LABELS
 from wsabie.search.screening_index import encode_byte_queries, encode_byte_rows
 

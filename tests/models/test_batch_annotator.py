@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import wsabie
 from wsabie.core.errors import InputError, ModelFolderError, UnknownLabelError
-from wsabie.features.text.bag_of_words import BagOfWords
+from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList

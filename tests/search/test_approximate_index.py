@@ -11,9 +11,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
-from wsabie.search.approximate_index import ApproximateIndex
+from wsabie.search.approximate_index import ApproximateIndex, FaissCodes
 from wsabie.search.exact_index import ExactIndex
-from wsabie.search.faiss_codes import FaissCodes
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 
 faiss = pytest.importorskip("faiss", reason="faiss is not installed")

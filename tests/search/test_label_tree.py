@@ -9,8 +9,7 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
 from wsabie.search.exact_index import ExactIndex
-from wsabie.search.label_tree import LabelTree, _choose_training_points
-from wsabie.search.tree_shape import grow_tree
+from wsabie.search.label_tree import LabelTree, _choose_training_points, grow_tree
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 
 N, DIM = 600, 8

@@ -18,7 +18,7 @@ from databases import KINDS, copied, new_database
 from wsabie.collection.folder.collection import create_collection, open_collection
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.scan.scanner import scan_collection
-from wsabie.features.images.visual_words import VisualWords
+from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.recognition import open_source
 from wsabie.models.annotators import Annotator
 from wsabie.models.wsabie.estimator import Wsabie

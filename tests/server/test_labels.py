@@ -12,7 +12,7 @@ from tests.collection.conftest import collection  # noqa: F401 - a fixture
 from tests.server.conftest import running
 
 from wsabie.collection.folder.collection import Collection, create_collection
-from wsabie.collection.jobs import worker
+from wsabie.collection.jobs import queue
 from wsabie.collection.learning.training import train_model
 from wsabie.collection.merge_proposals import proposals
 from wsabie.collection.scan.scanner import scan_collection
@@ -224,7 +224,7 @@ def test_proposals_are_gone_through(asked: TestClient, collection: Collection) -
     named(asked, "tuktuk", "tuk-tuk", "Tuktuk", "caffè", "caffe")
     assert asked.get("/api/v1/labels/proposals").json()["created"] is None
     job = asked.post("/api/v1/jobs", json={"kind": "tidy"}).json()
-    worker.run_next_job(collection.folder)
+    queue.run_next_job(collection.folder)
     done = asked.get(f"/api/v1/jobs/{job['id']}").json()
     assert done["state"] == "done", done["error"]
     found = asked.get("/api/v1/labels/proposals?k=100&pictures=2").json()

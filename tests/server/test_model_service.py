@@ -267,7 +267,7 @@ def test_another_model_is_taken_over_while_requests_run(tmp_path: Path, monkeypa
 
 def test_an_index_is_used_as_soon_as_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wsabie.server.model_holder._CHECK_INTERVAL", 0.0)
-    monkeypatch.setattr("wsabie.search.faiss_codes.FEWEST", 10)
+    monkeypatch.setattr("wsabie.search.label_index.FEWEST", 10)
     folder = make_model(tmp_path / "model", 20)
     model = FolderModelHolder(folder)
     assert "index" not in model.get_version().annotator.model.facts()

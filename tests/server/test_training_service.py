@@ -12,6 +12,10 @@ from starlette.testclient import TestClient
 from tests.server.conftest import running
 from tests.server.test_collection_service import untagged
 
+from wsabie.collection.folder.collection import open_collection
+from wsabie.collection.jobs import queue
+from wsabie.storage.atomic_files import lock_file
+
 
 def ended(service: httpx.Client, job: dict[str, Any]) -> dict[str, Any]:
     """The job when it is done, by its events; and what they told on the way, under "told"."""
@@ -91,16 +95,23 @@ def test_waiting_jobs_are_counted(asked: TestClient, folder: Path) -> None:
     lock.close()
 
 
-def test_a_look_tells_which_items_no_tag_fits(folder: Path) -> None:
-    with running(folder) as service:
-        alone = {one["id"] for one in service.get("/api/v1/items?unlabelled=true").json()["items"]}
-        looked = ended(service, started(service, "apply", min_precision=1))
+def test_a_look_tells_which_items_no_tag_fits(asked: TestClient, folder: Path) -> None:
+    with open_collection(folder) as collection, lock_file(collection.place / "jobs.lock"):
+
+        def apply(**options: Any) -> dict[str, Any]:
+            """The job, done in this process: a new one takes seconds to start, and the lock keeps it waiting."""
+            job = started(asked, "apply", **options)
+            queue._run_job(collection, queue.claim_job(collection))  # type: ignore[arg-type]
+            return ended(asked, job)
+
+        alone = {one["id"] for one in asked.get("/api/v1/items?unlabelled=true").json()["items"]}
+        looked = apply(min_precision=1)
         assert looked["state"] == "done", looked
         fitting = looked["result"]["coverage"]  # nothing is right for sure
         assert (fitting["probability"], fitting["items"], fitting["uncovered"]) == (None, 0, 15)
         assert set(fitting["uncovered_items"]) == alone
-        assert ended(service, started(service, "apply"))["result"]["coverage"] is None
-        failed = ended(service, started(service, "apply", min_precision=2))
+        assert apply()["result"]["coverage"] is None
+        failed = apply(min_precision=2)
         assert (failed["state"], failed["error"][:26]) == ("failed", "a precision of 2 cannot be")
 
 

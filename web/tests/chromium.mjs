@@ -56,8 +56,10 @@ export async function seriousFaults(page, options = {}) {
   const { frameTree } = await cdp.send("Page.getFrameTree");
   const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
   await cdp.send("Runtime.evaluate", { expression: AXE, contextId: executionContextId });
-  const rules = Object.fromEntries((options.without ?? []).map((rule) => [rule, { enabled: false }]));
-  const run = `axe.run(${JSON.stringify(options.within ?? "body")}, { resultTypes: ["violations"], rules: ${JSON.stringify(rules)} }).then((r) => r.violations
+  // A rule's impact is that of all it finds: what is at most moderate would be left out of the answer anyway.
+  const run = `axe.run(${JSON.stringify(options.within ?? "body")}, { resultTypes: ["violations"], rules: Object.fromEntries(axe._audit.rules
+    .filter((rule) => ["minor", "moderate"].includes(rule.impact) || ${JSON.stringify(options.without ?? [])}.includes(rule.id))
+    .map((rule) => [rule.id, { enabled: false }])) }).then((r) => r.violations
     .filter((v) => ["serious", "critical"].includes(v.impact))
     .map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join(" | ")))`;
   const answer = await cdp.send("Runtime.evaluate", { expression: run, contextId: executionContextId, awaitPromise: true, returnByValue: true });

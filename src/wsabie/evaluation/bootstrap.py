@@ -66,9 +66,8 @@ def bootstrap_all(
     >>> mean, 0.38 < low < 0.42, 0.58 < high < 0.62
     (0.5, True, True)
     """
-    means, observed = _resample(per_row, groups, resamples, seed)
-    low, high = _compute_percentiles(means, confidence)
-    return {name: Interval(float(observed[i]), float(low[i]), float(high[i])) for i, name in enumerate(per_row)}
+    _, intervals = _resample(per_row, groups, resamples, confidence, seed)
+    return dict(zip(per_row, intervals, strict=True))
 
 
 def paired_bootstrap(
@@ -90,16 +89,14 @@ def paired_bootstrap(
     1.0
     """
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    means, observed = _resample({"": a - b}, groups, resamples, seed)
-    low, high = _compute_percentiles(means, confidence)
-    ahead = np.mean(means > 0) + np.mean(means == 0) / 2
-    return PairedDifference(float(observed[0]), float(low[0]), float(high[0]), float(ahead))
+    means, (interval,) = _resample({"": a - b}, groups, resamples, confidence, seed)
+    return PairedDifference(*interval, float(np.mean(means > 0) + np.mean(means == 0) / 2))
 
 
 def _resample(
-    per_row: Mapping[str, npt.ArrayLike], groups: npt.ArrayLike | None, resamples: int, seed: int
-) -> tuple[Float64, Float64]:
-    """Return the means of every metric in every resample, (resamples, n_metrics), and the observed means."""
+    per_row: Mapping[str, npt.ArrayLike], groups: npt.ArrayLike | None, resamples: int, confidence: float, seed: int
+) -> tuple[Float64, list[Interval]]:
+    """Return the means of every metric in every resample, (resamples, n_metrics), and the intervals of the means."""
     sums, sizes = _sum_by_unit(per_row, groups)
     if not len(sums) or (sizes.sum(axis=0) == 0).any():
         raise InputError("there is nothing to resample: a metric has no row with a number")
@@ -110,7 +107,9 @@ def _resample(
         with np.errstate(invalid="ignore"):  # a resample without a single defined row has no mean
             means[start : start + len(counts)] = (counts @ sums) / weight
         start += len(counts)
-    return means, sums.sum(axis=0) / sizes.sum(axis=0)
+    low, high = np.nanquantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    observed = sums.sum(axis=0) / sizes.sum(axis=0)
+    return means, list(map(Interval, observed.tolist(), low.tolist(), high.tolist()))
 
 
 def _sum_by_unit(per_row: Mapping[str, npt.ArrayLike], groups: npt.ArrayLike | None) -> tuple[Float64, Float64]:
@@ -136,8 +135,3 @@ def _draw_counts(n: int, resamples: int, seed: int) -> Iterator[Float64]:
         size = min(block, resamples - start)
         choices: Int64 = rng.integers(n, size=(size, n)) + np.arange(size)[:, None] * n
         yield np.bincount(choices.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
-
-
-def _compute_percentiles(means: Float64, confidence: float) -> tuple[Float64, Float64]:
-    low, high = np.nanquantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    return low, high

@@ -13,14 +13,14 @@ from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists
 from wsabie.core.sparse_matrices import as_array
 from wsabie.evaluation import metrics
-from wsabie.evaluation.hierarchical_metrics import (
+from wsabie.evaluation.metrics import (
+    PositiveRanks,
     RowMetric,
     compute_kinship_metrics,
     measure_correct_sets,
     measure_errors,
     measure_siblings,
 )
-from wsabie.evaluation.metrics import PositiveRanks
 from wsabie.evaluation.positive_labels import list_positives, remove_excluded
 from wsabie.evaluation.positive_ranks import rank_scores
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, hide_labels, scan_topk, sort_topk
@@ -304,14 +304,10 @@ class EvaluationAccumulator:
 
 
 def _compute_row_metrics(ranks: PositiveRanks, ks: tuple[int, ...]) -> dict[str, Float64]:
-    values = {f"p@{k}": metrics.precision_at(ranks, k) for k in ks}
-    values |= {f"recall@{k}": metrics.recall_at(ranks, k) for k in ks}
-    values |= {f"hit@{k}": metrics.hit_at(ranks, k) for k in ks}
-    values |= {f"ndcg@{k}": metrics.ndcg_at(ranks, k) for k in ks}
-    values["MAP"] = metrics.average_precision(ranks)
-    values["MRR"] = metrics.first_reciprocal_rank(ranks)
-    values["AUC"] = metrics.auc(ranks)
-    return values
+    by_length = {"p": metrics.precision_at, "recall": metrics.recall_at, "hit": metrics.hit_at, "ndcg": metrics.ndcg_at}
+    values = {f"{name}@{k}": measure(ranks, k) for name, measure in by_length.items() for k in ks}
+    of_all = {"MAP": metrics.average_precision, "MRR": metrics.first_reciprocal_rank, "AUC": metrics.auc}
+    return values | {name: measure(ranks) for name, measure in of_all.items()}
 
 
 def _compute_ceilings(n_positives: Int64, ks: tuple[int, ...]) -> dict[str, float]:

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
+from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import LabelLists, build_label_lists
@@ -455,13 +455,9 @@ def drop_near(X: Matrix, parts: Split, threshold: float) -> tuple[Split, NearDup
     points = convert_to_csr(X, "X").astype(np.float32) if hasattr(X, "tocsr") else np.asarray(X, np.float32)
     valid, from_valid = _separate_near_rows(points, parts.valid, parts.train, threshold)
     test, from_test = _separate_near_rows(points, parts.test, np.concatenate([parts.train, valid]), threshold)
-    order = np.argsort(np.concatenate([from_valid.rows, from_test.rows]))
-    dropped = NearDuplicates(
-        np.concatenate([from_valid.rows, from_test.rows])[order],
-        np.concatenate([from_valid.neighbours, from_test.neighbours])[order],
-        np.concatenate([from_valid.similarities, from_test.similarities])[order],
-    )
-    return Split(parts.train, valid, test), dropped
+    near: list[Array] = [np.concatenate([from_valid[i], from_test[i]]) for i in range(3)]
+    order = np.argsort(near[0])
+    return Split(parts.train, valid, test), NearDuplicates(*(column[order] for column in near))
 
 
 def _separate_near_rows(

@@ -7,16 +7,14 @@ from typing import Any
 
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.validation import require
-from wsabie.features.audio.audio_words import MfccWords, SaiWords
 from wsabie.features.base.feature_extractor import FeatureExtractor
-from wsabie.features.composite_extractors import ConcatenatedFeatures, KernelPcaExtractor
-from wsabie.features.encoders.onnx_encoder import OnnxEncoder
-from wsabie.features.images.colour_histograms import ColourHistograms
-from wsabie.features.images.hog import HogFeatures
-from wsabie.features.images.textons import Textons
-from wsabie.features.images.visual_words import VisualWords
+from wsabie.features.extractors.audio_words import MfccWords, SaiWords
+from wsabie.features.extractors.bag_of_words import BagOfWords
+from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures, KernelPcaExtractor
+from wsabie.features.extractors.onnx_encoder import OnnxEncoder
+from wsabie.features.extractors.spatial_histograms import ColourHistograms, HogFeatures, Textons
+from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.kernel_pca import KernelPca
-from wsabie.features.text.bag_of_words import BagOfWords
 from wsabie.io.records import ModalityName
 from wsabie.storage.model_folder import ModelState, open_model_folder
 from wsabie.vocabulary.label_names import find_closest_names

@@ -7,7 +7,7 @@ by Nystroem's method.
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Literal, Self
 
@@ -58,6 +58,7 @@ class KernelPcaConfig:
     dictionary: str | None
 
 
+@dataclass(eq=False, repr=False)
 class KernelPca:
     """Principal components in the space of the intersection kernel K(x, z) = sum_j min(x_j, z_j).
 
@@ -98,22 +99,14 @@ class KernelPca:
     6.0
     """
 
-    def __init__(
-        self,
-        n_components: int = 1024,
-        n_landmarks: int | Literal["auto"] = "auto",
-        kernel: Literal["intersection"] = "intersection",
-        *,
-        choice: Choice = "k-means++",
-        seed: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.n_landmarks = n_landmarks
-        self.kernel = kernel
-        self.choice = choice
-        self.seed = seed
-        self.feature_names: list[str] | None = None
-        self.dictionary: str | None = None
+    n_components: int = 1024
+    n_landmarks: int | Literal["auto"] = "auto"
+    kernel: Literal["intersection"] = "intersection"
+    _: KW_ONLY
+    choice: Choice = "k-means++"
+    seed: int = 0
+    feature_names: list[str] | None = field(default=None, init=False)
+    dictionary: str | None = field(default=None, init=False)
 
     @property
     def n_components_(self) -> int:
@@ -260,11 +253,8 @@ class KernelPca:
             "dictionary": self.dictionary,
         }
         tensors = {f"landmarks/{name}": np.asarray(part) for name, part in self.landmarks_._asdict().items()}
-        return ModelState(
-            KIND,
-            config,
-            {**tensors, "components": self.components_, "bias": self.bias_, "variances": self.variances_},
-        )
+        tensors |= {"components": self.components_, "bias": self.bias_, "variances": self.variances_}
+        return ModelState(KIND, config, tensors)
 
     @classmethod
     def from_parts(cls, parts: ModelState) -> Self:
@@ -288,13 +278,9 @@ class KernelPca:
             pca.landmarks_ = Csr(*(t[f"landmarks/{name}"] for name in Csr._fields))
             pca.components_, pca.bias_, pca.variances_ = t["components"], t["bias"], t["variances"]
             pca.n_features_in_ = fields.n_features
-            error, explained, landmarks_error, landmarks_explained, n_test_rows, held_out = fields.report
-            pca.report_ = ApproximationReport(
-                ApproximationLoss(error, explained),
-                ApproximationLoss(landmarks_error, landmarks_explained),
-                n_test_rows,
-                held_out,
-            )
+            losses, (n_test_rows, held_out) = fields.report[:4], fields.report[4:]
+            components, landmarks = ApproximationLoss(*losses[:2]), ApproximationLoss(*losses[2:])
+            pca.report_ = ApproximationReport(components, landmarks, n_test_rows, held_out)
             is_valid = _is_consistent(pca)
         except (LookupError, TypeError, ValueError, AttributeError):
             is_valid = False

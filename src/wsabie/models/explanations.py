@@ -18,9 +18,9 @@ from PIL import Image, ImageFilter
 from wsabie.core.arrays import Csr, Float32, Float64, Matrix, UInt8
 from wsabie.core.errors import InputError
 from wsabie.core.validation import check_features, require
+from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.images.image_decoder import decode_image
 from wsabie.features.images.image_extractor import BlockMap
-from wsabie.features.images.visual_words import VisualWords
 from wsabie.io.records import Item
 from wsabie.io.regions import ItemContent
 from wsabie.models.annotators import Annotator

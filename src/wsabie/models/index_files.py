@@ -99,7 +99,8 @@ def require_indexable(model: object, kind: LabelIndexKind = "ivf") -> Any:
     ...
     wsabie.core.errors.InputError: an index is no gain for 8 labels, but from 1,000 on; search them exactly
     """
-    from wsabie.search.faiss_codes import require_enough_vectors, require_faiss
+    from wsabie.search.approximate_index import require_faiss
+    from wsabie.search.label_index import require_enough_vectors
 
     estimator = _find_estimator(model)
     if estimator is None:

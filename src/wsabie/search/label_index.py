@@ -3,7 +3,7 @@
 import hashlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -24,6 +24,8 @@ TIMED = 40
 """Queries that are timed."""
 DEFAULT_RECALL = 0.95
 """Default recall that an index aims at."""
+FEWEST = 1000
+"""Vectors below which an index is no gain."""
 NARROW = 0.1
 """Share of the labels below which all candidates are scored."""
 _QUERIES, _ROUND = 400, 20  # rounds: the threads of BLAS go on for a while on others' time
@@ -196,12 +198,15 @@ class LabelSearchIndex(ABC):
         self.curve = [EffortPoint(int(effort), float(r), float(ms)) for effort, r, ms in config["curve"]]
 
     def time(self, queries: Float32, threads: int | None) -> tuple[float, float]:
-        """Return the median milliseconds of single queries, of this index and of the exact search."""
-        return time_interleaved(
-            lambda query: self.top_k(query, MEASURED_AT, threads=threads),
-            lambda query: self.exact.top_k(query, MEASURED_AT, threads=threads),
-            [queries[i : i + 1] for i in range(min(len(queries), TIMED))],
-        )
+        """Return the median milliseconds of single queries, of this index and of the exact search, run in turns."""
+        n, times = min(len(queries), TIMED), (list[float](), list[float]())
+        for lo in range(0, n, _ROUND):
+            for search, durations in zip((self.top_k, self.exact.top_k), times, strict=True):
+                for i in range(lo, min(lo + _ROUND, n)):
+                    start = time.perf_counter()
+                    search(queries[i : i + 1], MEASURED_AT, threads=threads)
+                    durations.append(1e3 * (time.perf_counter() - start))
+        return float(np.median(times[0])), float(np.median(times[1]))
 
     def tune(
         self,
@@ -241,14 +246,22 @@ class LabelSearchIndex(ABC):
         self.exact_milliseconds = float(np.median(exact))
 
 
-def sample_queries(exact: ExactIndex, queries: ArrayLike | None, rng: np.random.Generator) -> tuple[Float32, str]:
+def require_enough_vectors(n: int, noun: str = "vectors") -> None:
+    """Raise InputError where n vectors are too few for an index to be a gain."""
+    require(n >= FEWEST, f"an index is no gain for {n:,} {noun}, but from {FEWEST:,} on; search them exactly")
+
+
+def sample_queries(
+    exact: ExactIndex, queries: ArrayLike | None, rng: np.random.Generator, recall: float = 1.0
+) -> tuple[Float32, str]:
     """Sample at most 400 queries, or labels where `queries` is None; return them with a description.
 
     Raises
     ------
     InputError
-        There are fewer than two.
+        There are fewer than two, or `recall` is no share.
     """
+    require(0 < recall <= 1, f"recall is a share of the top {MEASURED_AT} such as 0.95, not {recall}")
     rows = exact.table if queries is None else prepare_float32_rows(queries, "the queries")
     numbers = exact.list_remaining() if queries is None else np.arange(len(rows))
     require(len(numbers) > 1, "an index is measured on two queries or more; give more rows")
@@ -281,17 +294,3 @@ def compute_table_fingerprint(exact: ExactIndex) -> str:
     if len(exact.removed):
         hashed.update(exact.removed.data)
     return hashed.hexdigest()
-
-
-def time_interleaved(
-    search: Callable[[Float32], object], reference: Callable[[Float32], object], queries: list[Float32]
-) -> tuple[float, float]:
-    """Return the median milliseconds of two searches of single queries, run in turns."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for lo in range(0, len(queries), _ROUND):
-        for run, durations in zip((search, reference), times, strict=True):
-            for query in queries[lo : lo + _ROUND]:
-                start = time.perf_counter()
-                run(query)
-                durations.append(1e3 * (time.perf_counter() - start))
-    return float(np.median(times[0])), float(np.median(times[1]))

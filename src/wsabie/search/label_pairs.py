@@ -146,9 +146,8 @@ class LabelPairIndex:
         InputError
             When shapes do not fit, a couple does not exist, or a score is not finite.
         """
-        k, queries, size = check_positive_integer(k, "k"), *self._prepare_queries(a, b)
-        n = len(queries.a)
-        candidates = None if couples is None else self._build_pair_list(self._encode_pairs(couples, "the couples"))
+        k, (queries, size) = check_positive_integer(k, "k"), self._prepare_queries(a, b)
+        n, candidates = len(queries.a), self._list_couples(couples)
         heap = allocate_heap(n, min(k, self.n_labels**2 if candidates is None else len(candidates.codes)))
         n_scored = np.full(n, 0 if candidates is None else len(candidates.codes))
 
@@ -201,23 +200,22 @@ class LabelPairIndex:
             As for `top`, and when a given pair is no candidate.
         """
         queries, size = self._prepare_queries(a, b)
-        n = len(queries.a)
+        n, candidates = len(queries.a), self._list_couples(couples)
         codes = self._encode_query_pairs(objects, parts, n)
-        candidates = (
-            self._pair_list if couples is None else self._build_pair_list(self._encode_pairs(couples, "the couples"))
-        )
         pair_scores = self._score_pairs(queries, codes)
-        self._check_candidates(pair_scores, codes, None if couples is None else candidates)
+        self._check_candidates(pair_scores, codes, candidates)
         counts = PairCounts(np.zeros(n, np.int64), np.full(n, -1))
 
         def count(lo: int, hi: int) -> None:
             chunk = PairQueries(queries.a[lo:hi], queries.b[lo:hi])
             chunk_counts = PairCounts(counts.above[lo:hi], counts.tied[lo:hi])
-            if couples is None:
+            if candidates is None:
                 bounds, edges = self._compute_bounds(chunk, size[lo:hi]), np.zeros((BLOCK, TILE), np.float32)
                 scratch = self._numbers, allocate_tile(self.dim), edges
                 count_pairs(self._labels, chunk, bounds, pair_scores[lo:hi], *scratch, chunk_counts)
-            count_listed_pairs(chunk, candidates, pair_scores[lo:hi], couples is None, chunk_counts)
+            count_listed_pairs(
+                chunk, candidates or self._pair_list, pair_scores[lo:hi], candidates is None, chunk_counts
+            )
 
         _run_in_chunks(count, n, _QUERIES_AT_ONCE, threads)
         return counts
@@ -263,6 +261,9 @@ class LabelPairIndex:
             row = int((size < _LARGEST).argmin())
             raise InputError(f"row {row} of the scores holds NaN, or what is too large for float32; drop the row")
         return PairQueries(*map(view_as_writable, sides)), size
+
+    def _list_couples(self, couples: Array | None) -> PairList | None:
+        return None if couples is None else self._build_pair_list(self._encode_pairs(couples, "the couples"))
 
     def _encode_pairs(self, pairs: Array, subject: str) -> Int64:
         """Return the codes of the pairs, ascending, each once."""

@@ -1,6 +1,6 @@
 """Exact top k with byte codes, which rule out most labels before the table is read.
 
-Codes of a byte a coordinate bound the score of every label (`wsabie.kernels.ranking.topk_screening`). The few labels
+Codes of a byte a coordinate bound the score of every label (`wsabie.kernels.ranking.topk`). The few labels
 that can be among the best are scored from the table with the sums of the exact search, so the result is that of
 `ExactIndex`, bit for bit. Where codes leave too many candidates, `ExactIndex` itself searches the row.
 """
@@ -15,7 +15,7 @@ from wsabie.core.executors import run_in_threads
 from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.machine import count_available_cores
 from wsabie.core.validation import require
-from wsabie.kernels.ranking.topk_screening import (
+from wsabie.kernels.ranking.topk import (
     ByteCodes,
     ByteQueries,
     allocate_candidates,
@@ -24,7 +24,6 @@ from wsabie.kernels.ranking.topk_screening import (
 )
 from wsabie.kernels.simd.byte_products import LABELS, WIDEST, has_byte_products
 from wsabie.search.exact_index import BLOCK_ROWS, ExactIndex
-from wsabie.search.faiss_codes import require_enough_vectors
 from wsabie.search.label_index import (
     MEASURED_AT,
     NARROW,
@@ -33,9 +32,11 @@ from wsabie.search.label_index import (
     SearchRequest,
     mask_hidden,
     refuse_biased_distances,
+    require_enough_vectors,
     sample_queries,
 )
 from wsabie.storage.model_folder import ModelState
+from wsabie.storage.schema_validation import check_array
 
 _ROWS = 1 << 14
 _STEPS = 127
@@ -252,18 +253,12 @@ class ScreeningIndex(LabelSearchIndex):
 
     @classmethod
     def _restore(cls, parts: ModelState, exact: ExactIndex) -> Self:
-        tensors = parts.tensors
         n_blocks, n_words = -(-len(exact.table) // LABELS), -(-exact.table.shape[1] // 4)
-        expected = {
-            "words": (np.uint32, (n_blocks * n_words * LABELS,)),
-            "scales": (np.float32, (n_blocks * LABELS,)),
-            "largest": (np.float32, (n_blocks, 2)),
-        }
-        for name, (dtype, shape) in expected.items():
-            if tensors[name].dtype != dtype or tensors[name].shape != shape:
-                raise ValueError(f"{name} do not fit {len(exact.table):,} labels")
-        words, scales, largest = (view_as_writable(tensors[name]) for name in expected)
-        index = cls(exact, ByteCodes(words, scales, pad_offsets(exact.offsets(), n_blocks), largest))
+        words = check_array(parts.tensors, "words", "uint32", (n_blocks * n_words * LABELS,))
+        scales = check_array(parts.tensors, "scales", "float32", (n_blocks * LABELS,))
+        largest = check_array(parts.tensors, "largest", "float32", (n_blocks, 2))
+        columns = words, scales, pad_offsets(exact.offsets(), n_blocks), largest
+        index = cls(exact, ByteCodes(*map(view_as_writable, columns)))
         index.restore_config(parts.config)
         return index
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wsabie.collection.jobs.worker import JobRunner
+from wsabie.collection.jobs.queue import JobRunner
 from wsabie.core.machine import count_available_cores
 from wsabie.core.version import VERSION
 from wsabie.server import dependencies

@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 from pydantic import AliasPath, ConfigDict, Field
 from typing_extensions import TypedDict
 
+from wsabie.collection.labels.label_store import ExampleItem
 from wsabie.collection.learning.training import RetrainForecast, TrainingMode
 from wsabie.collection.maps.item_map import LabelPosition, Method, ProjectionStatus
 from wsabie.collection.merge_proposals.evidence import LabelCount
-from wsabie.collection.overview.label_details import ExampleItem, LabelCompletion, LabelSynonym, LabelThreshold
+from wsabie.collection.overview import LabelCompletion, LabelSynonym, LabelThreshold
 from wsabie.collection.registry.item_index import IndexStatus
 from wsabie.collection.registry.model_registry import Rollback
 from wsabie.core.json_conversion import JsonObject

@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, computed_field
 
+from wsabie.collection.annotations.decisions import Annotation
 from wsabie.collection.db.journal import JournalEntry
-from wsabie.collection.overview.facets import Annotation, Suggestion
+from wsabie.collection.items.item_pages import Suggestion
 from wsabie.core.json_conversion import JsonObject
 
 MIN_PRECISION_HELP = "Only labels that are right this often as far as the held-out items of the collection tell."

@@ -14,8 +14,8 @@ from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import PairedDifference, paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.evaluation.splits import Split, split
-from wsabie.features.images.visual_words import VisualWords
-from wsabie.features.text.bag_of_words import BagOfWords
+from wsabie.features.extractors.bag_of_words import BagOfWords
+from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.io.fingerprints import compute_fingerprint, compute_row_marks
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, ItemList

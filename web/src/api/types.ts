@@ -941,9 +941,6 @@ export interface components {
         };
         /** @description Row of `annotations` with the path of its item and the name of its label. */
         AnnotationRecord: {
-            id: number;
-            item: number;
-            path: string;
             label_id: number;
             label: string;
             region: string;
@@ -956,6 +953,9 @@ export interface components {
             model: number | null;
             score: number | null;
             probability: number | null;
+            id: number;
+            item: number;
+            path: string;
         };
         Body_annotate_picture: {
             file: string;

@@ -12,7 +12,7 @@ from wsabie.cli.output import format_count, format_time, print_note, show_table
 if TYPE_CHECKING:
     from wsabie.collection.db.journal import JournalEntry
     from wsabie.collection.folder.collection import Collection
-    from wsabie.collection.overview.status import CollectionStatus
+    from wsabie.collection.overview import CollectionStatus
 
 
 class StatusOptions(OutputOptions):
@@ -28,7 +28,7 @@ def status(options: StatusOptions) -> None:
     with open_collection_folder(options.folder, read_only=True) as collection:
         from wsabie.collection.folder.backups import list_backups
         from wsabie.collection.folder.collection import make_damage_error
-        from wsabie.collection.overview.status import read_status
+        from wsabie.collection.overview import read_status
 
         summary, backups = read_status(collection, check=options.check), list_backups(collection.place)
         serialized = [backup.as_json() for backup in backups]

@@ -108,7 +108,7 @@ def _list(collection: "Collection", names: Sequence[str], options: LabelActionOp
 
 def _show(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> None:
     """Print the details of a label."""
-    from wsabie.collection.overview.label_details import find_label_neighbours, read_label_details
+    from wsabie.collection.overview import find_label_neighbours, read_label_details
 
     label_id = _find_label_id(collection, names)
     details = read_label_details(collection, label_id)
@@ -141,7 +141,7 @@ def _show(collection: "Collection", names: Sequence[str], options: LabelActionOp
 
 def _edit(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> None:
     """Change the language, meaning or synonyms of a label."""
-    from wsabie.collection.labels.label_edits import edit_label
+    from wsabie.collection.labels.label_list import edit_label
 
     language, wordnet, remove = options.language, options.wordnet, options.remove_name or ()
     if language is None and wordnet is None and not remove:
@@ -170,7 +170,7 @@ def _tidy(collection: "Collection", names: Sequence[str], options: LabelActionOp
     if options.merge_above is not None:
         graph = read_knowledge_graph(*knowledge) if knowledge else None
         settings: Settings = {"min_score": options.merge_above, "language": keep, "progress": progress}
-        result = find_proposals(collection, knowledge=graph, k=None, **settings)
+        result = find_proposals(collection, knowledge=graph, **settings)
         merges = apply_proposals(collection, result.proposals, options.resolve_author())
         if options.show_json(merges._asdict()):
             return
@@ -237,27 +237,31 @@ ChangeMessage: TypeAlias = "tuple[str, JsonObject]"
 
 
 def _merge(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> ChangeMessage:
-    from wsabie.collection.labels import label_edits, label_list
+    from wsabie.collection.labels import label_list
 
     *sources, into = label_list.find_label_numbers(collection, names)
-    result = label_edits.merge_labels(collection, sources, into, options.resolve_author())
+    result = label_list.merge_labels(collection, sources, into, options.resolve_author())
     moved = f"{format_count(result.moved, 'annotation')} moved, {result.duplicates:,} were there already"
     return f"merged into {result.into}: {moved}", result._asdict()
 
 
 def _keep_apart(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> ChangeMessage:
-    from wsabie.collection.labels import label_edits, label_list
+    from wsabie.collection.labels import label_list
 
     label_ids = label_list.find_label_numbers(collection, names)
-    result = label_edits.exclude_merge(collection, label_ids, options.resolve_author())
+    result = label_list.exclude_merge(collection, label_ids, options.resolve_author())
     return f"kept apart: {', '.join(names)}", result._asdict()
 
 
 def _delete(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> ChangeMessage:
-    from wsabie.collection.labels import label_edits, label_list
+    from wsabie.collection.labels import label_list
+    from wsabie.collection.labels.label_store import TaggedLabelError
 
     label_ids = label_list.find_label_numbers(collection, names)
-    result = label_edits.delete_labels(collection, label_ids, options.resolve_author(), with_tags=options.with_tags)
+    try:
+        result = label_list.delete_labels(collection, label_ids, options.resolve_author(), with_tags=options.with_tags)
+    except TaggedLabelError as error:
+        raise InputError(f"{error.fault}; to delete these tags too: --with-tags") from error
     moved = f"; {format_count(result.children, 'label')} below moved up" if result.children else ""
     undo_command = f"to take it back: wsabie collection undo {quote(str(collection.folder))} {result.entry}"
     tags = format_count(result.tags, "tag")
@@ -265,7 +269,7 @@ def _delete(collection: "Collection", names: Sequence[str], options: LabelAction
 
 
 def _rename(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> ChangeMessage:
-    from wsabie.collection.labels.label_edits import rename_label
+    from wsabie.collection.labels.label_list import rename_label
 
     old, new = names
     rename_label(collection, old, new, options.resolve_author())
@@ -273,7 +277,7 @@ def _rename(collection: "Collection", names: Sequence[str], options: LabelAction
 
 
 def _set_parent(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> ChangeMessage:
-    from wsabie.collection.labels.label_edits import set_label_parent
+    from wsabie.collection.labels.label_list import set_label_parent
 
     label, parent = names[0], names[1] if len(names) > 1 else None
     set_label_parent(collection, label, parent, options.resolve_author())
@@ -281,7 +285,7 @@ def _set_parent(collection: "Collection", names: Sequence[str], options: LabelAc
 
 
 def _add_synonyms(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> ChangeMessage:
-    from wsabie.collection.labels.label_edits import add_label_synonyms
+    from wsabie.collection.labels.label_list import add_label_synonyms
 
     label, *synonyms = names
     add_label_synonyms(collection, label, synonyms, options.resolve_author(), options.language or "")

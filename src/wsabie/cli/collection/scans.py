@@ -47,7 +47,6 @@ def init(options: InitOptions) -> None:
     _refuse_missing_folder(folder)
     from wsabie.collection.db.errors import format_address
     from wsabie.collection.folder.collection import create_collection
-    from wsabie.collection.scan.scanner import serialize_scan
 
     person = options.resolve_author()
     options.check_outputs()
@@ -58,7 +57,7 @@ def init(options: InitOptions) -> None:
             if not options.json:
                 print_note(f"{collection.folder} is a collection; its catalogue is {address}")
             result = None if options.no_scan else _scan_files(options, collection, person, skipped, files=files)
-            scanned = {} if result is None else {"scanned": serialize_scan(result)}
+            scanned = {} if result is None else {"scanned": result}
             if not options.show_json({"collection": collection.folder, "database": address, **scanned}) and result:
                 _report_scan(collection, result, folder)
 
@@ -151,9 +150,7 @@ def _scan_files(
 
 
 def _show_scan(options: "AddOptions | ScanOptions", collection: "Collection", result: "ScanResult") -> None:
-    from wsabie.collection.scan.scanner import serialize_scan
-
-    if not options.show_json({"scanned": serialize_scan(result)}):
+    if not options.show_json({"scanned": result}):
         _report_scan(collection, result, options.folder)
 
 
@@ -178,7 +175,7 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
     summary = ", ".join(part for part in (result.summary, unchanged) if part)
     print_note(f"{result.modality or 'files'}: {summary}")
     from wsabie.collection.annotations.training_examples import FEWEST_ITEMS
-    from wsabie.collection.overview.status import check_readiness
+    from wsabie.collection.overview import check_readiness
 
     readiness, place = check_readiness(collection), quote(str(folder))
     if readiness.tagged or result.modality != "pictures":

@@ -92,8 +92,8 @@ def features(options: FeaturesOptions) -> None:
 def _extract_features(options: FeaturesOptions) -> None:
     """Fit or load a feature extractor, extract the features of all items, and write Parquet."""
     from wsabie.features.base.extraction import extract_to_file
-    from wsabie.features.composite_extractors import KernelPcaExtractor
     from wsabie.features.extractor_registry import create_extractor
+    from wsabie.features.extractors.composite_extractors import KernelPcaExtractor
 
     src, names = _split_network_path(options)
     out_file, dictionary, augment = options.out, options.dictionary, options.features.augment or 0

@@ -12,15 +12,16 @@ from pathlib import Path
 from shlex import quote
 from typing import Literal, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, FromClause, exists, select
 
 from wsabie.collection.db.cursors import make_next_cursor, read_position
 from wsabie.collection.db.database import begin_read, select_in
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, check_time, format_current_time
-from wsabie.collection.db.tables import Query, annotations, items, labels, models, roots, suggestions
+from wsabie.collection.db.tables import Condition, Query, annotations, items, labels, models, roots, suggestions
 from wsabie.collection.folder.collection import COLLECTION_ROOT, Collection
 from wsabie.collection.labels import label_store
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, NotFoundError
+from wsabie.io.regions import parse_region
 
 State = Literal["accepted", "rejected"]
 Origin = Literal["person", "import", "model"]
@@ -50,10 +51,11 @@ class DecisionCounts(NamedTuple):
 
 
 class DecisionResult(NamedTuple):
-    """Journal entry, None if nothing changed, and counts of the decisions."""
+    """Journal entry, None if nothing changed, counts of the decisions, and names of new labels."""
 
     entry: int | None
     decided: DecisionCounts
+    new: Sequence[str] = ()
 
 
 def write_decisions(
@@ -104,6 +106,13 @@ def find_model_in_use(connection: Connection) -> int | None:
     return number
 
 
+def require_model(connection: Connection, folder: str | Path = "DIR") -> int:
+    """Return the id of the model in use, or raise the error of `make_no_model_error`."""
+    if (number := find_model_in_use(connection)) is None:
+        raise make_no_model_error(connection, folder)
+    return number
+
+
 def make_no_model_error(connection: Connection, folder: str | Path = "DIR") -> InputError:
     """Return the error for a collection without a model in use; it names the next command."""
     is_available = (models.c.is_removed.is_(False)) & (models.c.figures != {})
@@ -120,6 +129,12 @@ def make_no_model_error(connection: Connection, folder: str | Path = "DIR") -> I
         f"to use it: wsabie collection models {quote(str(folder))} --use {model_ids[-1]}",
         served=f"the collection has {status} in use; choose one on the page Training",
     )
+
+
+def has_decision(table: FromClause = suggestions) -> Condition:
+    """Return the condition that the label of a suggestion was accepted or rejected for its whole item."""
+    a, s = annotations.c, table.c
+    return exists().where(a.item_id == s.item_id, a.label_id == s.label_id, a.region == "")
 
 
 _NO_MODEL: Row = {"model_id": None, "score": None, "probability": None}
@@ -139,13 +154,6 @@ def _read_scores(connection: Connection, item_ids: Sequence[int]) -> dict[tuple[
     return {(item, label): dict(zip(_NO_MODEL, columns, strict=True)) for item, label, *columns in rows}
 
 
-class TaggingResult(NamedTuple):
-    """Counts of the decisions and names of new labels."""
-
-    decided: DecisionCounts
-    new: list[str]
-
-
 def tag_items(
     collection: Collection,
     numbers: Sequence[int],
@@ -154,7 +162,7 @@ def tag_items(
     reject: Iterable[str] = (),
     clear: Iterable[str] = (),
     by: str,
-) -> TaggingResult:
+) -> DecisionResult:
     """Decide labels of items in one journal entry.
 
     Parameters
@@ -173,21 +181,51 @@ def tag_items(
     """
     names_by_state: dict[State | None, Iterable[str]] = {"accepted": accept, "rejected": reject, None: clear}
     pairs = [(state, label_store.normalise_name(name)) for state, names in names_by_state.items() for name in names]
-    accepted = [name for state, name in pairs if state == "accepted"]
     summary = ", ".join(f"{_SIGN[state]}{name}" for state, name in pairs)
-    subject = f"{len(numbers):,} {'item' if len(numbers) == 1 else 'items'}"
-    with begin_entry(collection.engine, by, "tag", f"{subject}: {summary}") as change:
-        _refuse_unknown(change.connection, numbers)
-        existing = label_store.find_labels(change.connection, accepted)
-        label_ids = label_store.ensure_labels(change, accepted)
-        label_ids |= {name: label_store.find_label(change.connection, name) for _, name in pairs[len(accepted) :]}
+    if not numbers:
+        raise InputError("give the items to tag, by path or number")
+    with begin_entry(collection.engine, by, "tag", f"{_format_items(numbers)}: {summary}") as change:
+        label_ids, new_names = _resolve_names(change, numbers, pairs)
         states_by_label: dict[int, State | None] = {}
         for state, name in pairs:
             if states_by_label.setdefault(label_ids[name], state) != state:
                 raise InputError(f"{name!r} cannot be accepted, rejected and cleared at once; choose one")
         decisions = [Decision(item, label_ids[name], state) for item in numbers for state, name in pairs]
         counts = write_decisions(change, decisions)
-    return TaggingResult(counts, [name for name in dict.fromkeys(accepted) if name not in existing])
+    return DecisionResult(change.entry, counts, new_names)
+
+
+class ReviewDecision(NamedTuple):
+    """Decision that a label, by name, fits an item or region or not; state None withdraws one."""
+
+    item: int
+    label: str
+    state: State | None
+    region: str = ""
+
+
+def review_items(collection: Collection, decisions: Sequence[ReviewDecision], *, by: str) -> DecisionResult:
+    """Decide about items in one journal entry; accepted labels may be new.
+
+    Raises
+    ------
+    InputError
+        An item is unknown, or a label name or region is malformed.
+    UnknownLabelError
+        A rejected or cleared label is unknown.
+    """
+    for decision in decisions:
+        if decision.region:
+            parse_region(decision.region)
+    names = {decision.label: label_store.normalise_name(decision.label) for decision in decisions}
+    changes, numbers = list(dict.fromkeys(f"{_SIGN[d.state]}{d.label}" for d in decisions)), {d.item for d in decisions}
+    rest = f" and {len(changes) - _N_LISTED} more" if len(changes) > _N_LISTED else ""
+    summary = f"{_format_items(numbers)}: {', '.join(changes[:_N_LISTED])}{rest}"
+    with begin_entry(collection.engine, by, "review", summary) as change:
+        label_ids, _ = _resolve_names(change, numbers, [(d.state, names[d.label]) for d in decisions])
+        rows = [Decision(d.item, label_ids[names[d.label]], d.state, d.region) for d in decisions]
+        counts = write_decisions(change, rows)
+    return DecisionResult(change.id if counts.added + counts.changed + counts.removed else None, counts)
 
 
 def find_items(collection: Collection, names: Sequence[str], base_folder: Path) -> list[int]:
@@ -212,6 +250,7 @@ def find_items(collection: Collection, names: Sequence[str], base_folder: Path) 
 
 
 _SIGN: dict[State | None, str] = {"accepted": "+", "rejected": "-", None: "?"}
+_N_LISTED = 3  # labels in the summary of a review
 
 
 def _resolve_item(
@@ -237,19 +276,37 @@ def _resolve_item(
     raise InputError(f"{name!r} is no item of {collection.folder}; scan its folder first, or give an item's number")
 
 
-def _refuse_unknown(connection: Connection, numbers: Sequence[int]) -> None:
+def _format_items(numbers: set[int] | Sequence[int]) -> str:
+    return f"{len(numbers):,} {'item' if len(numbers) == 1 else 'items'}"
+
+
+def _resolve_names(
+    change: JournalWriter, numbers: Iterable[int], pairs: Sequence[tuple[State | None, str]]
+) -> tuple[dict[str, int], list[str]]:
+    """Refuse unknown items; return the ids of labels by name, and the accepted names that are new."""
     unknown = set(numbers)
-    if not unknown:
-        raise InputError("give the items to tag, by path or number")
-    unknown.difference_update(row[0] for row in select_in(connection, select(items.c.id), items.c.id, numbers))
+    unknown -= {row[0] for row in select_in(change.connection, select(items.c.id), items.c.id, sorted(unknown))}
     if unknown:
-        raise InputError(f"there is no item number {min(unknown)}; `wsabie collection status` tells what there is")
+        message = f"there is no item number {min(unknown)}; `wsabie collection status` tells what there is"
+        raise NotFoundError(message, served=f"there is no item {min(unknown)}")
+    accepted = list(dict.fromkeys(name for state, name in pairs if state == "accepted"))
+    existing = label_store.find_labels(change.connection, accepted)
+    label_ids = label_store.ensure_labels(change, accepted)
+    for _, name in pairs:
+        if name not in label_ids:
+            label_ids[name] = label_store.find_label(change.connection, name)
+    return label_ids, [name for name in accepted if name not in existing]
 
 
 SORTED = 20_000
 """Largest number of annotations of a label that are sorted; above it all annotations are walked until enough match."""
 
 _SORT = "-decided"
+_ANNOTATIONS = select(
+    labels.c.id,
+    labels.c.name,
+    *(annotations.c[n] for n in ("region", "state", "origin", "by", "at", "model_id", "score", "probability")),
+).join_from(annotations, labels, labels.c.id == annotations.c.label_id)
 
 
 @dataclass(frozen=True)
@@ -283,12 +340,9 @@ class AnnotationFilter:
 
 
 @dataclass(frozen=True)
-class AnnotationRecord:
-    """Row of `annotations` with the path of its item and the name of its label."""
+class Annotation:
+    """Decision on a label of an item: a row of `annotations` with the label's name."""
 
-    id: int
-    item: int
-    path: str
     label_id: int
     label: str
     region: str
@@ -299,6 +353,15 @@ class AnnotationRecord:
     model: int | None
     score: float | None
     probability: float | None
+
+
+@dataclass(frozen=True)
+class AnnotationRecord(Annotation):
+    """Row of `annotations` with the path of its item and the name of its label."""
+
+    id: int
+    item: int
+    path: str
 
 
 @dataclass(frozen=True)
@@ -371,11 +434,16 @@ def _select_ids(connection: Connection, criteria: AnnotationFilter) -> Query:
 
 
 def _read_records(connection: Connection, numbers: list[int]) -> tuple[AnnotationRecord, ...]:
-    a, i, names = annotations.c, items.c, labels.c
-    columns = (a.id, a.item_id, i.path, a.label_id, names.name, a.region, a.state, a.origin, a.by, a.at)
-    tables = annotations.join(items, i.id == a.item_id).join(labels, names.id == a.label_id)
-    query = select(*columns, a.model_id, a.score, a.probability).select_from(tables).where(a.id.in_(numbers))
+    a, i = annotations.c, items.c
+    query = _ANNOTATIONS.add_columns(a.id, a.item_id, i.path).join(items, i.id == a.item_id).where(a.id.in_(numbers))
     return tuple(starmap(AnnotationRecord, connection.execute(query.order_by(a.id.desc()))))
+
+
+def read_item_annotations(connection: Connection, item: int) -> tuple[Annotation, ...]:
+    """Return the annotations of an item, by label name and region."""
+    a = annotations.c
+    query = _ANNOTATIONS.where(a.item_id == item).order_by(labels.c.name, a.region)
+    return tuple(starmap(Annotation, connection.execute(query)))
 
 
 def _check_id(number: int) -> int:

@@ -2,25 +2,14 @@
 
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import (
-    URL,
-    Connection,
-    Engine,
-    Row,
-    create_engine,
-    event,
-    insert,
-    inspect,
-    make_url,
-    text,
-)
+from sqlalchemy import URL, Connection, Engine, Row, create_engine, event, insert, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
@@ -32,6 +21,7 @@ from wsabie.core.errors import CollectionError, InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
 
+T = TypeVar("T")
 HEAD = "0001"
 """Version of the tables that this program works with: the last of `migrations/versions`."""
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -39,7 +29,6 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 _POSTGRES = "postgresql+psycopg"
 _MAX_VALUES = 500  # values in one IN
 _VERSIONS = "alembic_version"
-_JOURNAL_LOCK = f"SET LOCAL lock_timeout = {1000 * sqlite_file.WAIT:.0f}; LOCK TABLE journal IN EXCLUSIVE MODE"
 _SCHEMA_LOCK = "SELECT pg_advisory_xact_lock(7739)"  # two processes may begin at once
 _shared: ContextVar[Connection | None] = ContextVar("shared", default=None)
 
@@ -133,7 +122,7 @@ def begin_snapshot(engine: Engine) -> Iterator[Connection]:
 
 
 @contextmanager
-def begin_write(engine: Engine, postgres_lock: str = _JOURNAL_LOCK) -> Iterator[Connection]:
+def begin_write(engine: Engine, postgres_lock: str | None = None) -> Iterator[Connection]:
     """Open a transaction that changes the catalogue; an error rolls all of it back.
 
     Only one process writes at a time: SQLite requires it, and it keeps the journal in the order of the changes.
@@ -144,8 +133,13 @@ def begin_write(engine: Engine, postgres_lock: str = _JOURNAL_LOCK) -> Iterator[
         connection.begin(),
     ):
         if engine.dialect.name == "postgresql":
-            connection.execute(text(postgres_lock))
+            connection.execute(text(postgres_lock or _format_journal_lock()))
         yield connection
+
+
+def _format_journal_lock() -> str:
+    """Return the statements that wait as long for other writers as SQLite does."""
+    return f"SET LOCAL lock_timeout = {1000 * sqlite_file.WAIT:.0f}; LOCK TABLE journal IN EXCLUSIVE MODE"
 
 
 def upgrade_schema(engine: Engine) -> None:
@@ -252,3 +246,8 @@ def select_in(
     remaining = iter(values)
     while part := list(islice(remaining, _MAX_VALUES)):
         yield from connection.execute(query.where(column.in_(part)))
+
+
+def iterate_chunks(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield `size` rows at a time."""
+    return (rows[lo : lo + size] for lo in range(0, len(rows), size))

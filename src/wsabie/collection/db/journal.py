@@ -12,17 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby, starmap
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from sqlalchemy import Connection, Engine, Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from wsabie.collection.db import tables
-from wsabie.collection.db.database import begin_read, begin_write, select_in
+from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks, select_in
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 
-T = TypeVar("T")
 Row: TypeAlias = JsonObject
 """Row of a table by column."""
 
@@ -139,13 +138,18 @@ class JournalWriter:
         """Number of rows changed so far."""
         return self._written + len(self._changes)
 
+    @property
+    def entry(self) -> int | None:
+        """Id of the entry; None if nothing has changed so far."""
+        return self.id if self.n_changes else None
+
     def _insert(self, table: Table, rows: Sequence[Row]) -> None:
-        for part in _iterate_chunks(rows, 10_000):
+        for part in iterate_chunks(rows, 10_000):
             self.connection.execute(insert(table), part)
         self._record(table, [(None, row) for row in rows])
 
     def _delete(self, table: Table, rows: Sequence[Row]) -> None:
-        for part in _iterate_chunks([row["id"] for row in rows], _BATCH_SIZE):
+        for part in iterate_chunks([row["id"] for row in rows], _BATCH_SIZE):
             if table is tables.labels:  # suggestions are no decisions, and would block the deletion
                 s, model_ids = tables.suggestions.c, select(tables.models.c.id)
                 self.connection.execute(
@@ -170,7 +174,7 @@ class JournalWriter:
 
     def flush(self) -> None:
         """Write the changes that are still in memory."""
-        for part in _iterate_chunks(self._changes, 10_000):
+        for part in iterate_chunks(self._changes, 10_000):
             self.connection.execute(insert(tables.changes), part)
         self._written += len(self._changes)
         self._changes = []
@@ -359,7 +363,3 @@ def _select_unused_labels(connection: Connection, rows: Sequence[Row]) -> list[R
     for column in (a.label_id, s.label_id, c.parent_id, c.merged_into, k.label_a, k.label_b):
         used.update(row[0] for row in select_in(connection, select(column), column, numbers))
     return [row for row in rows if row["id"] not in used]
-
-
-def _iterate_chunks(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (rows[lo : lo + size] for lo in range(0, len(rows), size))

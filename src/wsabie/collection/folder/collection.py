@@ -56,13 +56,7 @@ from wsabie.collection.folder.collection_file import (
     write_collection_file,
 )
 from wsabie.core.errors import CollectionError, InputError, WsabieError
-from wsabie.storage.atomic_files import (
-    DiskFullError,
-    WriteError,
-    explain_write_errors,
-    hold_file,
-    lock_folder,
-)
+from wsabie.storage.atomic_files import DiskFullError, WriteError, explain_write_errors, hold_file, lock_folder
 
 
 def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, ExitStack]:

@@ -29,11 +29,7 @@ _DEEPEST = 100  # ancestors of a label
 
 
 def write_coco(
-    tags: Iterable[Tag],
-    out: Path,
-    categories: Sequence[JsonObject],
-    name_of: Callable[[Tag], str],
-    rejects: Rejects,
+    tags: Iterable[Tag], out: Path, categories: Sequence[JsonObject], name_of: Callable[[Tag], str], rejects: Rejects
 ) -> int:
     """Write tags and return their number.
 

@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, Table, and_, exists, func, literal, or_, select, true
+from sqlalchemy import Connection, Table, and_, func, literal, or_, select, true
 
-from wsabie.collection.annotations.decisions import find_model_in_use, make_no_model_error
+from wsabie.collection.annotations.decisions import find_model_in_use, has_decision, require_model
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.tables import annotations, item_scores, items, labels, models, roots, suggestions, synonyms
@@ -21,7 +21,7 @@ from wsabie.collection.folder.drafts import note_drafts, remove_drafts
 from wsabie.collection.interchange import picture_export
 from wsabie.collection.interchange.coco import write_coco
 from wsabie.collection.interchange.csv_jsonl import write_table
-from wsabie.collection.interchange.tag_record import Tag
+from wsabie.collection.interchange.tag_record import ENDINGS, ExportFormat, Tag
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
@@ -76,9 +76,7 @@ def select_tags(connection: Connection, choice: TagSelection, *, only_fitting: b
         state = "accepted" if only_fitting and choice.state in (None, "all") else choice.state
         queries.append(_select_decided(state, numbers, where))
     if choice.state in ("suggested", "all"):
-        model = find_model_in_use(connection)
-        if model is None and choice.state == "suggested":
-            raise make_no_model_error(connection)
+        model = require_model(connection) if choice.state == "suggested" else find_model_in_use(connection)
         queries.append(_select_suggested(model, numbers, where, choice.min_probability))
     return merge(*(_stream_tags(connection, query, look_up_label) for query in queries), key=lambda tag: tag.item)
 
@@ -92,15 +90,14 @@ def _select_decided(state: StateFilter | None, numbers: list[int], where: tables
 def _select_suggested(
     model: int | None, numbers: list[int], where: tables.Condition, min_probability: float
 ) -> tables.Query:
-    s, a = suggestions.c, annotations.c
-    has_decision = exists().where(a.item_id == s.item_id, a.label_id == s.label_id, a.region == "")
+    s = suggestions.c
     at = func.coalesce(item_scores.c.scored_at, models.c.created_at)
     facts = (literal("").label("region"), *map(literal, ("suggested", "model", "")), at)
     return (
         _select_tags(suggestions, facts, numbers, where)
         .outerjoin(item_scores, and_(item_scores.c.model_id == s.model_id, item_scores.c.item_id == s.item_id))
         .join(labels, labels.c.id == s.label_id)  # suggestions of merged labels wait for the next inference
-        .where(s.model_id == model, s.probability >= min_probability, ~has_decision, labels.c.merged_into.is_(None))
+        .where(s.model_id == model, s.probability >= min_probability, ~has_decision(), labels.c.merged_into.is_(None))
     )
 
 
@@ -159,10 +156,7 @@ def _make_label_lookup(connection: Connection) -> Callable[[int], _LabelFacts]:
     return look_up
 
 
-ExportFormat = Literal["csv", "jsonl", "coco", "imagefolder", "xmp"]
 TABLES = ("csv", "jsonl")
-ENDINGS: dict[str, ExportFormat] = {".csv": "csv", ".jsonl": "jsonl", ".json": "coco"}
-"""Format of a file by its suffix."""
 
 
 class ExportResult(NamedTuple):

@@ -15,15 +15,14 @@ import numpy as np
 from sqlalchemy import Connection, insert, select
 
 from wsabie.collection.annotations.decisions import Decision, DecisionCounts, State, write_decisions
-from wsabie.collection.db.database import begin_read, select_in
+from wsabie.collection.db.database import begin_read, iterate_chunks, select_in
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time, read_rows
 from wsabie.collection.db.tables import items, labels, models, roots
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.interchange.coco import read_coco_tags
 from wsabie.collection.interchange.csv_jsonl import read_table
 from wsabie.collection.interchange.item_matching import ItemMatcher, Match
-from wsabie.collection.interchange.tag_export import ENDINGS
-from wsabie.collection.interchange.tag_record import TagLine, format_time
+from wsabie.collection.interchange.tag_record import ENDINGS, TagLine, format_time
 from wsabie.collection.labels import label_store
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
@@ -258,9 +257,8 @@ def _write_tags(
             counts = DecisionCounts(*map(sum, zip(counts, block_counts, strict=True)))
             stage.advance(len(block))
         change.summary = f"{counts.added + counts.changed:,} tags of {name}"
-        entry = change.id if change.n_changes else None
     figures = len(np.unique(tags["item"])), counts.added, counts.changed, counts.kept, n_labels, n_addresses
-    return ImportResult(str(buffer.path), buffer.n_tags, *figures, 0, entry)
+    return ImportResult(str(buffer.path), buffer.n_tags, *figures, 0, change.entry)
 
 
 def _iterate_blocks(tags: Tags) -> Iterator[Tags]:
@@ -313,8 +311,7 @@ def _find_addresses(connection: Connection, addresses: list[str]) -> tuple[Int64
     item_ids: dict[str, int] = dict(select_in(connection, is_address, items.c.path, addresses))
     new = [address for address in addresses if address not in item_ids]
     added = {"root_id": web_root, "state": "present", "added_at": format_current_time()}
-    for lo in range(0, len(new), _WRITE_BLOCK):
-        part = new[lo : lo + _WRITE_BLOCK]
+    for part in iterate_chunks(new, _WRITE_BLOCK):
         rows = [added | {"path": path, "folder": path.rpartition("/")[0]} for path in part]
         connection.execute(insert(items), rows)
     item_ids |= dict(select_in(connection, is_address, items.c.path, new))

@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from wsabie.storage.rejects import RowError
 
+ExportFormat = Literal["csv", "jsonl", "coco", "imagefolder", "xmp"]
+ENDINGS: dict[str, ExportFormat] = {".csv": "csv", ".jsonl": "jsonl", ".json": "coco"}
+"""Format of a file by its suffix."""
 Frame: TypeAlias = tuple[int, int] | None
 """Width and height of a picture, or None if unknown."""
 

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import FromClause, and_, exists, not_, select
 
+from wsabie.collection.annotations.decisions import has_decision
 from wsabie.collection.db.journal import check_time
 from wsabie.collection.db.tables import Condition, Query, annotations, item_scores, items, suggestions
 from wsabie.core.errors import InputError
@@ -163,17 +164,16 @@ def _filter_decided(filter_query: FilterQuery) -> FilterClause:
 def _filter_suggested(filter_query: FilterQuery) -> FilterClause:
     """Return the clause for pending suggestions: the whole item has no decision about the label."""
     a, waiting = annotations.c, suggestions.alias("waiting")  # the sort order may use the table itself
-    has_decision = exists().where(a.item_id == items.c.id, a.label_id == filter_query.label, a.region == "")
+    is_decided = exists().where(a.item_id == items.c.id, a.label_id == filter_query.label, a.region == "")
     is_suggested = exists().where(waiting.c.item_id == items.c.id, *filter_query.limit_suggestions(waiting))
     numbers = select(suggestions.c.item_id).where(*filter_query.limit_suggestions())
-    return FilterClause(numbers, and_(is_suggested, not_(has_decision)), not_(has_decision))
+    return FilterClause(numbers, and_(is_suggested, not_(is_decided)), not_(is_decided))
 
 
 def _build_pending_condition(filter_query: FilterQuery) -> Condition:
     """Return the condition that an item has any pending suggestion."""
-    a, s = annotations.c, suggestions.alias("open").c
-    has_decision = exists().where(a.item_id == s.item_id, a.label_id == s.label_id, a.region == "")
-    return exists().where(s.model_id == filter_query.model, s.item_id == items.c.id, not_(has_decision))
+    s = suggestions.alias("open")
+    return exists().where(s.c.model_id == filter_query.model, s.c.item_id == items.c.id, not_(has_decision(s)))
 
 
 def _filter_uncertain(filter_query: FilterQuery) -> FilterClause:

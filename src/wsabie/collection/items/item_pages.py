@@ -1,4 +1,4 @@
-"""Pages of items: filtered, sorted, and continued from the end of the previous page.
+"""Pages of items and the details of one. Pages are filtered, sorted, and continued from the end of the previous page.
 
 A page begins after the last item of the previous page, not after a number of items, so the thousandth page costs as
 much as the first. There are two ways to a page. If many items pass the filter, it is fast to walk the sorted order
@@ -8,27 +8,16 @@ the clauses, up to `MAX_SORTED`, decide.
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import starmap
 from typing import NamedTuple
 
-from sqlalchemy import (
-    BindParameter,
-    Connection,
-    FromClause,
-    and_,
-    bindparam,
-    case,
-    exists,
-    func,
-    literal,
-    not_,
-    select,
-    tuple_,
-    union_all,
-)
+import sqlalchemy as sa
 
-from wsabie.collection.annotations.decisions import find_model_in_use, make_no_model_error
+from wsabie.collection.annotations import decisions
 from wsabie.collection.db.cursors import Cursor, SortValue, make_next_cursor, read_position
 from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.journal import Row
 from wsabie.collection.db.tables import (
     Condition,
     Expression,
@@ -42,7 +31,7 @@ from wsabie.collection.db.tables import (
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items.filters import FilterClause, FilterQuery, ItemFilter, build_clauses
 from wsabie.collection.labels import label_store
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, NotFoundError
 
 MAX_SORTED = 20_000
 """Largest number of matches of a clause that are sorted; if all clauses have more, the sort order is walked."""
@@ -71,13 +60,13 @@ class FilterConditions(NamedTuple):
         query = query.where(*self.conditions)
         if self.numbers is None:
             return query
-        return query.where(column.in_(bindparam("among", self.numbers, expanding=True, literal_execute=True)))
+        return query.where(column.in_(sa.bindparam("among", self.numbers, expanding=True, literal_execute=True)))
 
 
 class _Order(NamedTuple):
     """Source of sort values: table, columns, conditions on its rows, and the items without a value."""
 
-    table: FromClause
+    table: sa.FromClause
     id: Expression
     value: Expression
     having: list[Condition]
@@ -117,7 +106,7 @@ class SortedQueries(NamedTuple):
         return queries if order.without is None else [*queries, self._query_without_value(order.without)]
 
     def _query_with_value(self, order: _Order) -> Query:
-        query = select(order.id, order.value).select_from(order.table).where(*order.having)
+        query = sa.select(order.id, order.value).select_from(order.table).where(*order.having)
         query, value = self.selection.restrict(query, order.id), order.value
         if self.selection.numbers is not None:  # keeps the planner from walking an index
             value = value.concat("") if self.sort in ("path", "taken_at") else value + 0
@@ -125,7 +114,7 @@ class SortedQueries(NamedTuple):
 
     def _query_without_value(self, without: Condition) -> Query:
         c, position = items.c, self.position
-        query = self.selection.restrict(select(c.id, literal(None)).where(without), c.id)
+        query = self.selection.restrict(sa.select(c.id, sa.literal(None)).where(without), c.id)
         if position is not None and position.value is None:
             query = query.where(c.id < position.id if self.descending else c.id > position.id)
         return self._sort(query, c.id)
@@ -140,7 +129,7 @@ class SortedQueries(NamedTuple):
             # SQLite starts at one bound: after the first page it must be the cursor's.
             probability = s.probability + 0 if self.descending and position is not None else s.probability
             side = probability < 0.5 if is_lower else probability >= 0.5
-            query = select(s.item_id.label("id"), value.label("value"))
+            query = sa.select(s.item_id.label("id"), value.label("value"))
             query = query.select_from(suggestions.join(items, items.c.id == s.item_id))
             query = query.where(side, *self.filter_query.limit_suggestions(), *self.selection.conditions)
             if position is not None and isinstance(position.value, float):
@@ -151,15 +140,18 @@ class SortedQueries(NamedTuple):
                 query = query.where(is_past_start)
             sort_key = s.probability.desc() if is_lower == self.descending else s.probability
             query = query.order_by(sort_key, s.item_id.desc() if self.descending else s.item_id)
-            halves.append(select(query.limit(limit).subquery()))
-        union = union_all(*halves).subquery()
-        return self._sort(select(union.c.id, union.c.value), union.c.value, union.c.id)
+            halves.append(sa.select(query.limit(limit).subquery()))
+        union = sa.union_all(*halves).subquery()
+        return self._sort(sa.select(union.c.id, union.c.value), union.c.value, union.c.id)
 
     def _continue(self, query: Query, value: Expression, number: Expression) -> Query:
         """Return the query for rows after the position."""
         if self.position is None:
             return query
-        row_key, cursor_key = tuple_(value, number), tuple_(literal(self.position.value), literal(self.position.id))
+        row_key, cursor_key = (
+            sa.tuple_(value, number),
+            sa.tuple_(sa.literal(self.position.value), sa.literal(self.position.id)),
+        )
         return query.where(row_key < cursor_key if self.descending else row_key > cursor_key)
 
     def _sort(self, query: Query, *keys: Expression) -> Query:
@@ -169,29 +161,29 @@ class SortedQueries(NamedTuple):
 def _choose_order(filter_query: FilterQuery, sort: str) -> _Order:
     c, v, s = items.c, item_scores.c, suggestions.c
     if filter_query.suggested_label is not None and sort in ("uncertainty", "probability"):
-        uncertainty = case((s.probability < 0.5, s.probability), else_=1 - s.probability)
+        uncertainty = sa.case((s.probability < 0.5, s.probability), else_=1 - s.probability)
         value = s.probability if sort == "probability" else uncertainty
         tables = suggestions.join(items, c.id == s.item_id)
         return _Order(tables, s.item_id, value, filter_query.limit_suggestions())
     if sort in ("best_probability", "uncertainty"):
-        is_scored = and_(v.model_id == filter_query.model, v.item_id == c.id)
+        is_scored = sa.and_(v.model_id == filter_query.model, v.item_id == c.id)
         tables = item_scores.join(items, c.id == v.item_id)
-        return _Order(tables, v.item_id, v[sort], filter_query.limit_scores(), not_(exists().where(is_scored)))
+        return _Order(tables, v.item_id, v[sort], filter_query.limit_scores(), sa.not_(sa.exists().where(is_scored)))
     if sort == "taken_at":
         return _Order(items, c.id, c.taken_at, [c.taken_at.is_not(None)], c.taken_at.is_(None))
     return _Order(items, c.id, c.id if sort == "added_at" else c.path, [])
 
 
 # Built once: checking each id as part of a new query takes longer than the query.
-_NUMBERS: BindParameter[list[int]] = bindparam("numbers", expanding=True)
-_SCORED = and_(item_scores.c.item_id == items.c.id, item_scores.c.model_id == bindparam("model"))
-_SUGGESTED = and_(
+_NUMBERS: sa.BindParameter[list[int]] = sa.bindparam("numbers", expanding=True)
+_SCORED = sa.and_(item_scores.c.item_id == items.c.id, item_scores.c.model_id == sa.bindparam("model"))
+_SUGGESTED = sa.and_(
     suggestions.c.item_id == items.c.id,
-    suggestions.c.model_id == bindparam("model"),
-    suggestions.c.label_id == bindparam("label"),
+    suggestions.c.model_id == sa.bindparam("model"),
+    suggestions.c.label_id == sa.bindparam("label"),
 )
 _ROWS = (
-    select(
+    sa.select(
         items.c.id, items.c.root_id, items.c.path, items.c.hash, items.c.taken_at, items.c.width, items.c.height,
         items.c.state, items.c.added_at, item_scores.c.best_probability, item_scores.c.uncertainty,
         suggestions.c.probability,
@@ -200,7 +192,7 @@ _ROWS = (
     .where(items.c.id.in_(_NUMBERS))
 )  # fmt: skip
 _LABEL_NAMES = (
-    select(annotations.c.item_id, labels.c.name)
+    sa.select(annotations.c.item_id, labels.c.name)
     .join(labels, labels.c.id == annotations.c.label_id)
     .where(annotations.c.item_id.in_(_NUMBERS), annotations.c.state == "accepted")
     .order_by(labels.c.name)
@@ -303,13 +295,13 @@ def read_item_page(
     return ItemPage(page_items, make_next_cursor(rows, order, limit), total)
 
 
-def _resolve_filter(connection: Connection, criteria: ItemFilter, sort: str) -> FilterQuery:
+def _resolve_filter(connection: sa.Connection, criteria: ItemFilter, sort: str) -> FilterQuery:
     """Return the filter with ids in place of names."""
-    model = find_model_in_use(connection)
+    model = decisions.find_model_in_use(connection)
     is_pending = criteria.label_state == "suggested"
     needs_model = is_pending or criteria.no_tag_fits is not None
     if model is None and (needs_model or sort in ("best_probability", "uncertainty", "probability")):
-        raise make_no_model_error(connection)
+        raise decisions.make_no_model_error(connection)
     if (criteria.label is None or not is_pending) and (
         sort == "probability" or (criteria.min_probability, criteria.max_probability) != (None, None)
     ):
@@ -319,7 +311,7 @@ def _resolve_filter(connection: Connection, criteria: ItemFilter, sort: str) -> 
 
 
 def _select_narrowest(
-    connection: Connection, filter_query: FilterQuery, clauses: Sequence[FilterClause], sort: str
+    connection: sa.Connection, filter_query: FilterQuery, clauses: Sequence[FilterClause], sort: str
 ) -> FilterConditions:
     """Return the conditions, with the ids of the clause with the fewest matches if they can be sorted."""
     narrowest: FilterClause | None = None
@@ -340,10 +332,12 @@ def _select_narrowest(
     selection = FilterConditions([has_state, *conditions, *remainder], numbers)
     if len(numbers) > MAX_COUNTED:
         return selection
-    return FilterConditions([], list(connection.execute(selection.restrict(select(items.c.id), items.c.id)).scalars()))
+    return FilterConditions(
+        [], list(connection.execute(selection.restrict(sa.select(items.c.id), items.c.id)).scalars())
+    )
 
 
-def _read_if_fewer(connection: Connection, numbers: Query, limit: int, *, probe: bool) -> list[int] | None:
+def _read_if_fewer(connection: sa.Connection, numbers: Query, limit: int, *, probe: bool) -> list[int] | None:
     """Return the ids of a query if there are fewer than a limit; `probe` checks an index first."""
     if probe and connection.execute(numbers.offset(limit - 1).limit(1)).first() is not None:
         return None
@@ -352,22 +346,22 @@ def _read_if_fewer(connection: Connection, numbers: Query, limit: int, *, probe:
 
 
 def _count_total(
-    connection: Connection, filter_query: FilterQuery, clauses: Sequence[FilterClause], selection: FilterConditions
+    connection: sa.Connection, filter_query: FilterQuery, clauses: Sequence[FilterClause], selection: FilterConditions
 ) -> int | None:
     """Return the number of items, if it is known or an index knows it."""
     if clauses:
         return None if selection.conditions else len(selection.numbers or ())
-    return connection.execute(select(func.count()).where(items.c.state == filter_query.criteria.state)).scalar()
+    return connection.execute(sa.select(sa.func.count()).where(items.c.state == filter_query.criteria.state)).scalar()
 
 
 def read_items_by_number(collection: Collection, numbers: Sequence[int]) -> tuple[PageItem, ...]:
     """Return items by their ids, in this order; unknown ids are left out."""
     with begin_read(collection.engine) as connection:
-        return _read_page_items(connection, numbers, find_model_in_use(connection))
+        return _read_page_items(connection, numbers, decisions.find_model_in_use(connection))
 
 
 def _read_page_items(
-    connection: Connection, numbers: Sequence[int], model: int | None, label: int | None = None
+    connection: sa.Connection, numbers: Sequence[int], model: int | None, label: int | None = None
 ) -> tuple[PageItem, ...]:
     """Return the items that exist, with the probability of a suggested label."""
     parameters = {"numbers": list(numbers), "model": model, "label": label}
@@ -376,3 +370,73 @@ def _read_page_items(
     for item, name in connection.execute(_LABEL_NAMES, parameters):
         names[item][name] = None
     return tuple(PageItem._make((*rows[number], tuple(names[number]))) for number in numbers if number in rows)
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Undecided suggestion of the model in use; `at` is the time of the prediction."""
+
+    label_id: int
+    label: str
+    score: float
+    probability: float
+    at: str | None
+
+
+class AnnotatedItem(NamedTuple):
+    """Item with its annotations and suggestions.
+
+    Attributes
+    ----------
+    item : dict
+        Row of `items`.
+    best_probability, uncertainty : float or None
+        Scores of the model in use; None: no prediction yet.
+    annotations : tuple of Annotation
+        Sorted by label name.
+    suggestions : tuple of Suggestion
+        Most probable first.
+    """
+
+    item: Row
+    best_probability: float | None
+    uncertainty: float | None
+    annotations: tuple[decisions.Annotation, ...]
+    suggestions: tuple[Suggestion, ...]
+
+
+def read_item_details(collection: Collection, number: int) -> AnnotatedItem:
+    """Return an item by its id.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such item.
+    """
+    with begin_read(collection.engine) as connection:
+        row = connection.execute(sa.select(items).where(items.c.id == number)).first() if abs(number) < 2**63 else None
+        if row is None:
+            raise NotFoundError(f"there is no item number {number}")
+        model = decisions.find_model_in_use(connection)
+        v = item_scores.c
+        query = sa.select(v.best_probability, v.uncertainty).where(v.model_id == model, v.item_id == number)
+        best, uncertainty = connection.execute(query).first() or (None, None)
+        return AnnotatedItem(
+            dict(row._mapping),
+            best,
+            uncertainty,
+            decisions.read_item_annotations(connection, number),
+            _read_suggestions(connection, number, model),
+        )
+
+
+def _read_suggestions(connection: sa.Connection, number: int, model: int | None) -> tuple[Suggestion, ...]:
+    s, names = suggestions.c, labels.c
+    is_viewed = sa.and_(item_scores.c.model_id == s.model_id, item_scores.c.item_id == s.item_id)
+    query = (
+        sa.select(names.id, names.name, s.score, s.probability, item_scores.c.scored_at)
+        .join(labels, names.id == s.label_id)
+        .outerjoin(item_scores, is_viewed)
+        .where(s.model_id == model, s.item_id == number, ~decisions.has_decision())
+    )
+    return tuple(starmap(Suggestion, connection.execute(query.order_by(s.probability.desc(), names.name))))

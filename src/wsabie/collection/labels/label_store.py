@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select, union_all
 
-from wsabie.collection.db.database import select_in
+from wsabie.collection.db.database import iterate_chunks, select_in
 from wsabie.collection.db.journal import JournalWriter, Row, read_rows
-from wsabie.collection.db.tables import annotations, changes, labels, merge_exclusions, synonyms
+from wsabie.collection.db.tables import Condition, annotations, changes, items, labels, merge_exclusions, synonyms
 from wsabie.core.errors import InputError, NotFoundError, UnknownLabelError
 from wsabie.vocabulary.label_names import find_closest_names, normalise_label_name
 
@@ -24,6 +25,31 @@ _CONCEPT_ID = re.compile("[!-~]{1,20}")
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 """Break and direction marks: names that differ only in these look the same."""
 _JOINING = str.maketrans("", "", "\u200c\u200d")
+
+
+ITEMS_BY_LABEL = (
+    select(annotations.c.label_id, func.count(annotations.c.item_id.distinct()).label("n"))
+    .where(annotations.c.state == "accepted")
+    .group_by(annotations.c.label_id)
+)
+"""Query for the number of items that accept each label."""
+_QUERIES_AT_ONCE = 100  # one subquery a label: an index gives the newest few, a window function would read all
+
+
+@dataclass(frozen=True, order=True)
+class ExampleItem:
+    """Item with the hash of its content."""
+
+    id: int
+    hash: str | None
+
+
+class TaggedLabelError(InputError):
+    """Refusal to delete a label that items have; `fault` is the sentence without its remedy."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(f"{fault}; delete these tags too (`with_tags`), or merge it into another label")
+        self.fault = fault
 
 
 class MergeCounts(NamedTuple):
@@ -121,6 +147,21 @@ def read_label_names(connection: Connection) -> dict[int, str]:
     """Return the names of all unmerged labels by id."""
     query = select(labels.c.id, labels.c.name).where(labels.c.merged_into.is_(None)).order_by(labels.c.id)
     return dict(connection.execute(query).all())
+
+
+def find_example_items(
+    connection: Connection, numbers: Iterable[int], k: int, *conditions: Condition
+) -> dict[int, list[ExampleItem]]:
+    """Return a few items of each label, the newest first."""
+    label_ids, a, c = list(numbers), annotations.c, items.c
+    query = select(a.label_id, a.item_id, c.hash).join(items, c.id == a.item_id).distinct()  # once with many regions
+    query = query.where(a.state == "accepted", c.state == "present", *conditions).order_by(a.item_id.desc()).limit(k)
+    examples: dict[int, list[ExampleItem]] = {number: [] for number in label_ids}
+    for part in iterate_chunks(label_ids, _QUERIES_AT_ONCE):
+        queries = (query.where(a.label_id == number).subquery() for number in part)
+        for number, *item in connection.execute(union_all(*map(select, queries))):
+            examples[number].append(ExampleItem(*item))
+    return {number: sorted(label_items, reverse=True) for number, label_items in examples.items()}
 
 
 def ensure_labels(change: JournalWriter, names: Iterable[str], language: str = "") -> dict[str, int]:
@@ -270,17 +311,13 @@ def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False)
     ------
     NotFoundError
         The label is missing or was merged.
-    InputError
+    TaggedLabelError
         The label has annotations, and `with_tags` is False.
     """
     label, connection = read_label(change.connection, number), change.connection
     tags = connection.execute(select(annotations.c.id).where(annotations.c.label_id == number)).scalars().all()
     if tags and not with_tags:
-        message = f"{label['name']!r} is accepted or rejected {len(tags):,} times"
-        raise InputError(
-            f"{message}; to delete these tags too: --with-tags",
-            served=f"{message}; delete these tags too (`with_tags`), or merge it into another label",
-        )
+        raise TaggedLabelError(f"{label['name']!r} is accepted or rejected {len(tags):,} times")
     change.remove(annotations, tags)
     children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars().all()
     change.update(labels, {child: {"parent_id": label["parent_id"]} for child in children})

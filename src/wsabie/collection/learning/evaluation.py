@@ -200,11 +200,7 @@ class Comparison(NamedTuple):
 
 
 def compare_models(
-    collection: Collection,
-    numbers: Sequence[int],
-    *,
-    executor: Executor | None = None,
-    progress: Progress = SILENT,
+    collection: Collection, numbers: Sequence[int], *, executor: Executor | None = None, progress: Progress = SILENT
 ) -> Comparison:
     """Evaluate models on the items held out from all of them, with the items' current tags.
 

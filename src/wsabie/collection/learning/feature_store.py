@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy import select, update
 
-from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.scan.file_inspection import read_file_stat, rescan_error
@@ -208,8 +208,7 @@ def _iterate_files(
     """Yield one unchanged file for each content."""
     roots, c = collection.roots(), items.c
     query = select(c.hash, c.root_id, c.path, c.size, c.mtime_ns).where(c.state == "present").order_by(c.id)
-    for lo in range(0, len(hashes), _CHUNK):
-        part = hashes[lo : lo + _CHUNK]
+    for part in iterate_chunks(hashes, _CHUNK):
         files: dict[str, list[tuple[Path, int | None, int | None]]] = {}
         with begin_read(collection.engine) as connection:
             for content, root, path, *stat in connection.execute(query.where(c.hash.in_(part))):
@@ -230,8 +229,7 @@ def _is_unchanged(path: Path, size: int | None, mtime_ns: int | None) -> bool:
 
 
 def _mark_unreadable(collection: Collection, unreadable: list[str]) -> None:
-    for lo in range(0, len(unreadable), _CHUNK):
-        part = unreadable[lo : lo + _CHUNK]
+    for part in iterate_chunks(unreadable, _CHUNK):
         with begin_write(collection.engine) as connection:
             query = update(items).where(items.c.hash.in_(part), items.c.state == "present")
             connection.execute(query.values(state="unreadable"))

@@ -1,24 +1,24 @@
 """Inference on items, which gives suggestions, uncertainty and embeddings, and the review of suggestions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import delete, func, insert, select
 
 from wsabie.collection.annotations.decisions import (
     Decision,
     DecisionCounts,
     DecisionResult,
-    State,
     find_model_in_use,
-    make_no_model_error,
+    has_decision,
+    require_model,
     write_decisions,
 )
-from wsabie.collection.db.database import begin_read, begin_write, select_in
-from wsabie.collection.db.journal import Row, begin_entry, format_current_time, read_rows
-from wsabie.collection.db.tables import Condition, Query, annotations, item_scores, items, suggestions
+from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks, select_in
+from wsabie.collection.db.journal import Row, begin_entry, format_current_time
+from wsabie.collection.db.tables import Query, annotations, item_scores, items, suggestions
 from wsabie.collection.folder.collection import Collection, lock_models
 from wsabie.collection.labels import label_store
 from wsabie.collection.learning.feature_store import FeatureStore, extract_missing_features, open_feature_store
@@ -26,10 +26,9 @@ from wsabie.collection.registry import item_index
 from wsabie.collection.registry.model_registry import LoadedModel, load_model
 from wsabie.collection.registry.thresholds import Threshold
 from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
-from wsabie.core.errors import InputError, NotFoundError
+from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor
 from wsabie.core.progress import SILENT, Progress
-from wsabie.io.regions import parse_region
 from wsabie.search.exact_index import ExactIndex
 
 
@@ -258,8 +257,8 @@ def accept_suggestions(
     with begin_entry(collection.engine, by, "accept") as change:
         query = build_pending_query(model, min_probability, label).order_by(s.item_id, s.label_id)
         pairs = change.connection.execute(query).all()
-        for lo in range(0, len(pairs), 10 * _BLOCK):
-            decisions = [Decision(item, label, "accepted") for item, label in pairs[lo : lo + 10 * _BLOCK]]
+        for block in iterate_chunks(pairs, 10 * _BLOCK):
+            decisions = [Decision(item, label, "accepted") for item, label in block]
             counts = write_decisions(change, decisions, origin="model", by=f"model {model}")
             total = DecisionCounts(*map(sum, zip(total, counts, strict=True)))
         change.summary = f"{total.added:,} suggestions of model {model} from {min_probability:g} on accepted"
@@ -275,7 +274,7 @@ def measure_coverage(collection: Collection, model: int, threshold: Threshold) -
     scored_items = select(v.item_id).where(v.model_id == model, is_present, ~is_tagged).order_by(v.item_id)
     lowest = min([threshold.of(label) for label in threshold.by_label] + [threshold.of(-1)])
     query = select(s.item_id, s.label_id, s.probability)
-    query = query.where(s.model_id == model, s.probability >= lowest, ~_has_decision())
+    query = query.where(s.model_id == model, s.probability >= lowest, ~has_decision())
     with begin_read(collection.engine) as connection:
         covered = {item for item, label, p in connection.execute(query) if p >= threshold.of(label)}
         uncovered = [item for item in connection.execute(scored_items).scalars() if item not in covered]
@@ -292,15 +291,9 @@ def _check_shares(**shares: float | None) -> None:
 def build_pending_query(model: int, min_probability: float, label: int | None = None) -> Query:
     """Return the query for undecided (item, label) suggestions from a probability on."""
     s = suggestions.c
-    query = select(s.item_id, s.label_id).where(s.model_id == model, s.probability >= min_probability, ~_has_decision())
+    query = select(s.item_id, s.label_id).where(s.model_id == model, s.probability >= min_probability, ~has_decision())
     present = select(items.c.id).where(items.c.id == s.item_id, items.c.state == "present").exists()
     return query.where(present) if label is None else query.where(present, s.label_id == label)
-
-
-def _has_decision() -> Condition:
-    a, s = annotations.c, suggestions.c
-    is_same_pair = (a.item_id == s.item_id) & (a.label_id == s.label_id) & (a.region == "")
-    return select(a.id).where(is_same_pair).exists()
 
 
 def _find_new_items(
@@ -360,9 +353,8 @@ def _store_results(
         current_labels = set(loaded_model.labels_now(connection).tolist())
         suggestion_rows = [row for row in suggestion_rows if row["label_id"] in current_labels]
         for table in (suggestions, item_scores):
-            for lo in range(0, len(numbers), 500):
-                is_old = table.c.item_id.in_(numbers[lo : lo + 500])
-                connection.execute(delete(table).where(table.c.model_id == model, is_old))
+            for block in iterate_chunks(numbers, 500):
+                connection.execute(delete(table).where(table.c.model_id == model, table.c.item_id.in_(block)))
         if suggestion_rows:
             connection.execute(insert(suggestions), suggestion_rows)
         connection.execute(insert(item_scores).values(scored_at=format_current_time()), score_rows)
@@ -385,50 +377,11 @@ def _compute_best_precisions(loaded_model: LoadedModel, top: TopLabels, is_liste
     return best
 
 
-_N_LISTED = 3
-
-
-class ReviewDecision(NamedTuple):
-    """Decision that a label, by name, fits an item or region or not; state None withdraws one."""
-
-    item: int
-    label: str
-    state: State | None
-    region: str = ""
-
-
-def review_items(collection: Collection, decisions: Sequence[ReviewDecision], *, by: str) -> DecisionResult:
-    """Decide about items in one journal entry; accepted labels may be new.
-
-    Raises
-    ------
-    InputError
-        An item is unknown, or a label name or region is malformed.
-    UnknownLabelError
-        A rejected or cleared label is unknown.
-    """
-    for decision in decisions:
-        if decision.region:
-            parse_region(decision.region)
-    names = {decision.label: label_store.normalise_name(decision.label) for decision in decisions}
-    with begin_entry(collection.engine, by, "review", _summarize(decisions)) as change:
-        numbers = {decision.item for decision in decisions}
-        existing = {row["id"] for row in read_rows(change.connection, items, numbers)}
-        if numbers - existing:
-            raise NotFoundError(f"there is no item {min(numbers - existing)}")
-        accepted = [names[decision.label] for decision in decisions if decision.state == "accepted"]
-        label_ids = label_store.ensure_labels(change, accepted)
-        for name in {names[decision.label] for decision in decisions} - label_ids.keys():
-            label_ids[name] = label_store.find_label(change.connection, name)
-        rows = [Decision(d.item, label_ids[names[d.label]], d.state, d.region) for d in decisions]
-        counts = write_decisions(change, rows)
-    return DecisionResult(change.id if counts.added + counts.changed + counts.removed else None, counts)
-
-
 def count_suggestions_above(collection: Collection, probability: float, label: str | None = None) -> int:
     """Return the number of pending suggestions of the model in use from a probability on."""
     with begin_read(collection.engine) as connection:
-        model, number = _find_model_and_label(connection, label)
+        model = find_model_in_use(connection)
+        number = None if label is None else label_store.find_label(connection, label)
         if model is None:
             return 0
         pending = build_pending_query(model, probability, number).subquery()
@@ -446,20 +399,6 @@ def accept_suggestions_above(
         There is no model.
     """
     with begin_read(collection.engine) as connection:
-        model, number = _find_model_and_label(connection, label)
-        if model is None:
-            raise make_no_model_error(connection, collection.folder)
+        model = require_model(connection, collection.folder)
+        number = None if label is None else label_store.find_label(connection, label)
     return accept_suggestions(collection, model, probability, label=number, by=by)
-
-
-def _find_model_and_label(connection: Connection, label: str | None) -> tuple[int | None, int | None]:
-    return find_model_in_use(connection), None if label is None else label_store.find_label(connection, label)
-
-
-def _summarize(decisions: Sequence[ReviewDecision]) -> str:
-    """Return the journal line: labels and number of items."""
-    signs: dict[State | None, str] = {"accepted": "+", "rejected": "-", None: "?"}
-    changes = list(dict.fromkeys(f"{signs[decision.state]}{decision.label}" for decision in decisions))
-    n_items = len({decision.item for decision in decisions})
-    suffix = f" and {len(changes) - _N_LISTED} more" if len(changes) > _N_LISTED else ""
-    return f"{n_items:,} {'item' if n_items == 1 else 'items'}: {', '.join(changes[:_N_LISTED])}{suffix}"

@@ -369,8 +369,7 @@ class _Training(NamedTuple):
         with begin_entry(self.collection.engine, by, "train", message, always=True) as change:
             change.connection.execute(update(models).where(models.c.id == number).values(facts=facts, figures=figures))
             if not rejection:
-                previous = find_model_in_use(change.connection)
-                change.update(models, {n: {"in_use": n == number} for n in (previous, number) if n is not None})
+                model_registry.put_into_use(change, number)
 
 
 def _check_modality(collection: Collection) -> None:

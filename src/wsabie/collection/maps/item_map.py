@@ -108,8 +108,10 @@ def has_umap() -> bool:
     return find_spec("umap") is not None
 
 
-def compute_umap(points: Float32, start: Float32, seed: int = 0) -> Float32:
+def compute_umap(points: Float32, start: Float32) -> Float32:
     """Return points in the plane by UMAP, which keeps neighbours together; it begins at `start`.
+
+    The seed is fixed, so the same points give the same places; UMAP then runs in one thread.
 
     Parameters
     ----------
@@ -117,8 +119,6 @@ def compute_umap(points: Float32, start: Float32, seed: int = 0) -> Float32:
         At least `FEWEST`.
     start : (n, 2) float32
         Principal components; points far apart in them stay apart.
-    seed : int
-        The same seed gives the same places; UMAP then runs in one thread.
 
     Raises
     ------
@@ -135,15 +135,8 @@ def compute_umap(points: Float32, start: Float32, seed: int = 0) -> Float32:
 
         neighbours = min(_NEIGHBOURS, len(points) - 1)
         initial_places = (start / max(float(start.std()), _SHORTEST)).astype(np.float32)
-        reducer = UMAP(
-            n_neighbors=neighbours,
-            min_dist=_MIN_DISTANCE,
-            metric="cosine",
-            init=initial_places,
-            random_state=seed,
-            n_jobs=1,
-        )
-        return np.asarray(reducer.fit_transform(np.asarray(points)), np.float32)
+        umap = UMAP(neighbours, metric="cosine", min_dist=_MIN_DISTANCE, init=initial_places, random_state=0, n_jobs=1)
+        return np.asarray(umap.fit_transform(np.asarray(points)), np.float32)
 
 
 def compute_median(places: Float32) -> Float32:
@@ -406,11 +399,9 @@ def place_labels(collection: Collection, item_map: Map, k: int = 500) -> list[La
         Its model supplies the labels, whichever model is in use by now.
     k : int
     """
-    a = annotations.c
-    query = select(a.label_id, func.count(a.item_id.distinct())).where(a.state == "accepted").group_by(a.label_id)
     with begin_read(collection.engine) as connection:
         columns, names = item_map.loaded_model.labels_now(connection), label_store.read_label_names(connection)
-        counts: dict[int, int] = defaultdict(int, connection.execute(query).all())
+        counts: dict[int, int] = defaultdict(int, connection.execute(label_store.ITEMS_BY_LABEL).all())
     known = {*columns.tolist()} & names.keys()
     label_ids = sorted(known, key=lambda number: (-counts[number], names[number]))[:k]
     if not len(item_map.items) or not label_ids:

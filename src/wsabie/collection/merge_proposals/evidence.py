@@ -17,12 +17,7 @@ from wsabie.collection.db.tables import annotations
 from wsabie.core.arrays import Bool, Float32, Int64, Matrix
 from wsabie.vocabulary.hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import UP, KnowledgeGraph
-from wsabie.vocabulary.spelling_variants import (
-    ONE_FROM,
-    SpellingDifference,
-    find_spelling_matches,
-    singularise_name,
-)
+from wsabie.vocabulary.spelling_variants import ONE_FROM, SpellingDifference, find_spelling_matches, singularise_name
 
 MAX_SEARCHED = 30_000
 """Number of labels in the neighbour search, the most frequent."""

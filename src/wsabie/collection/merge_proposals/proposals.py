@@ -24,7 +24,7 @@ from wsabie.collection.db.cache import CatalogueCache, FileCache
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry, format_current_time, read_last_entry, read_rows
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels.label_store import merge_label, read_merge_targets
+from wsabie.collection.labels.label_store import ITEMS_BY_LABEL, merge_label, read_merge_targets
 from wsabie.collection.merge_proposals.evidence import (
     DIFFERENT_WORDS,
     MAX_SEARCHED,
@@ -102,7 +102,6 @@ def find_proposals(
     collection: Collection,
     *,
     knowledge: KnowledgeGraph | None = None,
-    k: int | None = 50,
     min_score: float = MIN_SCORE,
     language: str = "",
     progress: Progress = SILENT,
@@ -114,8 +113,6 @@ def find_proposals(
     collection : Collection
     knowledge : KnowledgeGraph or None
         WordNet or another graph of concepts.
-    k : int or None
-        Largest number of proposals.
     min_score : float
         Lowest score of a pair.
     language : str
@@ -153,7 +150,7 @@ def find_proposals(
     proposals = group_links(labels, links, exclusions, language)
     unused_sources = {"model": model_message} if embeddings is None else {}
     unused_sources |= {"knowledge": "none was given"} if knowledge is None else {}
-    return ProposalList(proposals[:k], len(proposals), len(labels), unused_sources)
+    return ProposalList(proposals, len(proposals), len(labels), unused_sources)
 
 
 def group_links(
@@ -184,9 +181,7 @@ def read_labels_by_frequency(connection: Connection) -> tuple[list[LabelCount], 
 
     Excluded are children and their parents, and what people keep apart; a merged label counts as its target.
     """
-    labels, a, excluded = tables.labels.c, tables.annotations.c, tables.merge_exclusions.c
-    count = select(a.label_id, func.count(a.item_id.distinct()).label("n")).where(a.state == "accepted")
-    label_counts = count.group_by(a.label_id).subquery()
+    labels, excluded, label_counts = tables.labels.c, tables.merge_exclusions.c, ITEMS_BY_LABEL.subquery()
     query = (
         select(labels.id, labels.name, labels.language, func.coalesce(label_counts.c.n, 0), labels.parent_id)
         .select_from(tables.labels.outerjoin(label_counts, label_counts.c.label_id == labels.id))
@@ -367,9 +362,7 @@ def refresh_proposals(
     graph, messages = _read_knowledge(paths, must_exist=knowledge is not None)
     with begin_read(collection.engine) as connection:
         entry, model = read_last_entry(connection), find_model_in_use(connection)
-    result = find_proposals(
-        collection, knowledge=graph, k=None, min_score=min_score, language=language, progress=progress
-    )
+    result = find_proposals(collection, knowledge=graph, min_score=min_score, language=language, progress=progress)
     result = result._replace(unused_sources=result.unused_sources | messages)
     snapshot = ProposalSnapshot(
         created=format_current_time(),

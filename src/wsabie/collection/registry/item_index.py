@@ -19,7 +19,7 @@ import numpy as np
 from sqlalchemy import bindparam, select
 
 from wsabie.collection.db.cache import FileCache
-from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.database import begin_read, iterate_chunks
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.registry.model_registry import find_model_folder, load_model_in_use
@@ -31,9 +31,8 @@ from wsabie.storage.model_folder import ModelState, open_model_folder, save_mode
 
 if TYPE_CHECKING:
     from wsabie.embedding.joint_space import SimilarityName
-    from wsabie.search.approximate_index import ApproximateIndex
+    from wsabie.search.approximate_index import ApproximateIndex, CodesKind
     from wsabie.search.exact_index import ExactIndex
-    from wsabie.search.faiss_codes import CodesKind
 
 _KIND = "points of items"
 
@@ -190,7 +189,6 @@ def find_nearest_items(
     k: int = 20,
     *,
     similarity: "SimilarityName" = "cosine",
-    only: Iterable[int] | None = None,
     exclude: Iterable[int] = (),
     model: int | None = None,
 ) -> list[list[ItemNeighbour]]:
@@ -206,8 +204,6 @@ def find_nearest_items(
     k : int
     similarity : {"cosine", "dot"}
         "cosine" between items, "dot" between a label and items.
-    only : iterable of int or None
-        Ids of the candidate items.
     exclude : iterable of int
         Ids of excluded items.
     model : int or None
@@ -221,15 +217,14 @@ def find_nearest_items(
     folder, _ = find_model_folder(collection, model)
     points, dot, cosine = load_search_index(folder)
     index = load_item_index(folder, points, dot if similarity == "dot" else cosine)
-    candidates = None if only is None else np.flatnonzero(np.isin(points.items, np.fromiter(only, np.int64)))
-    n_candidates = len(points.items) if candidates is None else len(candidates)
+    n_candidates = len(points.items)
     excluded = np.flatnonzero(np.isin(points.items, np.fromiter(exclude, np.int64)))
     n_requested = min(k + _SPARE, n_candidates)
     table, results = np.asarray(queries, np.float32), [list[ItemNeighbour]() for _ in queries]
     pending = list(range(len(results)))  # queries with fewer than k results so far
     while n_candidates and pending:
         exclusion = _repeat_exclusion(excluded, len(pending), len(points.items)) if len(excluded) else None
-        ids, scores = index.top_k(table[pending], n_requested, candidates=candidates, exclude=exclusion)
+        ids, scores = index.top_k(table[pending], n_requested, exclude=exclusion)
         numbers = np.where(ids >= 0, points.items[ids], -1)
         present = _read_present(collection, np.unique(numbers[ids >= 0]).tolist())
         for query, row_items, row_scores in zip(pending, numbers.tolist(), scores.tolist(), strict=True):
@@ -242,9 +237,7 @@ def find_nearest_items(
     return results
 
 
-def find_similar_items(
-    collection: Collection, item: int, k: int = 20, *, only: Iterable[int] | None = None
-) -> list[ItemNeighbour]:
+def find_similar_items(collection: Collection, item: int, k: int = 20) -> list[ItemNeighbour]:
     """Return the items nearest to an item in the space of the model in use.
 
     Raises
@@ -257,7 +250,7 @@ def find_similar_items(
     position = int(np.searchsorted(points.items, item))
     if position == len(points.items) or points.items[position] != item:
         raise _make_unseen_error(f"the model has not seen item {item} yet", f" {quote(str(collection.folder))}")
-    return find_nearest_items(collection, [points.points[position]], k, only=only, exclude=(item,), model=model)[0]
+    return find_nearest_items(collection, [points.points[position]], k, exclude=(item,), model=model)[0]
 
 
 def _repeat_exclusion(positions: Int64, n_queries: int, n_items: int) -> Matrix:
@@ -271,8 +264,8 @@ def _repeat_exclusion(positions: Int64, n_queries: int, n_items: int) -> Matrix:
 def _read_present(collection: Collection, numbers: list[int]) -> set[int]:
     present: set[int] = set()
     with begin_read(collection.engine) as connection:
-        for lo in range(0, len(numbers), 500):
-            present.update(connection.execute(_PRESENT, {"numbers": numbers[lo : lo + 500]}).scalars())
+        for block in iterate_chunks(numbers, 500):
+            present.update(connection.execute(_PRESENT, {"numbers": block}).scalars())
     return present
 
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 
-from wsabie.collection.annotations.decisions import find_model_in_use, make_no_model_error
+from wsabie.collection.annotations.decisions import find_model_in_use, require_model
 from wsabie.collection.annotations.training_examples import HELD_OUT
 from wsabie.collection.db.cache import CatalogueCache, FileCache
 from wsabie.collection.db.database import begin_read, begin_write
-from wsabie.collection.db.journal import Row, begin_entry, format_current_time, next_id
+from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time, next_id
 from wsabie.collection.db.tables import changes, item_scores, items, journal, models, suggestions
 from wsabie.collection.folder.collection import Collection, lock_models
 from wsabie.collection.labels import label_store
@@ -241,10 +241,8 @@ def load_model(collection: Collection, number: int | None = None) -> LoadedModel
         There is none, or its folder is missing or damaged.
     """
     with begin_read(collection.engine) as connection:
-        number = find_model_in_use(connection) if number is None else number
+        number = require_model(connection, collection.folder) if number is None else number
         row = connection.execute(_RECORDS.where(models.c.id == number)).first()
-        if number is None:
-            raise make_no_model_error(connection, collection.folder)
     if row is None:
         message = f"there is no model {number}"
         raise InputError(_suggest_list(collection, message), served=message)
@@ -278,12 +276,10 @@ def load_model_in_use(collection: Collection) -> LoadedModel:
 
 def find_model_folder(collection: Collection, model: int | None) -> tuple[Path, int]:
     """Return the folder and the id of a model; None is the one in use."""
-    condition = models.c.in_use.is_(True) if model is None else models.c.id == model
     with begin_read(collection.engine) as connection:
-        row = connection.execute(select(models.c.folder, models.c.id).where(condition)).first()
-        if row is None:
-            raise make_no_model_error(connection, collection.folder)
-    return collection.models / row[0], row[1]
+        number = require_model(connection, collection.folder) if model is None else model
+        folder = connection.execute(select(models.c.folder).where(models.c.id == number)).scalar_one()
+    return collection.models / folder, number
 
 
 def use_model(collection: Collection, number: int, *, by: str) -> ModelSwitch:
@@ -296,12 +292,18 @@ def use_model(collection: Collection, number: int, *, by: str) -> ModelSwitch:
     """
     load_model(collection, number)
     with begin_entry(collection.engine, by, "models", f"model {number} in use") as change:
-        previous = find_model_in_use(change.connection)
         if change.connection.execute(select(models.c.is_removed).where(models.c.id == number)).scalar():
             raise InputError(f"model {number} was removed; choose another, or train again")
-        change.update(models, {n: {"in_use": n == number} for n in (previous, number) if n is not None})
+        previous = put_into_use(change, number)
     with begin_read(collection.engine) as connection:
         return ModelSwitch(number, previous, count_unseen_items(connection, number))
+
+
+def put_into_use(change: JournalWriter, number: int) -> int | None:
+    """Mark a model as the one in use; return the previous one."""
+    previous = find_model_in_use(change.connection)
+    change.update(models, {n: {"in_use": n == number} for n in (previous, number) if n is not None})
+    return previous
 
 
 def count_unseen_items(connection: Connection, number: int) -> int:

@@ -201,13 +201,12 @@ def write_block(
         refused = _set_parents(change, valid)
         tagged = _add_tags(change, valid, numbers)
         unlisted_counts = _withdraw_tags(change, valid)
-        line = change.id if change.n_changes else None
     counts = Counter[str](entry.kind for entry in valid) + unlisted_counts
     counts["found_again"] = sum(
         entry.kind == "same" and entry.item is not None and entry.item.state == "missing" for entry in valid
     )
     counts["tagged"] = tagged
-    return counts, line, refused
+    return counts, change.entry, refused
 
 
 def write_missing(engine: Engine, missing: Sequence[ItemRecord]) -> int:

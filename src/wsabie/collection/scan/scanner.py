@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks
 from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.scan.file_inspection import SKIPPED, FileInspection, InspectionTask, inspect_files
@@ -110,11 +110,6 @@ class ScanResult(NamedTuple):
         words = "new", "moved", "changed", "found again", unreadable, "missing", "tags from files", "tags withdrawn"
         counts = zip((*files, self.missing, self.tagged, self.withdrawn), words, strict=True)
         return ", ".join(f"{n:,} {word}" for n, word in counts if n)
-
-
-def serialize_scan(result: ScanResult) -> dict[str, Any]:
-    """Return the result of a scan as a JSON document."""
-    return result._asdict() | {"away": [root._asdict() for root in result.away]}
 
 
 def scan_collection(
@@ -258,8 +253,8 @@ class _ScanRun:
     def record_missing(self) -> None:
         """Mark the items whose files are gone as missing."""
         missing = [item for item in self.vanished_items.values() if item.state != "missing"]
-        for lo in range(0, len(missing), BLOCK_SIZE):
-            self.counts["missing"] += write_missing(self.collection.engine, missing[lo : lo + BLOCK_SIZE])
+        for block in iterate_chunks(missing, BLOCK_SIZE):
+            self.counts["missing"] += write_missing(self.collection.engine, block)
 
     def make_result(self) -> ScanResult:
         """Return the counts of the scan."""
@@ -297,7 +292,7 @@ class _ScanRun:
             for file in candidates
             for contents in (self.contents[file.root],)
         ]
-        chunks = [tasks[lo : lo + _CHUNK_SIZE] for lo in range(0, len(tasks), _CHUNK_SIZE)]
+        chunks = list(iterate_chunks(tasks, _CHUNK_SIZE))
         pool = executor if len(tasks) > MAX_SERIAL_FILES else SerialExecutor()
         files = iter(candidates)
         with progress.stage("reading files" if reads_content else "reading tags", len(tasks), "files") as stage:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, SelectBase, func, select, union_all
+from sqlalchemy import Connection, SelectBase, func, select
 
 from wsabie.collection.db.cache import CatalogueCache
 from wsabie.collection.db.database import begin_read, begin_snapshot
@@ -24,8 +24,7 @@ from wsabie.core.arrays import Float32, Int64
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.search.exact_index import find_top_k
-from wsabie.search.query_labels import QueryMatcher
-from wsabie.search.related_labels import HierarchyRelatedLabels
+from wsabie.search.query_labels import HierarchyRelatedLabels, QueryMatcher
 from wsabie.vocabulary.concept_matching import match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.label_names import format_unknown_label
@@ -334,8 +333,8 @@ def search_items(
         single_labels = [number for term in meaning.terms if len(term.labels) == 1 for number in term.labels]
         excluded_query = _select_decided(single_labels, "rejected").union(_select_decided(meaning.excluded))
         excluded = connection.execute(excluded_query).scalars().all()
-        candidates = [*_find_kinds(connection, meaning), *_find_by_knowledge(connection, meaning, meanings)]
-        related = list(islice(_find_related(collection, meaning, candidates), _MAX_CANDIDATES))
+        related_first = [*_find_kinds(connection, meaning), *_find_by_knowledge(connection, meaning, meanings)]
+        related = list(islice(_find_related(collection, meaning, related_first), _MAX_CANDIDATES))
         combinations = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
         label_sets = [[number for number, _ in pairs] for pairs in combinations] + [[label.number] for label in related]
         # The first two groups hold up to 2 k items, which later groups skip.
@@ -344,9 +343,11 @@ def search_items(
         groups = _make_main_groups(connection, meaning, k, by_label)
         shown_items, half = {hit.item for group in groups for hit in group.hits}, max(1, k // 2)
         n_newest = len(shown_items) + (RELATED + 1) * half
-        tagged = _find_newest(connection, [label.number for label in related], n_newest, excluded_query)
+        is_allowed, related_ids = annotations.c.item_id.not_in(excluded_query), [label.number for label in related]
+        tagged = label_store.find_example_items(connection, related_ids, n_newest, is_allowed)
     for label, near in zip(related, neighbours[len(combinations) :], strict=True):
-        hits = _find_label_hits(label, half, tagged[label.number], near, shown_items)
+        candidates = [*((item.id, None) for item in tagged[label.number]), *near]  # similar ones if few are tagged
+        hits = _find_label_hits(label.name, half, candidates, shown_items)
         if hits:
             groups.append(ResultGroup([label.name], label.why, label.score, hits))
             shown_items |= {hit.item for hit in hits}
@@ -395,29 +396,14 @@ def _select_decided(numbers: Iterable[int], state: str = "accepted") -> Query:
     return select(a.item_id).where(a.label_id.in_(list(numbers)), a.state == state)
 
 
-def _find_newest(connection: Connection, numbers: Sequence[int], k: int, excluded: SelectBase) -> dict[int, list[int]]:
-    """Return the newest items of each label, at most k, in one query."""
-    newest: dict[int, list[int]] = {number: [] for number in numbers}
-    a = annotations.c
-    query = select(a.label_id, a.item_id).distinct().join(items, items.c.id == a.item_id)  # once with many regions
-    query = query.where(a.state == "accepted", items.c.state == "present", a.item_id.not_in(excluded))
-    query = query.order_by(a.item_id.desc()).limit(k)
-    queries = [query.where(a.label_id == number).subquery() for number in numbers]
-    for label, item in sorted(connection.execute(union_all(*map(select, queries))), reverse=True) if queries else ():
-        newest[label].append(item)
-    return newest
-
-
 def _find_label_hits(
-    label: RelatedLabel, k: int, tagged: Sequence[int], neighbours: Sequence[ItemNeighbour], shown_items: set[int]
+    label: str, k: int, candidates: Iterable[tuple[int, float | None]], shown_items: set[int]
 ) -> list[SearchHit]:
-    """Return items tagged with a related label, then similar ones if these are few."""
-    candidates = [SearchHit(item, label.name, None) for item in tagged]
-    candidates += [SearchHit(item, label.name, score) for item, score in neighbours]
+    """Return the first k candidates that are not shown yet, each once."""
     hits: dict[int, SearchHit] = {}
-    for hit in candidates:
-        if hit.item not in shown_items:
-            hits.setdefault(hit.item, hit)
+    for item, score in candidates:
+        if item not in shown_items:
+            hits.setdefault(item, SearchHit(item, label, score))
     return list(hits.values())[:k]
 
 

@@ -308,13 +308,8 @@ def _run_plan(
     if not n_rows:
         shutil.rmtree(plan.folder, ignore_errors=True)
         raise InputError(format_nothing_readable(source, run.rejects))
-    noted = {
-        "n_features": extractor.n_features_,
-        "counts": extractor.counts,
-        "dictionary": extractor.fingerprint(),
-        "augment": plan.augment,
-    }
-    return merge_shards(plan.folder, len(plan.keys), out, plan.key, noted, extractor.dense)
+    facts = {"n_features": extractor.n_features_, **extractor.table_facts(plan.augment)}
+    return merge_shards(plan.folder, len(plan.keys), out, plan.key, facts, extractor.dense)
 
 
 def _extract_missing(

@@ -167,14 +167,11 @@ class FeatureExtractor(ABC):
             their code points.
         """
         stream = self.iterate(source, executor=executor, progress=progress, rejects=rejects, augment=augment)
-        return build_feature_table(
-            stream,
-            self.n_features_,
-            counts=self.counts,
-            dense=self.dense,
-            dictionary=self.fingerprint(),
-            augment=augment,
-        )
+        return build_feature_table(stream, self.n_features_, dense=self.dense, **self.table_facts(augment))
+
+    def table_facts(self, augment: int = 0) -> JsonObject:
+        """Return what a `FeatureTable` of rows with so many further views states about them."""
+        return {"counts": self.counts, "dictionary": self.fingerprint(), "augment": augment}
 
     def iterate(
         self,
@@ -332,27 +329,6 @@ class FeatureExtractor(ABC):
         """Restore the learned arrays from `_tensors`."""
         return
 
-    def cut(self, look: Any) -> Float32:
-        """Return the blocks of a view, (n, n_bins), that a codebook is learned from."""
-        raise NotImplementedError
-
-    def _sample_blocks(self, source: ItemSource, most: int, run: WorkContext) -> tuple[list[int], Float32]:
-        """Sample about `most` random blocks, an equal number from each of some items.
-
-        Returns
-        -------
-        list of int
-            Positions of the items.
-        ndarray, (n, n_bins), float32
-        """
-        positions = select_evenly(len(source), max(1, most // _FEWEST_BLOCKS))
-        work = partial(_sample_batch, per_item=-(-most // max(1, len(positions))))
-        items = iterate_batches(iterate_at_positions(source, positions), BATCH)
-        with run.progress.stage(f"sampling {source.modality}", len(positions), source.modality) as stage:
-            blocks = list(iterate_results(run.executor.map_with(work, self, items), stage, run.rejects))
-        require(len(blocks) > 0, format_nothing_readable(source, run.rejects))
-        return positions, np.concatenate(blocks)
-
     def _require_learned(self, attribute: str, clause: str) -> None:
         """Raise InputError, which begins with the clause, before `fit`."""
         require(hasattr(self, attribute), f"{clause} yet; call fit with {self.modality} first")
@@ -380,8 +356,33 @@ def extract_batch(
     return [process_or_reject(item, extract) for item in batch]
 
 
+class BlockExtractor(FeatureExtractor):
+    """Base of extractors that learn a codebook from the blocks of items."""
+
+    @abstractmethod
+    def cut(self, look: Any) -> Float32:
+        """Return the blocks of a view, (n, n_bins), that a codebook is learned from."""
+
+    def _sample_blocks(self, source: ItemSource, most: int, run: WorkContext) -> tuple[list[int], Float32]:
+        """Sample about `most` random blocks, an equal number from each of some items.
+
+        Returns
+        -------
+        list of int
+            Positions of the items.
+        ndarray, (n, n_bins), float32
+        """
+        positions = select_evenly(len(source), max(1, most // _FEWEST_BLOCKS))
+        work = partial(_sample_batch, per_item=-(-most // max(1, len(positions))))
+        items = iterate_batches(iterate_at_positions(source, positions), BATCH)
+        with run.progress.stage(f"sampling {source.modality}", len(positions), source.modality) as stage:
+            blocks = list(iterate_results(run.executor.map_with(work, self, items), stage, run.rejects))
+        require(len(blocks) > 0, format_nothing_readable(source, run.rejects))
+        return positions, np.concatenate(blocks)
+
+
 def _sample_batch(
-    extractor: FeatureExtractor, batch: tuple[tuple[int, Item], ...], per_item: int
+    extractor: BlockExtractor, batch: tuple[tuple[int, Item], ...], per_item: int
 ) -> list[Float32 | ItemRejection]:
     """Return up to `per_item` random blocks of each (position, item), or its rejection."""
 

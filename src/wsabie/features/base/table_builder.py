@@ -1,6 +1,7 @@
 """Feature tables in memory from a stream of rows."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +16,8 @@ def build_feature_table(
     described: Iterable[ItemFeatures],
     n_features: int,
     *,
-    counts: bool = False,
     dense: bool = False,
-    dictionary: str | None = None,
-    augment: int = 0,
+    **facts: Any,
 ) -> FeatureTable:
     """Collect a stream into a `FeatureTable`, label names in the order of their code points.
 
@@ -26,14 +25,10 @@ def build_feature_table(
     ----------
     described : iterable of ItemFeatures
     n_features : int
-    counts : bool
-        The values are counts.
     dense : bool
         Every row holds every column; X is then an array.
-    dictionary : str or None
-        Fingerprint of the extractor.
-    augment : int
-        Further views of each picture in the stream.
+    **facts
+        `counts`, `dictionary` and `augment` of the table.
     """
     labels, ids, groups, times = LabelIndex(), list[str](), list[str | None](), list[str | None]()
     sizes, indices, values = GrowingArray(np.int64), GrowingArray(np.int32), GrowingArray(np.float32)
@@ -54,17 +49,8 @@ def build_feature_table(
     else:
         X = build_feature_matrix(compute_offsets(sizes.finish()), indices.finish(), values.finish(), n_features)
     Y: Matrix = build_label_matrix(label_counts.finish(), final[label_numbers.finish()], len(names))
-    return FeatureTable(
-        X,
-        Y,
-        names,
-        ids,
-        _fill_missing(groups, ids),
-        _fill_missing(times, [""] * len(ids)),
-        counts=counts,
-        dictionary=dictionary,
-        augment=augment,
-    )
+    missing_times = [""] * len(ids)
+    return FeatureTable(X, Y, names, ids, _fill_missing(groups, ids), _fill_missing(times, missing_times), **facts)
 
 
 def build_label_table(source: ItemSource) -> FeatureTable:

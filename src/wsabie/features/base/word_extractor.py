@@ -18,6 +18,7 @@ from wsabie.features.base.feature_extractor import (
 from wsabie.features.base.idf_weighting import compute_idf, weight_counts
 from wsabie.features.base.sampling import BATCH, WorkContext, iterate_at_positions, iterate_batches
 from wsabie.io.records import ItemSource
+from wsabie.storage.schema_validation import check_array
 
 Weighting = Literal["counts", "tfidf"]
 
@@ -74,9 +75,7 @@ class WordExtractor(FeatureExtractor):
 
     def _learn(self, source: ItemSource, run: WorkContext) -> None:
         positions = self._learn_words(source, run)
-        self.idf_ = None
-        if self.weighting == "tfidf":
-            self.idf_ = self._learn_idf(source, positions, run)
+        self.idf_ = None if self.counts else self._learn_idf(source, positions, run)
 
     def _learn_idf(self, source: ItemSource, positions: list[int], run: WorkContext) -> Float32:
         """Learn the idf of each word over the items at `positions`, (n_words,)."""
@@ -89,6 +88,20 @@ class WordExtractor(FeatureExtractor):
                 n += 1
         return compute_idf(item_counts, n)
 
-    def _add_idf(self, tensors: dict[str, Array]) -> dict[str, Array]:
-        """Return the arrays of a folder with the idf, where there is one."""
-        return tensors if self.idf_ is None else {**tensors, "idf": self.idf_}
+    @abstractmethod
+    def _word_tensors(self) -> dict[str, Array]:
+        """Return the arrays of the learned words by name."""
+
+    @abstractmethod
+    def _restore_words(self, tensors: dict[str, Array]) -> None:
+        """Restore the learned words from `_word_tensors`."""
+
+    def _tensors(self) -> dict[str, Array]:
+        return self._word_tensors() | ({} if self.idf_ is None else {"idf": self.idf_})
+
+    def _restore(self, tensors: dict[str, Array]) -> None:
+        self._restore_words(tensors)
+        if not self.counts:
+            self.idf_ = check_array(tensors, "idf", "float32", (self.n_features_,))
+        elif "idf" in tensors:
+            raise ValueError("counts have no idf")

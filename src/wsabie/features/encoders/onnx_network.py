@@ -204,10 +204,8 @@ class TrialCost(NamedTuple):
     n_bytes: int
 
 
-@lru_cache(maxsize=2)
-def open_network(model: OnnxContent, side: int | None, output: str | None) -> OnnxNetwork:
-    """Return the network of a model, opened once in a process."""
-    return OnnxNetwork(model, side, output)
+open_network = lru_cache(maxsize=2)(OnnxNetwork)
+"""Return the network of a model, opened once in a process."""
 
 
 def crop_centre(pixels: UInt8, height: int, width: int) -> Image.Image:

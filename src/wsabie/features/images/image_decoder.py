@@ -220,9 +220,8 @@ def decode_with_size(content: ItemContent, *, size: int = 256, max_pixels: int =
     """Decode as `decode_image`, and return the full size of the upright picture or region, too."""
     region = content.region if isinstance(content, RegionCrop) else None
     stream = open_image_stream(content.picture if isinstance(content, RegionCrop) else content)
-    with stream, silence_decoders(), _explain_errors(stream):
-        image, structure = _open(stream)
-        full = _check_size(image, max_pixels)
+    with stream, _open(stream, max_pixels) as (image, structure):
+        full = image.size
         decoding_size = _choose_decoding_size(size, region, *full)
         drafted = image.draft("RGB", compute_scaled_size(*full, decoding_size))
         target = compute_scaled_size(*image.size, min(decoding_size, max(image.size)))
@@ -271,9 +270,8 @@ def read_header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> ImageHead
     ImageHeader(width=640, height=320, capture_time=None)
     """
     stream.seek(0)
-    with silence_decoders(), _explain_errors(stream):
-        image, structure = _open(stream)
-        width, height = _check_size(image, max_pixels)
+    with _open(stream, max_pixels) as (image, structure):
+        width, height = image.size
         if structure.exif is not None:
             image.info.setdefault("exif", structure.exif)
         orientation, capture_time = _read_orientation(image), _read_capture_time(image)
@@ -292,18 +290,25 @@ def detect_media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) ->
     UnreadableItemError
         It is no picture, or has too many pixels.
     """
-    stream = open_image_stream(content)
-    with stream, silence_decoders(), _explain_errors(stream):
-        image, _ = _open(stream)
-        _check_size(image, max_pixels)
+    with open_image_stream(content) as stream, _open(stream, max_pixels) as (image, _):
         return str(Image.MIME.get(str(image.format), "application/octet-stream"))
 
 
-def _open(stream: IO[bytes]) -> tuple[Image.Image, ImageStructure]:
-    """Open a picture without decoding it, and inspect the structure of its file."""
-    structure = inspect_image(stream)
-    with _reserve_memory(structure.opening_bytes):
-        return Image.open(stream, formats=FORMATS), structure
+@contextmanager
+def _open(stream: IO[bytes], max_pixels: int) -> Iterator[tuple[Image.Image, ImageStructure]]:
+    """Open a picture without decoding it, and inspect its file; raise `UnreadableItemError` for any error within."""
+    with silence_decoders():
+        try:
+            structure = inspect_image(stream)
+            with _reserve_memory(structure.opening_bytes):
+                image = Image.open(stream, formats=FORMATS)
+            if image.width * image.height > max_pixels:
+                raise UnreadableItemError("too many pixels", f"{image.width} x {image.height}, at most {max_pixels:,}")
+            yield image, structure
+        except UnreadableItemError:
+            raise
+        except Exception as error:  # decoders raise almost anything over hostile bytes
+            raise UnreadableItemError(*explain_decoding_error(error, stream)) from error
 
 
 @contextmanager
@@ -318,14 +323,6 @@ def _reserve_memory(n_bytes: int) -> Iterator[None]:
         )
     with ITEM_MEMORY.share(n_bytes):
         yield
-
-
-def _check_size(image: Image.Image, max_pixels: int) -> tuple[int, int]:
-    """Return width and height; raise `UnreadableItemError` for too many pixels."""
-    width, height = image.size
-    if width * height > max_pixels:
-        raise UnreadableItemError("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
-    return width, height
 
 
 def open_image_stream(content: Path | bytes) -> IO[bytes]:
@@ -344,17 +341,6 @@ def open_image_stream(content: Path | bytes) -> IO[bytes]:
         stream.close()
         raise UnreadableItemError("empty file")
     return stream
-
-
-@contextmanager
-def _explain_errors(stream: IO[bytes]) -> Iterator[None]:
-    """Turn any error of a decoder into an `UnreadableItemError`."""
-    try:
-        yield
-    except UnreadableItemError:
-        raise
-    except Exception as error:  # decoders raise almost anything over hostile bytes
-        raise UnreadableItemError(*explain_decoding_error(error, stream)) from error
 
 
 def _choose_decoding_size(size: int, region: Region | None, width: int, height: int) -> int:

@@ -18,6 +18,7 @@ from wsabie.models.base.feature_matrix import Inputs, count_rows
 from wsabie.models.base.hyperparameters import check_types
 from wsabie.models.base.label_matrix import Labels, build_signed_label_matrix
 from wsabie.models.loader import SavedModel
+from wsabie.search.vector_neighbours import find_label_neighbours
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import PositiveCount, check_parameters, read_config
 from wsabie.vocabulary.label_names import Vocabulary, VocabularyEdits
@@ -208,8 +209,6 @@ class LabelModel(FittedModel):
         >>> sorted(name for name, cosine in model.neighbours("red", k=2))
         ['blue', 'green']
         """
-        from wsabie.search.vector_neighbours import find_label_neighbours
-
         self._check_fitted()
         k = min(check_positive_integer(k, "k"), len(self.vocabulary_))
         retired_ids = self.vocabulary_.retired_ids()

@@ -8,10 +8,10 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
+from wsabie.collection import overview
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.jobs import queue
 from wsabie.collection.learning import training
-from wsabie.collection.overview import facets, status
 from wsabie.collection.registry import item_index, model_registry
 from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.collection.registry.thresholds import PRECISIONS
@@ -30,7 +30,7 @@ _STREAM_SECONDS = 5.0  # seconds of a stream; browsers reconnect, and a stopping
 @router.get("/collection", response_model=schemas.CollectionStatus)
 def get_status(collection: OpenCollection, context: Context, caller: Reader) -> JsonObject:
     """Return the status: items, labels, decisions, waiting suggestions and the model in use."""
-    summary = status.read_status(collection)
+    summary = overview.read_status(collection)
     model = next((model for model in model_registry.list_models(collection) if model.in_use), None)
     return {
         **{state: sum(n.annotations for n in summary.annotations if n.state == state) for state in _STATES},
@@ -46,9 +46,9 @@ def get_status(collection: OpenCollection, context: Context, caller: Reader) -> 
 
 
 @router.get("/facets")
-def get_facets(collection: OpenCollection) -> facets.Facets:
+def get_facets(collection: OpenCollection) -> overview.Facets:
     """Return folders and labels with their numbers of items."""
-    return facets.read_facets(collection)
+    return overview.read_facets(collection)
 
 
 @router.get("/models", response_model=schemas.ModelList)

@@ -15,7 +15,6 @@ from wsabie.collection.db.cursors import LARGEST
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items import item_files, item_pages
 from wsabie.collection.items.filters import ItemFilter
-from wsabie.collection.overview.facets import read_item_details
 from wsabie.collection.registry.item_index import find_similar_items
 from wsabie.core.json_conversion import JsonObject
 from wsabie.features.images.image_decoder import detect_media_type
@@ -100,7 +99,7 @@ def list_items(
 @router.get("/items/{item}", response_model=schemas.ItemDetails)
 def get_item(item: PathId, collection: OpenCollection) -> JsonObject:
     """Return an item with its annotations and suggestions."""
-    details = read_item_details(collection, item)
+    details = item_pages.read_item_details(collection, item)
     accepted = [tag.label for tag in details.annotations if tag.state == "accepted" and not tag.region]
     return details.item | details._asdict() | {"labels": accepted}
 
@@ -178,7 +177,7 @@ def annotate_item_by_path(
 @router.get("/items/{item}/similar")
 def find_similar(item: PathId, collection: OpenCollection, k: Annotated[int, limit_results(24)]) -> schemas.ItemHits:
     """Find similar items with the model in use."""
-    read_item_details(collection, item)
+    item_pages.read_item_details(collection, item)
     hits = [(neighbour.item, None, neighbour.score) for neighbour in find_similar_items(collection, item, k)]
     return schemas.ItemHits(items=serialize_hit_groups(collection, [hits])[0])
 

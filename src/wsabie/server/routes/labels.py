@@ -5,12 +5,13 @@ from typing import Annotated, Literal
 
 from fastapi import Query
 
+from wsabie.collection import overview
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels import label_edits, label_list
+from wsabie.collection.labels import label_list
+from wsabie.collection.labels.label_store import ExampleItem, find_example_items
 from wsabie.collection.merge_proposals.evidence import LabelCount
 from wsabie.collection.merge_proposals.proposals import read_proposals
-from wsabie.collection.overview import label_details
 from wsabie.core.json_conversion import JsonObject
 from wsabie.server import collection_schemas as schemas
 from wsabie.server.dependencies import OpenCollection, PathId, Writer, limit_results, make_router
@@ -26,7 +27,7 @@ def complete_labels(
     collection: OpenCollection, k: Annotated[int, limit_results(20)], prefix: Annotated[str, Query(max_length=500)] = ""
 ) -> JsonObject:
     """List labels with a name, in any language, that begins with `prefix`."""
-    return {"labels": label_details.complete_label(collection, prefix, k)}
+    return {"labels": overview.complete_label(collection, prefix, k)}
 
 
 @router.get("/vocabulary", response_model=schemas.LabelPage)
@@ -71,23 +72,23 @@ def list_proposals(
 
 
 @router.post("/labels/merge", response_model=schemas.MergeResult)
-def merge_labels(request: schemas.MergeRequest, collection: OpenCollection, caller: Writer) -> label_edits.MergeResult:
+def merge_labels(request: schemas.MergeRequest, collection: OpenCollection, caller: Writer) -> label_list.MergeResult:
     """Merge labels into another, as one entry of the journal; their names become its synonyms."""
-    return label_edits.merge_labels(collection, request.labels, request.target, caller.name)
+    return label_list.merge_labels(collection, request.labels, request.target, caller.name)
 
 
 @router.post("/labels/merge-exclusions", response_model=schemas.ExclusionResult)
 def exclude_merge(
     request: schemas.ExclusionRequest, collection: OpenCollection, caller: Writer
-) -> label_edits.ExclusionResult:
+) -> label_list.ExclusionResult:
     """Exclude labels from being merged with each other: no pair of them is proposed again."""
-    return label_edits.exclude_merge(collection, request.labels, caller.name)
+    return label_list.exclude_merge(collection, request.labels, caller.name)
 
 
 @router.get("/labels/{label}", response_model=schemas.LabelDetails)
 def get_label(label: PathId, collection: OpenCollection) -> JsonObject:
     """Return a label with its names, parents, children, counts and the accuracy of models."""
-    details = label_details.read_label_details(collection, label)
+    details = overview.read_label_details(collection, label)
     return details.label._asdict() | details._asdict()
 
 
@@ -96,7 +97,7 @@ def list_label_neighbours(
     label: PathId, collection: OpenCollection, k: Annotated[int, limit_results(10)], pictures: PictureLimit = 1
 ) -> JsonObject:
     """Find the nearest labels in the space of the model in use: synonyms, translations, near misses."""
-    neighbours = label_details.find_label_neighbours(collection, label, k)
+    neighbours = overview.find_label_neighbours(collection, label, k)
     thumbnails = _read_thumbnails(collection, [neighbour.label.id for neighbour in neighbours], pictures)
     return {"neighbours": [_illustrate(near.label, thumbnails) | {"cosine": near.cosine} for near in neighbours]}
 
@@ -107,7 +108,7 @@ def edit_label(
 ) -> schemas.ChangeResult:
     """Change name, language, meaning, parent or synonyms of a label, as one entry of the journal."""
     changes = request.model_dump(exclude={"add"}) | {"add": {synonym.name: synonym.language for synonym in request.add}}
-    return schemas.ChangeResult(entry=label_edits.edit_label(collection, label, caller.name, **changes))
+    return schemas.ChangeResult(entry=label_list.edit_label(collection, label, caller.name, **changes))
 
 
 @router.delete("/labels/{label}", response_model=schemas.DeletionResult)
@@ -116,20 +117,18 @@ def delete_label(
     collection: OpenCollection,
     caller: Writer,
     with_tags: Annotated[bool, Query(description="Also what was decided of it, on all items.")] = False,
-) -> label_edits.DeletionResult:
+) -> label_list.DeletionResult:
     """Delete a label and its synonyms, as one entry of the journal.
 
     A label that items have is deleted only together with these tags (parameter with_tags).
     """
-    return label_edits.delete_labels(collection, [label], caller.name, with_tags=with_tags)
+    return label_list.delete_labels(collection, [label], caller.name, with_tags=with_tags)
 
 
-def _read_thumbnails(
-    collection: Collection, labels: Sequence[int], k: int
-) -> dict[int, list[label_details.ExampleItem]]:
+def _read_thumbnails(collection: Collection, labels: Sequence[int], k: int) -> dict[int, list[ExampleItem]]:
     with begin_read(collection.engine) as connection:
-        return label_details.find_example_items(connection, dict.fromkeys(labels), k) if k else {}
+        return find_example_items(connection, dict.fromkeys(labels), k) if k else {}
 
 
-def _illustrate(label: LabelCount, thumbnails: dict[int, list[label_details.ExampleItem]]) -> JsonObject:
+def _illustrate(label: LabelCount, thumbnails: dict[int, list[ExampleItem]]) -> JsonObject:
     return vars(label) | {"pictures": thumbnails.get(label.id, [])}

@@ -8,7 +8,9 @@ from wsabie.collection.annotations.decisions import (
     AnnotationFilter,
     AnnotationPage,
     DecisionResult,
+    ReviewDecision,
     read_annotation_page,
+    review_items,
 )
 from wsabie.collection.db import journal
 from wsabie.collection.db.cursors import LARGEST
@@ -47,10 +49,9 @@ def list_annotations(
 def decide_items(request: schemas.DecisionsRequest, collection: OpenCollection, caller: Writer) -> DecisionResult:
     """Decide which labels fit items, as one entry of the journal; new labels are created."""
     decisions = [
-        suggestions.ReviewDecision(decision.item, decision.label, decision.state, decision.region)
-        for decision in request.decisions
+        ReviewDecision(decision.item, decision.label, decision.state, decision.region) for decision in request.decisions
     ]
-    return suggestions.review_items(collection, decisions, by=caller.name)
+    return review_items(collection, decisions, by=caller.name)
 
 
 @router.get("/suggestions/count")

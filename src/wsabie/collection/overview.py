@@ -1,23 +1,27 @@
-"""Details of one label, its nearest neighbours, example items of labels, and completion of names."""
+"""Views of a collection: its status, the facets of its items, the details of a label, and completion of names."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, func, select, union_all
+from sqlalchemy import Connection, and_, func, select
 
 from wsabie.collection.annotations.decisions import find_model_in_use
+from wsabie.collection.db.damage import find_damage
 from wsabie.collection.db.database import begin_read, select_in
-from wsabie.collection.db.tables import annotations, items, labels, merge_exclusions, synonyms
+from wsabie.collection.db.journal import JournalEntry, read_history
+from wsabie.collection.db.tables import annotations, items, labels, merge_exclusions, models, suggestions, synonyms
 from wsabie.collection.folder.collection import Collection
+from wsabie.collection.folder.drafts import list_drafts
 from wsabie.collection.labels import label_store
 from wsabie.collection.labels.label_list import Label, build_label_query, make_label
 from wsabie.collection.learning.suggestions import build_pending_query
 from wsabie.collection.merge_proposals.evidence import LabelCount
 from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
 from wsabie.collection.registry.thresholds import PRECISIONS
+from wsabie.collection.scan.roots import list_roots
 from wsabie.collection.search.text_search import find_nearest_labels, read_names
 from wsabie.core.errors import InputError
 
@@ -25,7 +29,6 @@ MAX_CHILDREN = 500
 """Largest number of listed children, the most frequent."""
 
 _SYNONYM_SHARE = 4  # one in so many places is reserved for synonyms
-_QUERIES_AT_ONCE = 100  # one subquery a label: an index gives the newest few, a window function would read all
 
 
 class LabelNeighbour(NamedTuple):
@@ -101,14 +104,6 @@ class LabelDetails(NamedTuple):
     held_out: LabelEvaluation | None
 
 
-@dataclass(frozen=True, order=True)
-class ExampleItem:
-    """Item with the hash of its content."""
-
-    id: int
-    hash: str | None
-
-
 def read_label_details(collection: Collection, number: int) -> LabelDetails:
     """Return a label by its id.
 
@@ -165,26 +160,11 @@ def find_label_neighbours(collection: Collection, number: int, k: int = 10) -> l
 
 def read_labels_by_number(connection: Connection, numbers: Sequence[int]) -> dict[int, LabelCount]:
     """Return labels by id, without merged ones."""
-    a, c = annotations.c, labels.c
-    counts = select(a.label_id, func.count(a.item_id.distinct())).where(a.state == "accepted").group_by(a.label_id)
-    item_counts = dict(select_in(connection, counts, a.label_id, numbers))
+    c = labels.c
+    item_counts = dict(select_in(connection, label_store.ITEMS_BY_LABEL, annotations.c.label_id, numbers))
     query = select(c.id, c.name, c.language).where(c.merged_into.is_(None))
     rows = select_in(connection, query, c.id, numbers)
     return {label: LabelCount(label, name, language, item_counts.get(label, 0)) for label, name, language in rows}
-
-
-def find_example_items(connection: Connection, numbers: Iterable[int], k: int) -> dict[int, list[ExampleItem]]:
-    """Return a few items of each label, the newest first."""
-    label_ids, a, c = list(numbers), annotations.c, items.c
-    joined = annotations.join(items, c.id == a.item_id)
-    query = select(a.label_id, a.item_id, c.hash).select_from(joined).distinct()
-    query = query.where(a.state == "accepted", c.state == "present").order_by(a.item_id.desc()).limit(k)
-    examples: dict[int, list[ExampleItem]] = {number: [] for number in label_ids}
-    for lo in range(0, len(label_ids), _QUERIES_AT_ONCE):
-        queries = (query.where(a.label_id == number).subquery() for number in label_ids[lo : lo + _QUERIES_AT_ONCE])
-        for number, *item in connection.execute(union_all(*map(select, queries))):
-            examples[number].append(ExampleItem(*item))
-    return {number: sorted(label_items, reverse=True) for number, label_items in examples.items()}
 
 
 def _read_in_order(connection: Connection, numbers: Sequence[int]) -> list[LabelCount]:
@@ -264,3 +244,177 @@ def complete_label(collection: Collection, start: str, k: int = 20) -> list[Labe
         for number, synonym in matched_names.items()
         if (entry := labels.get(number)) is not None
     ]
+
+
+STATES = ("present", "missing", "unreadable")
+
+
+class RootStatus(NamedTuple):
+    """Folder with its reachability, its items by state, and its source of tags."""
+
+    folder: str
+    reachable: bool
+    items: dict[str, int]
+    tags: str | None
+
+
+class AnnotationCount(NamedTuple):
+    """Number of annotations of one state and origin."""
+
+    state: str
+    origin: str
+    annotations: int
+
+
+class ActiveModel(NamedTuple):
+    """Model whose suggestions are shown."""
+
+    id: int
+    created_at: str
+    method: str
+    folder: str
+
+
+class TrainingReadiness(NamedTuple):
+    """Presence of tags, and of sub-folders whose names are not used as tags."""
+
+    tagged: bool
+    folders: bool
+
+
+class CollectionStatus(NamedTuple):
+    """Status of a collection.
+
+    Attributes
+    ----------
+    modality : str or None
+    items : dict
+        Counts by state: "present", "missing", "unreadable".
+    roots : tuple of RootStatus
+    labels : int
+    annotations : tuple of AnnotationCount
+    model : ActiveModel or None
+    suggestions : int
+        Number of undecided suggestions of the model in use.
+    last : tuple of JournalEntry
+    damage : tuple of str or None
+        Faults of the database; None: not searched.
+    drafts : tuple of str
+        Drafts that killed exports left among the pictures.
+    """
+
+    modality: str | None
+    items: dict[str, int]
+    roots: tuple[RootStatus, ...]
+    labels: int
+    annotations: tuple[AnnotationCount, ...]
+    model: ActiveModel | None
+    suggestions: int
+    last: tuple[JournalEntry, ...]
+    damage: tuple[str, ...] | None
+    drafts: tuple[str, ...] = ()
+
+
+def read_status(collection: Collection, *, check: bool = False, entries: int = 5) -> CollectionStatus:
+    """Return the status of a collection; with `check` the whole database is searched for damage."""
+    faults = tuple(find_damage(collection.engine)) if check else None
+    root_list = list_roots(collection)
+    with begin_read(collection.engine) as connection:
+        by_root: dict[int, dict[str, int]] = {root.id: {} for root in root_list}
+        query = select(items.c.root_id, items.c.state, func.count()).group_by(items.c.root_id, items.c.state)
+        for root, state, count in connection.execute(query):
+            by_root.setdefault(root, {})[state] = count
+        is_unmerged = labels.c.merged_into.is_(None)
+        n_labels = connection.execute(select(func.count()).where(is_unmerged).select_from(labels)).scalar() or 0
+        a, m = annotations.c, models.c
+        query = select(a.state, a.origin, func.count()).group_by(a.state, a.origin).order_by(a.state, a.origin)
+        decided = tuple(starmap(AnnotationCount, connection.execute(query)))
+        query = select(m.id, m.created_at, m.method, m.folder).where(m.in_use.is_(True))
+        model = next(starmap(ActiveModel, connection.execute(query)), None)
+        waiting = _count_pending(connection, model.id) if model else 0
+    item_counts = {state: sum(state_counts.get(state, 0) for state_counts in by_root.values()) for state in STATES}
+    roots = tuple(
+        RootStatus(str(root.folder), root.folder.is_dir(), by_root[root.id], root.options.get("tags"))
+        for root in root_list
+    )
+    modality = next((root.options["modality"] for root in root_list if "modality" in root.options), None)
+    last = tuple(read_history(collection.engine, entries))
+    drafts = tuple(map(str, list_drafts(collection.place)))
+    return CollectionStatus(modality, item_counts, roots, n_labels, decided, model, waiting, last, faults, drafts)
+
+
+def check_readiness(collection: Collection) -> TrainingReadiness:
+    """Return what a collection has for training its first model."""
+    with begin_read(collection.engine) as connection:
+        tagged = connection.execute(select(annotations.c.id).where(annotations.c.state == "accepted").limit(1)).first()
+        nested_item = connection.execute(select(items.c.id).where(items.c.folder != "").limit(1)).first()
+    uses_folder_names = any(root.options.get("tags") == "folders" for root in list_roots(collection))
+    return TrainingReadiness(tagged is not None, nested_item is not None and not uses_folder_names)
+
+
+def _count_pending(connection: Connection, model: int) -> int:
+    s, a = suggestions.c, annotations.c
+    is_same = (a.item_id == s.item_id) & (a.label_id == s.label_id) & (a.region == "")
+    n_suggestions = connection.execute(select(func.count()).where(s.model_id == model)).scalar() or 0
+    decided = select(func.count()).select_from(suggestions.join(annotations, is_same)).where(s.model_id == model)
+    return n_suggestions - (connection.execute(decided).scalar() or 0)
+
+
+@dataclass(frozen=True)
+class FolderFacet:
+    """Folder of a root with the number of present items directly in it."""
+
+    root: int
+    folder: str
+    items: int
+
+
+@dataclass(frozen=True)
+class LabelFacet:
+    """Label with the number of items that accept, reject, or still await it."""
+
+    id: int
+    name: str
+    accepted: int
+    rejected: int
+    open_suggestions: int
+
+
+@dataclass(frozen=True)
+class Facets:
+    """Folders in order, and labels with the most accepted first."""
+
+    folders: tuple[FolderFacet, ...]
+    labels: tuple[LabelFacet, ...]
+
+
+def read_facets(collection: Collection) -> Facets:
+    """Return folders and labels with their counts; label counts include items in any state."""
+    c, a, s = items.c, annotations.c, suggestions.c
+    folders = select(c.root_id, c.folder, func.count()).where(c.state == "present").group_by(c.root_id, c.folder)
+    decided = select(a.label_id, a.state, func.count()).group_by(a.label_id, a.state)
+    with begin_read(collection.engine) as connection:
+        folder_facets = tuple(starmap(FolderFacet, connection.execute(folders.order_by(c.root_id, c.folder))))
+        counts = {(row[0], row[1]): row[2] for row in connection.execute(decided)}
+        model = find_model_in_use(connection)
+        suggested: dict[int, int] = {}
+        if model is not None:
+            is_from_model = s.model_id == model
+            waiting = select(s.label_id, func.count()).where(is_from_model).group_by(s.label_id)
+            suggested |= dict(connection.execute(waiting).all())
+            pairs = annotations.join(suggestions, and_(is_from_model, s.item_id == a.item_id, s.label_id == a.label_id))
+            reviewed = select(a.label_id, func.count()).select_from(pairs).where(a.region == "").group_by(a.label_id)
+            for label, count in connection.execute(reviewed):
+                suggested[label] -= count
+        names = label_store.read_label_names(connection)
+    label_facets = [
+        LabelFacet(
+            number,
+            name,
+            counts.get((number, "accepted"), 0),
+            counts.get((number, "rejected"), 0),
+            suggested.get(number, 0),
+        )
+        for number, name in names.items()
+    ]
+    return Facets(folder_facets, tuple(sorted(label_facets, key=lambda label: (-label.accepted, label.name))))

@@ -59,7 +59,39 @@ class ConcatenatedFeaturesConfig:
     balance: Balance
 
 
-class ConcatenatedFeatures(FeatureExtractor):
+class CompositeExtractor(FeatureExtractor):
+    """Base of extractors of items that their parts decode alike."""
+
+    def __init__(self, parts: Sequence[FeatureExtractor], name: str) -> None:
+        self.parts = tuple(parts)
+        super().__init__(seed=self.parts[0].seed)
+        self.modality = self.parts[0].modality  # type: ignore[misc]
+        self.name = name  # type: ignore[misc]  # of the instance, not of the class
+
+    def check(self) -> None:
+        """Raise InputError where a parameter is out of range."""
+        for part in self.parts:
+            part.check()
+
+    def prepare(self, augment: int = 0) -> None:
+        """Raise InputError where a part cannot extract features."""
+        super().prepare(augment)
+        for part in self.parts:
+            part.prepare(augment)
+
+    def iterate_views(self, item: Item, augment: int = 0) -> Iterator[Any]:
+        """Yield the decoded item as all parts take it."""
+        return self.parts[0].iterate_views(item, augment)
+
+    def identity(self) -> JsonObject:
+        """Return the settings without defaults of all parts."""
+        facts: JsonObject = {}
+        for part in self.parts:
+            facts |= part.identity()
+        return {**facts, "features": ",".join(part.name for part in self.parts)}
+
+
+class ConcatenatedFeatures(CompositeExtractor):
     """Concatenation of the features of several extractors, scaled so that none dominates.
 
     Parameters
@@ -73,8 +105,8 @@ class ConcatenatedFeatures(FeatureExtractor):
 
     Examples
     --------
-    >>> from wsabie.features.images.colour_histograms import ColourHistograms
-    >>> from wsabie.features.images.hog import HogFeatures
+    >>> from wsabie.features.extractors.spatial_histograms import ColourHistograms
+    >>> from wsabie.features.extractors.spatial_histograms import HogFeatures
     >>> both = ConcatenatedFeatures([ColourHistograms(), HogFeatures()])
     >>> both.n_features_ == ColourHistograms().n_features_ + HogFeatures().n_features_
     True
@@ -83,13 +115,9 @@ class ConcatenatedFeatures(FeatureExtractor):
     kind = "concatenation"
 
     def __init__(self, parts: Sequence[FeatureExtractor], balance: Balance = "length") -> None:
-        self.parts = tuple(parts)
+        require(len(parts) >= 2, "a concatenation needs two descriptions or more; use a single one as it is")
+        super().__init__(parts, ",".join(part.name for part in parts))
         self.balance: Balance = balance
-        require(len(self.parts) >= 2, "a concatenation needs two descriptions or more; use a single one as it is")
-        first = self.parts[0]
-        super().__init__(seed=first.seed)
-        self.modality = first.modality  # type: ignore[misc]
-        self.name = ",".join(part.name for part in self.parts)  # type: ignore[misc]  # of the instance, not of the class
 
     @property
     def n_features_(self) -> int:
@@ -108,8 +136,8 @@ class ConcatenatedFeatures(FeatureExtractor):
     def check(self) -> None:
         """Raise InputError where a parameter is out of range, or the parts decode items differently."""
         require(self.balance in ("length", "mass"), f'balance is {self.balance!r}; choose "length" or "mass"')
+        super().check()
         for part in self.parts:
-            part.check()
             if part.modality != self.modality:
                 raise InputError(
                     f"{part.name} describes {part.modality} and {self.parts[0].name} {self.modality}; use one of them"
@@ -118,16 +146,6 @@ class ConcatenatedFeatures(FeatureExtractor):
             if shared != others:
                 names = ", ".join(shared)
                 raise InputError(f"{part.name} and {self.parts[0].name} differ in one of {names}; use the same")
-
-    def prepare(self, augment: int = 0) -> None:
-        """Raise InputError where a part cannot extract features."""
-        super().prepare(augment)
-        for part in self.parts:
-            part.prepare(augment)
-
-    def iterate_views(self, item: Item, augment: int = 0) -> Iterator[Any]:
-        """Yield the decoded item as all parts take it."""
-        return self.parts[0].iterate_views(item, augment)
 
     def encode(self, look: Any) -> EncodedRow:
         """Return the rows of all parts side by side."""
@@ -169,13 +187,6 @@ class ConcatenatedFeatures(FeatureExtractor):
         """Return the balance and the seed."""
         return {"balance": self.balance, **super().parameters()}
 
-    def identity(self) -> JsonObject:
-        """Return the settings without defaults of all parts."""
-        facts: JsonObject = {}
-        for part in self.parts:
-            facts |= part.identity()
-        return {**facts, **super().identity()}
-
     def _list_settings(self) -> JsonObject:
         inner = {f"{part.name} {name}": value for part in self.parts for name, value in part.parameters().items()}
         return {**self.identity(), "balance": self.balance, **inner}
@@ -193,7 +204,7 @@ class KernelPcaExtractorConfig:
     map: JsonObject
 
 
-class KernelPcaExtractor(FeatureExtractor):
+class KernelPcaExtractor(CompositeExtractor):
     """Kernel principal components of the features of another extractor.
 
     Mesnil et al. 2014, section 6.1, reduce 500,000 columns to 1,024.
@@ -208,7 +219,7 @@ class KernelPcaExtractor(FeatureExtractor):
 
     Examples
     --------
-    >>> from wsabie.features.images.hog import HogFeatures
+    >>> from wsabie.features.extractors.spatial_histograms import HogFeatures
     >>> KernelPcaExtractor(HogFeatures(), KernelPca(64)).name
     'components of hog'
     """
@@ -217,11 +228,9 @@ class KernelPcaExtractor(FeatureExtractor):
     dense = True
 
     def __init__(self, inner: FeatureExtractor, pca: KernelPca) -> None:
-        super().__init__(seed=inner.seed)
-        self.modality = inner.modality  # type: ignore[misc]
+        super().__init__((inner,), f"components of {inner.name}")
         self.inner = inner
         self.pca = pca
-        self.name = f"components of {inner.name}"  # type: ignore[misc]  # of the instance, not of the class
 
     @property
     def n_features_(self) -> int:
@@ -240,9 +249,8 @@ class KernelPcaExtractor(FeatureExtractor):
         inner, (executor, progress, rejects) = self.inner, run
         inner._learn(source, run)
         stream = inner.iterate(sample, executor=executor, progress=progress, rejects=rejects)
-        rows = build_feature_table(
-            self._refuse_negative(stream), inner.n_features_, dense=inner.dense, dictionary=inner.fingerprint()
-        )
+        stream = self._refuse_negative(stream)
+        rows = build_feature_table(stream, inner.n_features_, dense=inner.dense, **inner.table_facts())
         require(len(rows) > 0, format_nothing_readable(source, rejects))
         landmarks, megabytes = self.pca.landmarks_for(len(rows)), self.pca.bytes_to_fit(len(rows)) / 1e6
         log.info("learning components from %s landmarks takes about %s MB", f"{landmarks:,}", f"{megabytes:,.0f}")
@@ -250,20 +258,11 @@ class KernelPcaExtractor(FeatureExtractor):
         self.pca.fit_rows(rows, threads=threads, progress=progress)
         log.info("%d components of %s: %s", self.n_features_, inner.name, self.pca.report_.format_summary())
 
-    def check(self) -> None:
-        """Raise InputError where a parameter is out of range."""
-        self.inner.check()
-
     def prepare(self, augment: int = 0) -> None:
         """Raise InputError before `fit`."""
         super().prepare(augment)
-        self.inner.prepare(augment)
         if self._fitted().n_features_in_ != self.inner.n_features_:
             raise self._other_version()
-
-    def iterate_views(self, item: Item, augment: int = 0) -> Iterator[Any]:
-        """Yield the decoded item as the inner extractor takes it."""
-        return self.inner.iterate_views(item, augment)
 
     def encode(self, look: Any) -> EncodedRow:
         """Return the components of a view."""
@@ -296,10 +295,6 @@ class KernelPcaExtractor(FeatureExtractor):
     def parameters(self) -> JsonObject:
         """Return the parameters of the inner extractor and of the map, JSON-able."""
         return {**self.inner.parameters(), **self._pca_parameters()}
-
-    def identity(self) -> JsonObject:
-        """Return the settings without defaults of the inner extractor."""
-        return self.inner.identity()
 
     def refuse_other(self, extractor: FeatureExtractor, where: object, remedy: str) -> None:
         """Raise InputError when this extractor, at `where`, has other settings than `extractor`."""

@@ -341,22 +341,17 @@ class BagOfWords(WordExtractor):
     def _count_words(self, look: bytearray) -> EncodedRow:
         return self._words().counts(look)
 
-    def _tensors(self) -> dict[str, Array]:
+    def _word_tensors(self) -> dict[str, Array]:
         words = self._words()
-        if isinstance(words, HashedColumns):
-            return self._add_idf({})
-        return {**self._add_idf({}), "letters": words.letters, "starts": words.starts}
+        return {} if isinstance(words, HashedColumns) else {"letters": words.letters, "starts": words.starts}
 
-    def _restore(self, tensors: dict[str, Array]) -> None:
-        if not self.hashing:
-            if not {"letters", "starts"} <= tensors.keys():
-                raise self._other_version()
-            self.words_ = WordList(tensors["letters"], tensors["starts"])
-            self.missed_ = 0
-        self.idf_ = tensors.get("idf")
-        n_weights = 0 if self.idf_ is None else len(self.idf_)
-        is_sound = self.hashing or self.words_.is_sound()
-        if not is_sound or n_weights != (self.n_features_ if self.weighting == "tfidf" else 0):
+    def _restore_words(self, tensors: dict[str, Array]) -> None:
+        if self.hashing:
+            return
+        if not {"letters", "starts"} <= tensors.keys():
+            raise self._other_version()
+        self.words_, self.missed_ = WordList(tensors["letters"], tensors["starts"]), 0
+        if not self.words_.is_sound():
             raise ModelFolderError("this bag of words is damaged; learn it again")
 
 

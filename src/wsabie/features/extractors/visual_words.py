@@ -22,7 +22,7 @@ from wsabie.core.arrays import Array, Float32, Float64, Int32, UInt8
 from wsabie.core.errors import InputError
 from wsabie.core.validation import require
 from wsabie.features.base.codebook import Codebook, learn_codebook
-from wsabie.features.base.feature_extractor import EncodedRow
+from wsabie.features.base.feature_extractor import BlockExtractor, EncodedRow
 from wsabie.features.base.sampling import WorkContext
 from wsabie.features.base.word_extractor import Weighting, WordExtractor
 from wsabie.features.images.augmentation import compute_pixel_window, crop_view
@@ -96,7 +96,7 @@ N_BINS = N_COLOURS + N_PATTERNS
 _MAX_ASPECT = 8  # longer pictures get oblong cells, so that the number of blocks is bounded
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BlockConfig:
     """Layout and descriptors of blocks.
 
@@ -118,20 +118,13 @@ class BlockConfig:
     contrast: int = 4
     colour_weight: float = 0.6
 
-    def validate(self) -> "BlockConfig":
-        """Check the values and return the plan.
-
-        Raises
-        ------
-        InputError
-            A value is out of range.
-        """
+    def validate(self) -> None:
+        """Raise InputError where a value is out of range."""
         if not self.cells or not all(1 <= c <= 64 for c in self.cells):
             raise InputError(f"cells is {self.cells}; give one number from 1 to 64 for each scale, such as (16, 8, 5)")
         require(1 <= self.across <= 16, f"across is {self.across}; give a number of cells from 1 to 16")
         require(0 <= self.contrast <= 255, f"contrast is {self.contrast}; give a number of grey levels from 0 to 255")
         require(0 <= self.colour_weight <= 1, f"colour_weight is {self.colour_weight}; give a number from 0 to 1")
-        return self
 
 
 def compute_cell_borders(height: int, width: int, cells: int) -> CellGrid:
@@ -256,11 +249,8 @@ def _pattern_bin(lighter: list[int]) -> int:
     return 3 + 3 * direction + (0 if n <= 2 else 1 if n <= 5 else 2)
 
 
-_DEFAULT_PLAN = BlockConfig()
-
-
 @dataclass(eq=False, repr=False)
-class VisualWords(WordExtractor, ScaledImageExtractor):
+class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtractor):
     """Pictures as counts of visual words, with a codebook learned from pictures.
 
     Parameters
@@ -316,10 +306,6 @@ class VisualWords(WordExtractor, ScaledImageExtractor):
     n_words: int | Literal["auto"] = 10_000
     _: KW_ONLY
     weighting: Weighting = "counts"
-    cells: tuple[int, ...] = _DEFAULT_PLAN.cells
-    across: int = _DEFAULT_PLAN.across
-    contrast: int = _DEFAULT_PLAN.contrast
-    colour_weight: float = _DEFAULT_PLAN.colour_weight
     dictionary_: Codebook = field(init=False)
 
     @property
@@ -340,7 +326,7 @@ class VisualWords(WordExtractor, ScaledImageExtractor):
 
     def cut(self, look: ImageView) -> Float32:
         """Return the descriptors of all blocks of a view."""
-        return extract_block_descriptors(look.at(self.size), self._plan())
+        return extract_block_descriptors(look.at(self.size), self)
 
     def block_map(self, content: ItemContent) -> BlockMap:
         """Return the visual words of a picture with their places, in pixels of the full upright picture.
@@ -350,39 +336,35 @@ class VisualWords(WordExtractor, ScaledImageExtractor):
         UnreadableItemError
             The picture cannot be read.
         """
-        codebook, plan = self._words(), self._plan()
+        codebook = self._words()
         decoded = decode_with_size(content, size=self.size, max_pixels=self.max_pixels)
         height, width = decoded.pixels.shape[:2]
         look = next(self.iterate_views(Item("", content, ())))
         window = compute_pixel_window(look.view, height, width)
         view_pixels = crop_view(decoded.pixels, look.view)
-        terms = codebook.assign(extract_block_descriptors(view_pixels, plan))
+        terms = codebook.assign(extract_block_descriptors(view_pixels, self))
         corner = np.array([window.left, window.top] * 2)
-        boxes = list_block_boxes(view_pixels.shape[0], view_pixels.shape[1], plan) + corner
+        boxes = list_block_boxes(view_pixels.shape[0], view_pixels.shape[1], self) + corner
         scale = np.array([decoded.width / width, decoded.height / height] * 2)
         return BlockMap(boxes * scale, terms, decoded.width, decoded.height)
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
-        self._plan().validate()
+        self.validate()
         is_count = self.n_words == "auto" or (isinstance(self.n_words, int | np.integer) and self.n_words >= 1)
         require(is_count, f'n_words is {self.n_words}; give a number of visual words, 1 or more, or "auto"')
         super().check()
 
-    def _tensors(self) -> dict[str, Array]:
-        return self._add_idf({"centres": self._words().centres})
+    def _word_tensors(self) -> dict[str, Array]:
+        return {"centres": self._words().centres}
 
-    def _restore(self, tensors: dict[str, Array]) -> None:
+    def _restore_words(self, tensors: dict[str, Array]) -> None:
         self.dictionary_ = Codebook(check_array(tensors, "centres", "float32", (None, None)))
         n, n_bins = self.dictionary_.centres.shape
         if n_bins != N_BINS:
             raise self._other_version()
         if not n:
             raise ValueError("centres holds no term")
-        self.idf_ = check_array(tensors, "idf", "float32", (n,)) if self.weighting == "tfidf" else None
-
-    def _plan(self) -> BlockConfig:
-        return BlockConfig(self.cells, self.across, self.contrast, self.colour_weight)
 
     def _words(self) -> Codebook:
         self._require_learned("dictionary_", "this dictionary of visual words has not learned")

@@ -23,21 +23,24 @@ from wsabie.core.arrays import Array, Float32
 from wsabie.core.errors import InputError
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
-from wsabie.features.audio.auditory_images import (
+from wsabie.features.audio.sound_frames import (
     BOX_FEATURES,
     AuditoryImageConfig,
+    MfccConfig,
+    append_derivatives,
     compute_auditory_images,
     compute_channel_frequencies,
+    compute_mfcc,
     extract_box_features,
     list_boxes,
 )
-from wsabie.features.audio.mfcc import MfccConfig, append_derivatives, compute_mfcc
 from wsabie.features.base.codebook import Codebook, learn_codebook, suggest_codebook_size
-from wsabie.features.base.feature_extractor import EncodedRow
+from wsabie.features.base.feature_extractor import BlockExtractor, EncodedRow
 from wsabie.features.base.sampling import WorkContext, iterate_at_positions, iterate_batches, select_evenly
 from wsabie.features.base.word_extractor import Weighting, WordExtractor
 from wsabie.features.images.image_decoder import UnreadableItemError, open_image_stream
 from wsabie.io.records import Item, ItemSource
+from wsabie.storage.schema_validation import check_array
 
 REASONS = (
     "not a sound",
@@ -228,7 +231,7 @@ class AudioCodebooks:
 
 
 @dataclass(eq=False, repr=False)
-class AudioWords(WordExtractor):
+class AudioWords(WordExtractor, BlockExtractor):
     """Base of extractors of sounds as counts of words; subclasses define the segments and the codebooks.
 
     Parameters
@@ -328,30 +331,23 @@ class AudioWords(WordExtractor):
                 continue
         return min(_HIGHEST_AUTO, int(np.median(rates))) if rates else _HIGHEST_AUTO
 
-    def _tensors(self) -> dict[str, Array]:
+    def _word_tensors(self) -> dict[str, Array]:
         words = self._words()
-        tensors: dict[str, Array] = {
+        return {
             "rate": np.array([self.rate_], np.int64),
             "centres": np.concatenate([each.centres for each in words.dictionaries]),
             "sizes": np.array([len(each) for each in words.dictionaries], np.int64),
             "shift": words.shift,
             "scale": words.scale,
         }
-        return self._add_idf(tensors)
 
-    def _restore(self, tensors: dict[str, Array]) -> None:
-        try:
-            (rate,), sizes = tensors["rate"], np.asarray(tensors["sizes"])
-            centres, shift, scale = (np.asarray(tensors[name]) for name in ("centres", "shift", "scale"))
-        except (KeyError, ValueError, TypeError) as error:
-            raise self._other_version() from error
-        self.rate_, self.idf_ = int(rate), tensors.get("idf")
-        are_words = sizes.ndim == 1 and len(sizes) > 0 and bool((sizes > 0).all()) and centres.ndim == 2
-        are_words = are_words and int(sizes.sum()) == len(centres) and bool(np.isfinite(centres).all())
-        has_weights = (self.idf_ is None) == self.counts and (self.idf_ is None or self.idf_.shape == (len(centres),))
-        if not (RATES[0] <= rate <= RATES[1] and are_words and has_weights):
-            raise self._other_version()
-        if not shift.shape == scale.shape == (len(sizes) * centres.shape[1],) == (self._n_columns(),):
+    def _restore_words(self, tensors: dict[str, Array]) -> None:
+        self.rate_ = int(check_array(tensors, "rate", "int64", (1,), upper_bound=RATES[1] + 1)[0])
+        sizes = check_array(tensors, "sizes", "int64", (None,))
+        centres = check_array(tensors, "centres", "float32", (None, None))
+        shift, scale = (check_array(tensors, name, "float32", (self._n_columns(),)) for name in ("shift", "scale"))
+        is_whole = (sizes > 0).all() and sizes.sum() == len(centres) and np.isfinite(centres).all()
+        if self.rate_ < RATES[0] or not is_whole or len(sizes) * centres.shape[1] != self._n_columns():
             raise self._other_version()
         parts = np.split(centres, np.cumsum(sizes)[:-1])
         self.words_ = AudioCodebooks(shift, scale, tuple(map(Codebook, parts)))
