@@ -36,15 +36,19 @@ class Load:
     """Requests from several threads; what was answered."""
 
     def __init__(self, asked: TestClient, *paths: str) -> None:
-        self.asked, self.paths, self.ended = asked, paths, threading.Event()
+        self.asked, self.paths, self.ended, self.lock = asked, paths, threading.Event(), threading.Lock()
         self.answers: list[tuple[int, str]] = []
+        self.begins: list[float] = []  # of the request of each answer
         self.threads = [threading.Thread(target=self._run) for _ in range(3)]
 
     def _run(self) -> None:
         while not self.ended.is_set():
             for path in self.paths:
+                begin = time.monotonic()
                 answer = self.asked.get(f"/api/v1/{path}")
-                self.answers.append((answer.status_code, answer.text))
+                with self.lock:
+                    self.begins.append(begin)
+                    self.answers.append((answer.status_code, answer.text))
 
     def __enter__(self) -> "Load":
         for one in self.threads:
@@ -57,12 +61,16 @@ class Load:
             one.join(60)
 
     def rest(self, n: int = 6) -> list[tuple[int, str]]:
-        """What is answered from now on."""
-        first, until = len(self.answers) + len(self.threads), time.monotonic() + 60
-        while len(self.answers) < first + n:
-            assert time.monotonic() < until
+        """The answers to at least ``n`` requests that begin from now on."""
+        now = time.monotonic()
+        while len(found := self._list_answers(since=now)) < n:
+            assert time.monotonic() < now + 60
             time.sleep(0.01)
-        return self.answers[first:]
+        return found
+
+    def _list_answers(self, since: float) -> list[tuple[int, str]]:
+        with self.lock:
+            return [answer for begin, answer in zip(self.begins, self.answers, strict=True) if begin >= since]
 
 
 def test_models_are_switched_and_applied_under_load(collection: Collection) -> None:
