@@ -6,8 +6,8 @@ as they are; a field whose type is such a class holds a group that has a mark or
 
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, nullcontext
 from copy import copy
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
@@ -21,7 +21,9 @@ from wsabie.cli.errors import check_path
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import lock_folder
 
-Command = Callable[[Any], None]
+Report: TypeAlias = Generator[object, None, None]
+"""Run of a command: it yields the JSON document, a mapping or a record, and then shows the same to people."""
+Command = Callable[[Any], Report | None]
 Settings: TypeAlias = dict[str, Any]
 """Parameters of a call by their names."""
 
@@ -189,8 +191,11 @@ class CommandEntry:
     locks_model: bool
 
     def __call__(self, options: Any) -> None:
+        """Run the command; with --json its document ends the run."""
         with lock_folder(options.model) if self.locks_model else nullcontext():
-            self.run(options)
+            if (report := self.run(options)) is not None:
+                with closing(report):
+                    any(map(options.show_json, report))
 
     def register(self, app: typer.Typer, panel: str | None = None) -> None:
         """Add the command to an application."""

@@ -1,6 +1,6 @@
 """Options and arguments that several commands share, and their conversions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from math import inf
 from pathlib import Path
@@ -12,6 +12,7 @@ from wsabie.cli.command import NotFor, Options, Settings, list_stated, option
 from wsabie.cli.hierarchies import read_hierarchies
 from wsabie.cli.inputs import EXTRACTOR_PARAMETERS, collect_rejects, make_executor
 from wsabie.cli.output import TerminalProgress, show_json
+from wsabie.core.records import convert_records
 from wsabie.features.extractor_names import list_extractor_names
 from wsabie.models.estimator_specs import SYSTEMS
 from wsabie.storage.output_checks import OutputKind, check_output_paths
@@ -130,10 +131,10 @@ class OutputOptions(Options, panel="Output"):
 
     json: Json = False
 
-    def show_json(self, document: Mapping[str, object]) -> bool:
+    def show_json(self, document: object) -> bool:
         """Print the document of a command in JSON if that is asked for; return True then."""
         if self.json:
-            show_json({"schema": 1, **document})
+            show_json({"schema": 1, **convert_records(document)})
         return self.json
 
     def check_outputs(

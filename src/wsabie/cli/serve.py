@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from wsabie.cli.command import Options, Settings, argument, command, option
+from wsabie.cli.command import Options, Report, Settings, argument, command, option
 from wsabie.cli.inputs import refuse_collection_folder
 from wsabie.cli.options import Knowledge, OutputOptions
 from wsabie.cli.output import print_note
@@ -105,7 +105,7 @@ class TokenOptions(OutputOptions):
 
 
 @command("token tokens.json eve", "token tokens.json eve --role write --days 90")
-def token(options: TokenOptions) -> None:
+def token(options: TokenOptions) -> Report:
     """Make a token for `wsabie serve --tokens FILE`; it is shown once and kept nowhere."""
     from datetime import UTC, datetime, timedelta
 
@@ -114,7 +114,6 @@ def token(options: TokenOptions) -> None:
     name, role = options.name, options.role
     last_day = None if options.days is None else datetime.now(UTC).date() + timedelta(days=options.days)
     secret = create_token(options.file, name, role, last_day)
-    if options.show_json({"token": secret, "name": name, "role": role, "last_day": last_day and last_day.isoformat()}):
-        return
+    yield {"token": secret, "name": name, "role": role, "last_day": last_day and last_day.isoformat()}
     print_note(f"a token that lets {name} {role}{f' until {last_day}' if last_day else ''}; it cannot be shown again:")
     typer.echo(secret)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wsabie.cli.command import NotFor, list_leaves, refuse_options_for
 from wsabie.core.errors import InputError
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from wsabie.io.space_declaration import SpaceDeclaration
     from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 
+Run = TypeVar("Run")
+"""Run of a command: a report, or None."""
 IN_TABLES = NotFor(space="what a TOML file says in its tables, or what a space does not have")
 NO_LABELS = NotFor(space="what labels are")
 ONLY_SPACES = NotFor(labels="what a space is asked")
@@ -24,30 +26,28 @@ def is_declaration(path: Path) -> bool:
 
 
 def run_by_data(
-    options: Any, on_rows: Callable[[Any], None], on_declaration: "Callable[[Any, SpaceDeclaration], None]"
-) -> None:
+    options: Any, on_rows: Callable[[Any], Run], on_declaration: "Callable[[Any, SpaceDeclaration], Run]"
+) -> Run:
     """Run a command on rows or items, or on a declaration of a space; refuse options of the other."""
     from wsabie.io.space_declaration import read_declaration
 
     if is_declaration(options.data):
         refuse_options_for("space", options)
-        on_declaration(options, read_declaration(options.data))
-        return
+        return on_declaration(options, read_declaration(options.data))
     refuse_options_for("labels", options)
-    on_rows(options)
+    return on_rows(options)
 
 
 def run_by_model(
-    options: Any, on_labels: Callable[[Any], None], on_space: "Callable[[Any, SpaceAnnotator], None]"
-) -> None:
+    options: Any, on_labels: Callable[[Any], Run], on_space: "Callable[[Any, SpaceAnnotator], Run]"
+) -> Run:
     """Run a command on a model of labels, or on a space; refuse options of the other."""
     space = load_space(options.model, getattr(options, "threads", None))
     if space is not None:
         refuse_options_for("space", options)
-        on_space(options, space)
-        return
+        return on_space(options, space)
     _refuse_space_options(options)
-    on_labels(options)
+    return on_labels(options)
 
 
 def load_space(path: Path, threads: int | None = None) -> "SpaceAnnotator | None":

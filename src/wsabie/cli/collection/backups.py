@@ -6,7 +6,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder, require_database
-from wsabie.cli.command import argument, command, option
+from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.options import OutputOptions
 from wsabie.cli.output import format_count, format_time, out, print_note, show_table
 from wsabie.core.errors import InputError, WsabieError
@@ -32,12 +32,12 @@ class BackupOptions(OutputOptions):
 
 
 @command("collection backup photos", "collection backup photos --out /mnt/disk/photos.db")
-def backup(options: BackupOptions) -> None:
+def backup(options: BackupOptions) -> Report:
     """Copy the catalogue while it may be in use; of PostgreSQL, print the command that does it."""
     folder, to = options.folder, options.out
     require_database()
     if options.listing:
-        _show_backups(options)
+        yield from _show_backups(options)
         return
     with open_collection_folder(folder, read_only=True) as collection:
         from wsabie.collection.folder.backups import back_up, format_dump_command, refuse_target
@@ -62,8 +62,7 @@ def backup(options: BackupOptions) -> None:
             copy = back_up(collection.engine, collection.place, "asked", to)
         with suppress(WsabieError):  # where only FILE can be written
             record_state(collection.place, read_state(collection.engine))
-    if options.show_json({"backup": copy and copy.as_json(), "command": command}):
-        return
+    yield {"backup": copy and copy.as_json(), "command": command}
     if copy is None:
         print_note("the catalogue is in PostgreSQL; this makes a backup of it:")
         out.print(str(command))
@@ -80,7 +79,7 @@ class RestoreOptions(OutputOptions, PersonOptions):
 
 
 @command("collection restore photos", "collection restore photos --accept")
-def restore(options: RestoreOptions) -> None:
+def restore(options: RestoreOptions) -> Report:
     """Replace the catalogue by a backup, and keep the old one; for PostgreSQL, print the command."""
     folder, backup, accept = options.folder, options.backup, options.accept
     require_database()
@@ -89,8 +88,7 @@ def restore(options: RestoreOptions) -> None:
     address = read_record(folder).database
     if address is not None and not accept:
         command = format_load_command(address, str(backup or "catalogue.dump"))
-        if options.show_json({"restored": None, "command": command}):
-            return
+        yield {"restored": None, "command": command}
         print_note("the catalogue is in PostgreSQL; these restore it from a dump:")
         out.print(command)
         out.print(f"wsabie collection restore {quote(str(folder))} --accept")
@@ -99,8 +97,7 @@ def restore(options: RestoreOptions) -> None:
         result = accept_catalogue(folder, by=options.resolve_author())
     else:
         result = restore_backup(folder, backup, by=options.resolve_author(), accept=accept)
-    if options.show_json({"restored": result, "command": None}):
-        return
+    yield {"restored": result, "command": None}
     lost = f"; {format_count(result.lost, 'later entry is', 'later entries are')} not in it" if result.lost else ""
     print_note(f"{folder} now has the catalogue of {result.source}, up to entry {result.journal} of the history{lost}")
     if result.replaced is not None:
@@ -116,14 +113,13 @@ def show_backup_table(title: str, backups: "list[Backup]") -> None:
     show_table(title, ["backup", "when (UTC)", "why", "up to entry", "size"], rows)
 
 
-def _show_backups(options: BackupOptions) -> None:
+def _show_backups(options: BackupOptions) -> Report:
     from wsabie.collection.folder.backups import list_backups
     from wsabie.collection.folder.collection_file import PLACE, require_collection
 
     folder = options.folder
     backups = list_backups(require_collection(folder) / PLACE)
-    if options.show_json({"backups": [backup.as_json() for backup in backups]}):
-        return
+    yield {"backups": [backup.as_json() for backup in backups]}
     if backups:
         show_backup_table(f"{folder}: {format_count(len(backups), 'backup')}, newest first", backups)
     else:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
 from wsabie.cli.collection.backups import show_backup_table
-from wsabie.cli.command import argument, command, option
+from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.options import OutputOptions
 from wsabie.cli.output import format_count, format_time, print_note, show_table
 
@@ -54,14 +54,13 @@ class HistoryOptions(OutputOptions):
 
 
 @command("collection history photos", "collection history photos -k 100")
-def history(options: HistoryOptions) -> None:
+def history(options: HistoryOptions) -> Report:
     """List the changes of a collection and their authors, newest first."""
     with open_collection_folder(options.folder, read_only=True) as collection:
         from wsabie.collection.db.journal import read_history
 
         records = read_history(collection.engine, options.k)
-        if options.show_json({"entries": records}):
-            return
+        yield {"entries": records}
         rows = [
             [record.summary or record.action, str(record.id), format_time(record.at), record.by, _format_undo(record)]
             for record in records
@@ -80,7 +79,7 @@ class UndoOptions(OutputOptions, PersonOptions):
 
 
 @command("collection undo photos", "collection undo photos 42")
-def undo(options: UndoOptions) -> None:
+def undo(options: UndoOptions) -> Report:
     """Put back what an entry of the history changed; undoing can be undone too."""
     with open_collection_folder(options.folder) as collection:
         from wsabie.collection.db.journal import LOCAL, undo_entry
@@ -90,8 +89,7 @@ def undo(options: UndoOptions) -> None:
             collection.engine, options.entry, by=options.resolve_author(), alias=None if options.by else LOCAL
         )
         sources = _list_tag_sources(collection)
-        if options.show_json({"undone": undone}):
-            return
+        yield {"undone": undone}
         changes = format_count(undone.changes, "change")
         print_note(f"undone: entry {undone.id} of {undone.by}, {undone.summary or undone.action} ({changes})")
         if sources != old_sources:

@@ -5,7 +5,7 @@ from shlex import quote
 from typing import Literal
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
-from wsabie.cli.command import NotFor, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.command import NotFor, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.options import ListedRejectOptions, RejectOptions
 from wsabie.cli.output import TerminalProgress, format_count, print_note
 from wsabie.core.errors import InputError
@@ -37,7 +37,7 @@ class TagExportOptions(ListedRejectOptions):
 
 
 @command("collection export photos tags.csv", "collection export photos --as xmp --beside-originals")
-def export(options: TagExportOptions) -> None:
+def export(options: TagExportOptions) -> Report:
     """Write tags to CSV, JSON lines, COCO, a folder of pictures, or XMP; your files stay unchanged."""
     out, to_originals = options.out, options.beside_originals or options.into_originals
     options.check_outputs(inputs=[out])
@@ -54,8 +54,7 @@ def export(options: TagExportOptions) -> None:
             if out is None:
                 raise InputError("OUT is missing: say where to write, such as tags.csv")
             result = export_tags(collection, out, **options.pick("kind", "pictures", "overwrite"), **settings)
-    if options.show_json(result._asdict()):
-        return
+    yield result._asdict()
     print_note(f"{format_count(result.tags, 'tag')} written to {result.out or format_count(result.files, 'file')}")
 
 
@@ -79,7 +78,7 @@ class ImportOptions(RejectOptions, PersonOptions):
 
 
 @command("collection import photos tags.csv", "collection import photos annotations.json --as coco", name="import")
-def import_(options: ImportOptions) -> None:
+def import_(options: ImportOptions) -> Report:
     """Take tags from a file; what persons decided stays, and the whole import can be undone."""
     options.check_outputs(inputs=[options.file])
     with open_collection_folder(options.folder) as collection, options.collect_rejects() as skipped:
@@ -87,8 +86,7 @@ def import_(options: ImportOptions) -> None:
 
         settings = options.pick("kind", "state") | {"rejects": skipped, "progress": TerminalProgress()}
         result = import_tags(collection, options.file, by=options.resolve_author(), **settings)
-    if options.show_json(result._asdict()):
-        return
+    yield result._asdict()
     kept_note = f", {result.kept:,} left as people decided" if result.kept else ""
     new_labels = f"; {format_count(result.labels, 'new label')}" if result.labels else ""
     tags = f"{format_count(result.tags, 'tag')} of {format_count(result.items, 'item')}"

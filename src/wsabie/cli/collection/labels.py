@@ -6,7 +6,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias, get_args
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
-from wsabie.cli.command import NotFor, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.command import NotFor, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.options import Knowledge, OutputOptions, Table
 from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, show_table
 from wsabie.core.errors import InputError
@@ -79,23 +79,20 @@ class LabelActionOptions(OutputOptions, PersonOptions):
 
 
 @command("collection labels photos", "collection labels photos merge puppy dog")
-def labels(options: LabelActionOptions) -> None:
+def labels(options: LabelActionOptions) -> Report:
     """List, show, tidy, merge, rename, nest or delete the labels of a collection."""
     refuse_options_for(options.action, options)
     with open_collection_folder(options.folder, read_only=options.is_read_only) as collection:
-        ACTIONS[options.action](collection, options.names or [], options)
+        yield from ACTIONS[options.action](collection, options.names or [], options)
 
 
-def _list(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> None:
+def _list(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
     """Print labels with their counts and names."""
     from wsabie.collection.labels.label_list import list_labels
 
     order = options.order or "items"
     page = list_labels(collection, containing=" ".join(names), order=order, k=options.k or 20)
-    if options.show_json(
-        {"total": page.n_labels, "labels": [label._asdict() | {"accuracy": label.accuracy} for label in page.labels]}
-    ):
-        return
+    yield {"total": page.n_labels, "labels": [label._asdict() | {"accuracy": label.accuracy} for label in page.labels]}
     lines = []
     for label in page.labels:
         accuracy = None if label.accuracy is None else f"{label.accuracy:.0%} of {label.suggested:,}"
@@ -106,7 +103,7 @@ def _list(collection: "Collection", names: Sequence[str], options: LabelActionOp
     show_table(title, ["label", "items", "rejected", "suggestions right", "language", "below", "also"], lines)
 
 
-def _show(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> None:
+def _show(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
     """Print the details of a label."""
     from wsabie.collection.overview import find_label_neighbours, read_label_details
 
@@ -117,8 +114,7 @@ def _show(collection: "Collection", names: Sequence[str], options: LabelActionOp
     relations = {name: getattr(details, name) for name in ("names", "ancestors", "child_labels", "merge_exclusions")}
     evaluation = {"accuracy": label.accuracy, "waiting": details.waiting, "held_out": held_out}
     near_labels = [vars(near.label) | {"cosine": near.cosine} for near in neighbours]
-    if options.show_json({**label._asdict(), **relations, **evaluation, "near": near_labels}):
-        return
+    yield {**label._asdict(), **relations, **evaluation, "near": near_labels}
     decided_accuracy = "" if label.accuracy is None else f"{label.accuracy:.0%} of {label.suggested:,} by people"
     held_out_accuracy = (
         f"{held_out.right:,} of {held_out.suggested:,} on held-out items" if held_out and held_out.suggested else ""
@@ -139,7 +135,7 @@ def _show(collection: "Collection", names: Sequence[str], options: LabelActionOp
     show_table(label.name, ["", ""], [[name, value] for name, value in rows.items() if value])
 
 
-def _edit(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> None:
+def _edit(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
     """Change the language, meaning or synonyms of a label."""
     from wsabie.collection.labels.label_list import edit_label
 
@@ -149,12 +145,11 @@ def _edit(collection: "Collection", names: Sequence[str], options: LabelActionOp
     label_id = _find_label_id(collection, names)
     person = options.resolve_author()
     entry = edit_label(collection, label_id, person, language=language, wordnet=wordnet, remove=remove)
-    if options.show_json({"action": "edit", "labels": list(names), "entry": entry}):
-        return
+    yield {"action": "edit", "labels": list(names), "entry": entry}
     print_note(f"{names[0]} was so already" if entry is None else f"{names[0]} is changed; `labels DIR show` tells how")
 
 
-def _tidy(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> None:
+def _tidy(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
     """Print merge proposals, or merge the best of them."""
     from wsabie.collection.merge_proposals.proposals import (
         MIN_SCORE,
@@ -172,8 +167,7 @@ def _tidy(collection: "Collection", names: Sequence[str], options: LabelActionOp
         settings: Settings = {"min_score": options.merge_above, "language": keep, "progress": progress}
         result = find_proposals(collection, knowledge=graph, **settings)
         merges = apply_proposals(collection, result.proposals, options.resolve_author())
-        if options.show_json(merges._asdict()):
-            return
+        yield merges._asdict()
         moved = format_count(merges.moved, "annotation")
         print_note(f"merged {format_count(merges.merged, 'label')} into {merges.targets:,}; {moved} moved")
         return
@@ -183,8 +177,7 @@ def _tidy(collection: "Collection", names: Sequence[str], options: LabelActionOp
     fields = ("score", "target", "labels", "reasons")
     entries = [{name: getattr(proposal, name) for name in fields} for proposal in result.proposals]
     counts = {"labels": result.labels, "total": result.total, "unused_sources": result.unused_sources}
-    if options.show_json({**counts, "proposals": entries}):
-        return
+    yield {**counts, "proposals": entries}
     for evidence_kind, reason in result.unused_sources.items():
         print_note(f"not asked: {evidence_kind} ({reason})")
     for number, proposal in enumerate(result.proposals, 1):
@@ -194,7 +187,7 @@ def _tidy(collection: "Collection", names: Sequence[str], options: LabelActionOp
         print_note(f"next: wsabie collection labels {quote(str(collection.folder))} merge A B, or apart A B")
 
 
-def _fill(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> None:
+def _fill(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
     """Add meanings, parents and synonyms from knowledge files to labels, or print the plan."""
     from wsabie.collection.labels.label_enrichment import enrich_labels, plan_enrichment
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph, read_label_table
@@ -207,28 +200,25 @@ def _fill(collection: "Collection", names: Sequence[str], options: LabelActionOp
     graph, concept_table = read_knowledge_graph(*knowledge), None if table is None else read_label_table(table)
     if options.dry_run:
         entries = plan_enrichment(collection, graph, table=concept_table)
-        if options.show_json({"plan": entries}):
-            return
+        yield {"plan": entries}
         lines = [[e.label, e.wordnet, e.language, e.parent, ", ".join(e.synonyms)] for e in entries]
         title = f"{collection.folder}: {format_count(len(entries), 'label')} would get"
         show_table(title, ["label", "meaning", "language", "below", "also"], lines)
         return
     result = enrich_labels(collection, graph, options.resolve_author(), table=concept_table)
-    if options.show_json(result._asdict()):
-        return
+    yield result._asdict()
     names = ("meaning", "language", "parent", "synonym")
     counts = ", ".join(format_count(getattr(result, f"{name}s"), name) for name in names)
     print_note(f"of {format_count(result.labels, 'label')}: {counts}; {result.unknown:,} are not known")
 
 
-def _change(action: str, collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> None:
+def _change(action: str, collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
     """Merge, rename, nest, name, keep apart or delete labels."""
     change = _CHANGES[action]
     if not change.min_names <= len(names) <= change.max_names:
         raise InputError(f"`labels DIR {action}` takes {change.usage}; {len(names)} are given")
     message, facts = change.apply(collection, names, options)
-    if options.show_json({"action": action, "labels": list(names), **facts}):
-        return
+    yield {"action": action, "labels": list(names), **facts}
     print_note(message)
 
 
@@ -309,7 +299,7 @@ _CHANGES = {
     "parent": _Change(_set_parent, "LABEL [PARENT]", 1, 2),
     "synonym": _Change(_add_synonyms, "LABEL OTHER ...", 2),
 }
-ACTIONS: dict[str, Callable[..., None]] = {
+ACTIONS: dict[str, Callable[..., Report]] = {
     "list": _list,
     "show": _show,
     "tidy": _tidy,

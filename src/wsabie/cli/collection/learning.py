@@ -5,7 +5,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
-from wsabie.cli.command import Settings, argument, command, option
+from wsabie.cli.command import Report, Settings, argument, command, option
 from wsabie.cli.inputs import make_executor
 from wsabie.cli.options import Features, OutputOptions, RecallTarget, SeededThreadOptions, ThreadOptions
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_table
@@ -25,15 +25,12 @@ _MAX_EPOCHS = 20  # epochs of a curve
 _MAX_CHANGES = 5  # labels of a comparison, in each direction
 
 
-def show_all_models(
-    options: "ModelsOptions", collection: "Collection", switch: "ModelSwitch | None", removed: list[int]
-) -> None:
+def show_all_models(folder: Path, collection: "Collection", switch: "ModelSwitch | None", removed: list[int]) -> Report:
     """Show all models and the changes just made; messages name the folder as the user wrote it."""
     from wsabie.collection.registry.model_registry import find_rollback, list_models
 
-    folder, records, rollback = options.folder, list_models(collection), find_rollback(collection)
-    if options.show_json({"models": records, "removed": removed, "used": switch, "back": rollback}):
-        return
+    records, rollback = list_models(collection), find_rollback(collection)
+    yield {"models": records, "removed": removed, "used": switch, "back": rollback}
     if removed:
         print_note(f"removed: {', '.join(map(str, removed))}")
     if switch is not None and switch.unseen:
@@ -84,10 +81,9 @@ def show_figures(figures: "JsonObject") -> None:
     show_table(f"on {format_count(figures['items'], 'item')} held out", ["", *_FIGURES], rows)
 
 
-def show_comparison(options: "ModelsOptions", comparison: "Comparison") -> None:
+def show_comparison(comparison: "Comparison") -> Report:
     """Show models side by side."""
-    if options.show_json(comparison._asdict()):
-        return
+    yield comparison._asdict()
     first, *rivals = comparison.models
     examples = f"{format_count(comparison.tags, 'tag')} of {format_count(comparison.labels, 'label')}"
     title = f"on {format_count(comparison.items, 'item')} held out from all of them: {examples}"
@@ -158,7 +154,7 @@ class CollectionTrainOptions(OutputOptions, PersonOptions, SeededThreadOptions):
 
 
 @command("collection train photos", "collection train photos --from-scratch --features colour,hog")
-def train(options: CollectionTrainOptions) -> None:
+def train(options: CollectionTrainOptions) -> Report:
     """Learn from accepted and rejected tags, and use the new model; `undo` puts the old one back."""
     with open_collection_folder(options.folder) as collection:
         from wsabie.collection.learning.training import train_model
@@ -167,8 +163,7 @@ def train(options: CollectionTrainOptions) -> None:
             "full", "features", "dim", "epochs", "even_if_worse", "person_weight", "threads", "seed"
         )
         result = train_model(collection, by=options.resolve_author(), **settings, **options.resources())
-    if options.show_json(result._asdict()):
-        return
+    yield result._asdict()
     _show_training(result, options.folder)
 
 
@@ -186,15 +181,14 @@ class ApplyOptions(OutputOptions, PersonOptions, ThreadOptions):
 
 
 @command("collection apply photos", "collection apply photos --accept-above 0.95")
-def apply(options: ApplyOptions) -> None:
+def apply(options: ApplyOptions) -> Report:
     """Let the model in use suggest labels for new items."""
     with open_collection_folder(options.folder) as collection:
         from wsabie.collection.learning.suggestions import apply_model
 
         settings = options.pick("again", "k", "floor", "min_precision", "accept_above", "threads")
         result = apply_model(collection, by=options.resolve_author(), **settings, **options.resources())
-    if options.show_json(result._asdict()):
-        return
+    yield result._asdict()
     _show_suggestions(result, options.folder)
 
 
@@ -209,7 +203,7 @@ class ModelsOptions(OutputOptions, PersonOptions):
 
 
 @command("collection models photos", "collection models photos 2 3 --compare")
-def models(options: ModelsOptions) -> None:
+def models(options: ModelsOptions) -> Report:
     """Show, compare, switch or remove the models of a collection."""
     folder, numbers, use, keep = options.folder, options.numbers, options.use, options.keep
     if sum((use is not None, keep is not None, options.compare or bool(numbers))) > 1:
@@ -220,16 +214,17 @@ def models(options: ModelsOptions) -> None:
 
         if options.compare:
             resources: Settings = {"executor": make_executor(None), "progress": TerminalProgress()}
-            show_comparison(options, evaluation.compare_models(collection, numbers or [], **resources))
+            yield from show_comparison(evaluation.compare_models(collection, numbers or [], **resources))
         elif numbers:
             records = [model_registry.read_model(collection, number) for number in numbers]
-            for record in [] if options.show_json({"models": records}) else records:
+            yield {"models": records}
+            for record in records:
                 _show_model(record)
         else:
             by = options.resolve_author()
             switch = None if use is None else model_registry.use_model(collection, use, by=by)
             removed = [] if keep is None else model_registry.remove_old_models(collection, keep, by=by)
-            show_all_models(options, collection, switch, removed)
+            yield from show_all_models(options.folder, collection, switch, removed)
 
 
 def _show_training(result: "TrainingResult", folder: Path) -> None:
@@ -287,14 +282,13 @@ class ItemIndexOptions(OutputOptions):
 
 
 @command("collection index photos", "collection index photos --kind hnsw")
-def index(options: ItemIndexOptions) -> None:
+def index(options: ItemIndexOptions) -> Report:
     """Make an approximate index of the items, for hundreds of thousands and more; `apply` makes it anew."""
     with open_collection_folder(options.folder) as collection:
         from wsabie.collection.registry.item_index import index_items
 
         indexes = index_items(collection, kind=options.kind, recall=options.recall, progress=TerminalProgress())
-    if options.show_json(indexes):
-        return
+    yield indexes
     for similarity, facts in indexes.items():
         speed = f"{facts['milliseconds']:.2f} ms (exactly {facts['exact_milliseconds']:.2f})"
         out.print(f"by {similarity}: recall@10 {facts['recall@10']:.3f}, {speed}, {facts['bytes'] / 1e6:.1f} MB")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import Folder, open_collection_folder
-from wsabie.cli.command import command, option
+from wsabie.cli.command import Report, command, option
 from wsabie.cli.options import OutputOptions
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
 from wsabie.storage.atomic_files import replace_file
@@ -26,7 +26,7 @@ class MapOptions(OutputOptions):
 
 
 @command("collection map photos", "collection map photos --umap --out map.csv", name="map")
-def map_(options: MapOptions) -> None:
+def map_(options: MapOptions) -> Report:
     """Project items and labels onto the plane by the model in use: the map that `wsabie serve` shows."""
     umap, to = options.umap, options.out
     with open_collection_folder(options.folder, read_only=True) as collection:
@@ -49,8 +49,7 @@ def map_(options: MapOptions) -> None:
             "around_labels": quality,
             "projections": item_map.list_projections(collection),
         }
-    if options.show_json(facts):
-        return
+    yield facts
     share = "" if projection.share is None else f", which hold {projection.share:.0%} of what tells items apart"
     method = "UMAP" if umap else f"their principal components{share}"
     out.print(f"{format_count(len(projection.items), 'item')} and {format_count(len(labels), 'label')} by {method}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder, require_database
-from wsabie.cli.command import argument, command, option
+from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.options import ListedRejectOptions, ThreadOptions
 from wsabie.cli.output import TerminalProgress, format_count, print_note
 from wsabie.core.errors import InputError
@@ -71,7 +71,7 @@ class AddOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
 
 
 @command("collection add photos /mnt/camera", "collection add photos /mnt/camera --tags xmp")
-def add(options: AddOptions) -> None:
+def add(options: AddOptions) -> Report:
     """Let further folders belong to the collection, and scan; nothing is written into them."""
     options.check_outputs()
     with open_collection_folder(options.folder) as collection:
@@ -83,7 +83,8 @@ def add(options: AddOptions) -> None:
             for root in folders:
                 add_root(collection, root, by=person)
             result = _scan_files(options, collection, person, skipped, files=files)
-        _show_scan(options, collection, result)
+        yield {"scanned": result}
+        _report_scan(collection, result, options.folder)
 
 
 class ScanOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
@@ -95,14 +96,15 @@ class ScanOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
 
 
 @command("collection scan photos", "collection scan photos --tags folders")
-def scan(options: ScanOptions) -> None:
+def scan(options: ScanOptions) -> Report:
     """Look for new, moved, changed and missing files, and for tags in them."""
     options.check_outputs()
     with open_collection_folder(options.folder) as collection:
         with options.collect_rejects() as skipped:
             by = options.resolve_author()
             result = _scan_files(options, collection, by, skipped, rehash=options.rehash, always=True)
-        _show_scan(options, collection, result)
+        yield {"scanned": result}
+        _report_scan(collection, result, options.folder)
 
 
 def _refuse_missing_folder(folder: Path) -> None:
@@ -147,11 +149,6 @@ def _scan_files(
     from wsabie.collection.scan.scanner import scan_collection
 
     return scan_collection(collection, by=by, tags=options.tags, **options.resources(rejects=rejects), **scan_options)
-
-
-def _show_scan(options: "AddOptions | ScanOptions", collection: "Collection", result: "ScanResult") -> None:
-    if not options.show_json({"scanned": result}):
-        _report_scan(collection, result, options.folder)
 
 
 def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -> None:

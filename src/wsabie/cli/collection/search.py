@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import Folder, open_collection_folder
-from wsabie.cli.command import argument, command, option
+from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.options import Knowledge, OutputOptions
 from wsabie.cli.output import escape_line, out, print_note, print_row
 from wsabie.core.errors import InputError
@@ -30,7 +30,7 @@ class ItemSearchOptions(OutputOptions):
     'collection search photos "bird -duck"',
     "collection search photos Vogel --knowledge /usr/share/wordnet --out birds.png",
 )
-def search(options: ItemSearchOptions) -> None:
+def search(options: ItemSearchOptions) -> Report:
     """Find items by words: tagged so, looking so, then related labels, each group with its reason."""
     sheet = options.out
     if sheet is not None and sheet.suffix.lower() != ".png":
@@ -45,8 +45,7 @@ def search(options: ItemSearchOptions) -> None:
         paths = {item.id: item.path for item in read_items_by_number(collection, item_ids)}
         if sheet is not None:
             _write_sheet(collection, result, sheet)
-        if options.show_json(_serialize_result(result, paths)):
-            return
+        yield _serialize_result(result, paths)
         from wsabie.search.query_labels import format_label_list
 
         for sentence in result.meaning.notes:

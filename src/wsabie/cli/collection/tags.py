@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
-from wsabie.cli.command import argument, command, option
+from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.options import OutputOptions
 from wsabie.cli.output import format_count, format_figure, format_time, print_note, show_table
 from wsabie.core.errors import InputError
@@ -21,7 +21,7 @@ class TagOptions(OutputOptions, PersonOptions):
 
 
 @command("collection tag photos 1 2 --accept bird", "collection tag photos photos/cat.jpg --accept cat --reject dog")
-def tag(options: TagOptions) -> None:
+def tag(options: TagOptions) -> Report:
     """Say which labels fit items and which do not; each option may be given several times."""
     accept, reject, clear = options.accept or (), options.reject or (), options.clear or ()
     if not (accept or reject or clear):
@@ -31,8 +31,7 @@ def tag(options: TagOptions) -> None:
 
         numbers = list(dict.fromkeys(find_items(collection, options.items, Path.cwd())))
         result = tag_items(collection, numbers, accept=accept, reject=reject, clear=clear, by=options.resolve_author())
-    if options.show_json({"items": numbers, **result.decided._asdict(), "new_labels": result.new}):
-        return
+    yield {"items": numbers, **result.decided._asdict(), "new_labels": result.new}
     new_labels = f"; new: {', '.join(result.new)}" if result.new else ""
     added, changed, removed, _ = result.decided
     changes = f"{added:,} added, {changed:,} changed, {removed:,} removed"
@@ -56,7 +55,7 @@ class AnnotationsOptions(OutputOptions):
 
 
 @command("collection annotations photos --label bird", "collection annotations photos --by eve --since 2026-05")
-def annotations(options: AnnotationsOptions) -> None:
+def annotations(options: AnnotationsOptions) -> Report:
     """List the decisions about items, with their authors and times, newest first."""
     with open_collection_folder(options.folder, read_only=True) as collection:
         from wsabie.collection.annotations.decisions import AnnotationFilter, find_items, read_annotation_page
@@ -66,8 +65,7 @@ def annotations(options: AnnotationsOptions) -> None:
         page = read_annotation_page(
             collection, AnnotationFilter(number, **criteria), cursor=options.cursor, limit=options.k
         )
-        if options.show_json({"annotations": page.annotations, "next": page.next_cursor}):
-            return
+        yield {"annotations": page.annotations, "next": page.next_cursor}
         if not page.annotations:
             print_note("nothing of this kind is decided")
             return

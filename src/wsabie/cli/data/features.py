@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import inputs
-from wsabie.cli.command import NotFor, Options, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.command import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.options import ClusterRunOptions, ExtractionOptions, Items, Landmarks, RejectOptions
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
 from wsabie.core.errors import InputError
@@ -77,19 +77,18 @@ class FeaturesOptions(RejectOptions, ClusterRunOptions):
     "features images photos/ --out photos.parquet --features colour,hog",
     "features kpca rows.parquet --out dense.parquet --dim 200",
 )
-def features(options: FeaturesOptions) -> None:
+def features(options: FeaturesOptions) -> Report:
     """Extract features of pictures, sounds or documents as rows; the same command resumes a stopped run.
 
     Or, with kpca, bring sparse rows to few dense dimensions by kernel PCA with the histogram intersection kernel.
     """
     refuse_options_for("kpca" if options.kind == "kpca" else "items", options)
     if options.kind == "kpca":
-        _write_map_rows(options, _require_one_path(options.src))
-    else:
-        _extract_features(options)
+        return _write_map_rows(options, _require_one_path(options.src))
+    return _extract_features(options)
 
 
-def _extract_features(options: FeaturesOptions) -> None:
+def _extract_features(options: FeaturesOptions) -> Report:
     """Fit or load a feature extractor, extract the features of all items, and write Parquet."""
     from wsabie.features.base.extraction import extract_to_file
     from wsabie.features.extractor_registry import create_extractor
@@ -113,8 +112,7 @@ def _extract_features(options: FeaturesOptions) -> None:
         written = extract_to_file(source, extractor, out_file, **resources, rejects=rejects, augment=augment)
     facts = {"out": out_file, "dictionary": dictionary_folder, "rows": written, "skipped": len(rejects)}
     facts |= summarize_map(extractor.pca) if isinstance(extractor, KernelPcaExtractor) else {}
-    if options.show_json({**facts, "seconds": round(time.perf_counter() - start, 3)}):
-        return
+    yield {**facts, "seconds": round(time.perf_counter() - start, 3)}
     columns = "visual words" if extractor.name == "terms" else f"features ({extractor.name})"
     out.print(f"{out_file}: {written:,} rows of {extractor.n_features_:,} {columns}; dictionary {dictionary_folder}")
 
@@ -208,7 +206,7 @@ def _load_dictionary(path: Path) -> "FeatureExtractor":
     return extractor
 
 
-def _write_map_rows(options: FeaturesOptions, src: Path) -> None:
+def _write_map_rows(options: FeaturesOptions, src: Path) -> Report:
     """Learn or load a kernel PCA, and write every row as its components."""
     from wsabie.io.alignment import align_table
     from wsabie.storage.model_folder import read_folder_kind, refuse_foreign_files
@@ -236,8 +234,7 @@ def _write_map_rows(options: FeaturesOptions, src: Path) -> None:
     if existing is None:
         pca.save(folder)
     facts = {"out": out_file, "map": folder, "rows": len(rows), "skipped": len(rejects), **summarize_map(pca)}
-    if options.show_json({**facts, "seconds": round(time.perf_counter() - start, 3)}):
-        return
+    yield {**facts, "seconds": round(time.perf_counter() - start, 3)}
     _report(pca, out_file, folder, len(rows), is_new=existing is None)
 
 

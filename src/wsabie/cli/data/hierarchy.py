@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from wsabie.cli.command import argument, command, option
+from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.inputs import read_label_names
 from wsabie.cli.options import OutputOptions
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
@@ -24,7 +24,7 @@ class HierarchyCommandOptions(OutputOptions):
     "hierarchy from-text articles.txt --out is-a.tsv",
     "hierarchy from-text articles.txt.gz --out is-a.tsv --min-count 3 --labels birds",
 )
-def hierarchy(options: HierarchyCommandOptions) -> None:
+def hierarchy(options: HierarchyCommandOptions) -> Report:
     """Mine an is-a list from text: "a toad is an amphibian"."""
     from wsabie.io.vocabulary.hierarchies import mine_hierarchy, write_hierarchy
     from wsabie.vocabulary.hierarchy import make_lookup_key
@@ -43,7 +43,6 @@ def hierarchy(options: HierarchyCommandOptions) -> None:
         undercount = f"{mined.max_undercount:,}"
         print_note(f"the rarest pairs were forgotten on the way: counts may be too low by up to {undercount}")
     counts = {"pairs": len(pairs), "children": len({p[0] for p in pairs}), "parents": len({p[1] for p in pairs})}
-    if options.show_json({"out": target, **counts, "max_undercount": mined.max_undercount}):
-        return
+    yield {"out": target, **counts, "max_undercount": mined.max_undercount}
     children, parents = format_count(counts["children"], "child", "children"), format_count(counts["parents"], "parent")
     out.print(f"{target}: {format_count(len(pairs), 'pair')} of {children}, {parents}")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli.command import NotFor, argument, command, option, refuse_options_for
+from wsabie.cli.command import NotFor, Report, argument, command, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
 from wsabie.cli.options import Knowledge, OutputOptions, RelationPairs, Table
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row, show_table
@@ -63,7 +63,7 @@ class LabelsOptions(OutputOptions):
     "labels match --knowledge /usr/share/wordnet --labels birds --out concepts.tsv",
     "labels under bird --knowledge /usr/share/wordnet --labels birds",
 )
-def labels(options: LabelsOptions) -> None:
+def labels(options: LabelsOptions) -> Report:
     """Look up labels in WordNet and other knowledge: meanings, synsets, kinds and parts."""
     kind, name = options.kind, options.name
     if not options.knowledge and not options.pairs:
@@ -82,20 +82,18 @@ def labels(options: LabelsOptions) -> None:
     options.check_outputs((written, options.out), inputs=inputs)
     graph = load_knowledge(options.knowledge or (), options.pairs or ())
     if options.labels is None:
-        _show_meanings(options, graph, name or "")
-        return
+        return _show_meanings(graph, name or "")
     concepts = match_label_concepts(graph, options.labels, options.table)
     if kind == "match":
-        _show_matches(options, concepts)
-    elif kind == "within":
-        _show_nearby_concepts(options, graph, concepts, name or "")
-    elif kind == "pairs":
-        _show_pairs(options, graph, concepts, name or "")
-    else:
-        _show_labels_under(options, graph, concepts, name or "")
+        return _show_matches(options, concepts)
+    if kind == "within":
+        return _show_nearby_concepts(options, graph, concepts, name or "")
+    if kind == "pairs":
+        return _show_pairs(options, graph, concepts, name or "")
+    return _show_labels_under(options, graph, concepts, name or "")
 
 
-def _show_meanings(options: LabelsOptions, graph: "KnowledgeGraph", name: str) -> None:
+def _show_meanings(graph: "KnowledgeGraph", name: str) -> Report:
     """Print the meanings of a name, and the relations of the first one."""
     from wsabie.vocabulary.label_names import format_unknown_label
 
@@ -107,8 +105,7 @@ def _show_meanings(options: LabelsOptions, graph: "KnowledgeGraph", name: str) -
         {"id": sense.id, "names": [*zip(sense.names, sense.languages, strict=True)], "gloss": sense.gloss}
         for sense in senses
     ]
-    if options.show_json({"name": name, "senses": entries, "related": related}):
-        return
+    yield {"name": name, "senses": entries, "related": related}
     for sense in senses:
         parts = [text for text in (", ".join(sense.names), sense.gloss) if text]
         out.print(escape_line("  ".join([sense.id, ": ".join(parts)]).rstrip()))
@@ -117,7 +114,7 @@ def _show_meanings(options: LabelsOptions, graph: "KnowledgeGraph", name: str) -
             out.print(escape_line(f"  {relation}: {', '.join(map(graph.name, ids[:_MAX_SHOWN]))}{more}"))
 
 
-def _show_matches(options: LabelsOptions, concepts: "LabelConcepts") -> None:
+def _show_matches(options: LabelsOptions, concepts: "LabelConcepts") -> Report:
     """Show the concept of each label, and write a table that the user can correct."""
     from wsabie.io.vocabulary.knowledge_graphs import write_label_table
 
@@ -126,8 +123,7 @@ def _show_matches(options: LabelsOptions, concepts: "LabelConcepts") -> None:
         write_label_table(target, concepts)
     counts, meanings = concepts.counts, dict(zip(concepts.labels, concepts.concepts, strict=True))
     facts = {"counts": counts, "missing": concepts.missing, "concepts": meanings}
-    if options.show_json({**_name_output(target), **facts}):
-        return
+    yield {**_name_output(target), **facts}
     summary = ", ".join(
         f"{count:,} {'known of nothing' if name == 'missing' else f'by {name}'}" for name, count in counts.items()
     )
@@ -136,13 +132,12 @@ def _show_matches(options: LabelsOptions, concepts: "LabelConcepts") -> None:
         print_note(f"{target}: correct its ids where they are wrong, and give it as --table")
 
 
-def _show_labels_under(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "LabelConcepts", name: str) -> None:
+def _show_labels_under(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "LabelConcepts", name: str) -> Report:
     """Print the labels that a name stands for."""
     expansion, names = concepts.expand(name, levels=options.max_depth, inherit=options.inherit), concepts.labels
     kinds = [{"label": names[label.place], "steps": label.steps} for label in expansion.kinds]
     parts = [{"label": names[label.place], "steps": label.steps, "of": label.via} for label in expansion.parts]
-    if options.show_json({"name": name, "concept": expansion.concept, "kinds": kinds, "parts": parts}):
-        return
+    yield {"name": name, "concept": expansion.concept, "kinds": kinds, "parts": parts}
     concept = graph.name(expansion.concept)
     if not expansion.kinds and not expansion.parts:
         raise InputError(f"no label of {options.labels} is a kind or part of {concept}; give other labels")
@@ -155,7 +150,7 @@ def _show_labels_under(options: LabelsOptions, graph: "KnowledgeGraph", concepts
 
 def _show_nearby_concepts(
     options: LabelsOptions, graph: "KnowledgeGraph", concepts: "LabelConcepts", hops: str
-) -> None:
+) -> Report:
     """Print or write the concepts within `hops` is-a pairs of some labels, including their own."""
     target = options.out
     if not hops.isdecimal() or len(hops) > len(f"{_MAX_HOPS}"):
@@ -167,15 +162,14 @@ def _show_nearby_concepts(
     if target is not None:
         lines = [f"{concept_id}\t{escape_line(graph.name(concept_id))}\n" for concept_id in concept_ids]
         write_text(target, "".join(lines))
-    if options.show_json({**_name_output(target), "hops": int(hops), "concepts": concept_ids}):
-        return
+    yield {**_name_output(target), "hops": int(hops), "concepts": concept_ids}
     for concept_id in concept_ids if target is None else ():
         print_row(concept_id, graph.name(concept_id))
     distance = f"at most {format_count(int(hops), 'hop')} from {format_count(len(concepts.labels), 'label')}"
     print_note(f"{format_count(len(concept_ids), 'concept')} {distance}" + (f", in {target}" if target else ""))
 
 
-def _show_pairs(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "LabelConcepts", relation: str) -> None:
+def _show_pairs(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "LabelConcepts", relation: str) -> Report:
     """Print or write the pairs of labels that a relation joins."""
     from wsabie.io.formats.pair_list import read_excluded_pairs, write_id_pairs
 
@@ -193,8 +187,7 @@ def _show_pairs(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "Labe
     if target is not None:
         write_id_pairs(target, pairs)
     n_excluded = len(index_pairs) - len(kept_pairs)
-    if options.show_json({**_name_output(target), "relation": relation, "pairs": pairs, "left_out": n_excluded}):
-        return
+    yield {**_name_output(target), "relation": relation, "pairs": pairs, "left_out": n_excluded}
     for pair in pairs if target is None else ():
         print_row(*pair)
     left_out, place = f", {n_excluded:,} left out" if without else "", f", in {target}" if target else ""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli.command import NotFor, Options, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.command import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
 from wsabie.cli.options import OptionalSeed, RejectOptions, Rejects, RelationName, Strict, Table
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
@@ -65,19 +65,18 @@ class PairsOptions(PairsRejectOptions):
     "pairs from-listeners plays.tsv --out heard.tsv",
     "pairs from-wordnet /usr/share/wordnet --out parts.tsv --labels birds",
 )
-def pairs(options: PairsOptions) -> None:
+def pairs(options: PairsOptions) -> Report:
     """Make pairs for a relation of a space, from listeners or from WordNet."""
     if options.kind == "from-listeners":
         refuse_options_for("listeners", options)
-        _pair_songs(options)
-        return
+        return _pair_songs(options)
     refuse_options_for("wordnet", options)
     if options.wordnet.labels is None:
         refuse_options_for("synsets", options)
-    _write_wordnet_pairs(options)
+    return _write_wordnet_pairs(options)
 
 
-def _pair_songs(options: PairsOptions) -> None:
+def _pair_songs(options: PairsOptions) -> Report:
     """Find songs with the same listeners, and write them as pairs."""
     from wsabie.io.datasets.million_song import (
         find_co_listened_pairs,
@@ -103,8 +102,7 @@ def _pair_songs(options: PairsOptions) -> None:
     written = write_co_listened_pairs(target, pairs, song_tracks)
     paired = len({song for first, second, _ in pairs for song in (first, second)})
     facts = {"songs": n_songs, "listeners": n_users, "capped_listeners": listening.n_capped, "songs_in_pairs": paired}
-    if options.show_json({"out": target, "pairs": written, **facts}):
-        return
+    yield {"out": target, "pairs": written, **facts}
     if listening.n_capped:
         capped = format_count(listening.n_capped, "listener")
         print_note(f"of {capped} with more than {max_songs:,} songs, {max_songs:,} count")
@@ -112,7 +110,7 @@ def _pair_songs(options: PairsOptions) -> None:
     _report_pairs(target, f"{format_count(written, 'pair')} of {paired:,} of {songs}, heard by {users}")
 
 
-def _write_wordnet_pairs(options: PairsOptions) -> None:
+def _write_wordnet_pairs(options: PairsOptions) -> Report:
     """Write the pairs of a relation of WordNet: of synsets, or of the labels that mean them."""
     from wsabie.io.formats.pair_list import write_id_pairs
     from wsabie.io.vocabulary.knowledge_graphs import iterate_relation_pairs
@@ -131,8 +129,7 @@ def _write_wordnet_pairs(options: PairsOptions) -> None:
     if not pairs:
         raise InputError(f"{src} states no pair of {relation} among {owner}; try --inherit, other labels or --relation")
     write_id_pairs(target, pairs)
-    if options.show_json({"out": target, "relation": relation, "pairs": len(pairs), **facts}):
-        return
+    yield {"out": target, "relation": relation, "pairs": len(pairs), **facts}
     paired = format_count(len({name for pair in pairs for name in pair}), "synset" if labels is None else "label")
     _report_pairs(target, f"{format_count(len(pairs), 'pair')} of {paired}, {relation}")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
-from wsabie.cli.command import argument, command, option
+from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.inputs import make_executor
 from wsabie.cli.options import RayAddress, RejectOptions, Seed
 from wsabie.cli.output import NOTHING_KEPT, InterruptExit, TerminalProgress, format_count, out, print_note
@@ -36,7 +36,7 @@ class ShardsOptions(RejectOptions):
 
 
 @command("shards rows.parquet --out shards", "shards rows.txt --out shards --values half")
-def shards(options: ShardsOptions) -> None:
+def shards(options: ShardsOptions) -> Report:
     """Write rows as shards, to train on more than fits into memory; the same command resumes a stopped run."""
     from wsabie.io.recognition import open_row_stream
     from wsabie.workflows.shard_runs import ShardOptions
@@ -58,8 +58,7 @@ def shards(options: ShardsOptions) -> None:
             raise
         raise InterruptExit(NOTHING_KEPT) from None
     seconds = round(time.perf_counter() - start, 3)
-    if options.show_json({"out": folder, **collect_shard_facts(written), "skipped": skipped, "seconds": seconds}):
-        return
+    yield {"out": folder, **collect_shard_facts(written), "skipped": skipped, "seconds": seconds}
     rows, parts = format_count(len(written), "row"), format_count(len(written.files), "shard")
     labels = format_count(written.facts["labels"], "label")
     out.print(f"{folder}: {rows} of {written.facts['features']:,} features and {labels} in {parts}")

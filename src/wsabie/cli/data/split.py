@@ -8,7 +8,7 @@ from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
-from wsabie.cli.command import NotFor, command, option
+from wsabie.cli.command import NotFor, Report, command, option
 from wsabie.cli.inputs import format_features_hint, is_table, make_label_table, open_data, read_label_pairs
 from wsabie.cli.options import Data, RejectOptions, Seed
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_table
@@ -74,23 +74,23 @@ class SplitOptions(RejectOptions):
 
 
 @command("split photos/ --out parts --by group", "split rows.parquet --out parts --test 0.2 --drop-near 0.95")
-def split(options: SplitOptions) -> None:
+def split(options: SplitOptions) -> Report:
     """Split rows, or a declaration, into train, validation and test without leaks; list dropped rows."""
-    run_by_data(options, _split_rows, _split_declaration)
+    return run_by_data(options, _split_rows, _split_declaration)
 
 
-def _split_rows(options: SplitOptions) -> None:
+def _split_rows(options: SplitOptions) -> Report:
     """Write train, valid and test as Parquet, and the dropped rows as JSON lines."""
     from wsabie.io.records import ItemSubset
     from wsabie.workflows import collection_splits
 
     data, folder, by, seed = options.data, options.out, options.by, options.seed
     files, label_pairs = _check_options(options)
+    if by == "one-label":
+        yield from _split_labels(options, files)
+        return
     with options.collect_rejects() as rejects:
         source = open_data(data, rejects)
-        if by == "one-label":
-            _split_labels(options, source, files)
-            return
         rows = make_label_table(source)
         _refuse_unsplittable(source, data, options.drop_near)
         relation_split = None
@@ -115,8 +115,7 @@ def _split_rows(options: SplitOptions) -> None:
         _write_dropped(options.dropped_file, left_out)
     counts = {name: len(getattr(sides, name)) for name in SIDES}
     facts = {} if relation_split is None else {"relations": _write_relations(relation_split, folder)}
-    if options.show_json({"out": folder, **counts, "left_out": len(rows) - sum(counts.values()), **facts}):
-        return
+    yield {"out": folder, **counts, "left_out": len(rows) - sum(counts.values()), **facts}
     unit = "rows" if rows is source else "pictures"
     out.print(f"{folder}: " + ", ".join(f"{name} {n:,} {unit}" for name, n in counts.items()))
     if relation_split is not None:
@@ -151,7 +150,7 @@ def _write_dropped(file: Path, left_out: Rejects | None) -> None:
     print_note(f"{format_count(len(left_out), 'row')} too near a row of an earlier side left out (listed in {file})")
 
 
-def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -> None:
+def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -> Report:
     """Write lists of things and pairs and a TOML file for each side."""
     from wsabie.workflows.spaces.declaration_split import SIDES, require_free_folder, split_declaration
 
@@ -161,8 +160,7 @@ def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -
     with options.collect_rejects() as rejects:
         written = split_declaration(declaration, folder, *options.shares, options.seed, rejects)
     entities, pairs, files = written.entities, written.pairs, written.files
-    if options.show_json({"out": folder, "entities": entities, "pairs": pairs, "files": files}):
-        return
+    yield {"out": folder, "entities": entities, "pairs": pairs, "files": files}
     counts = {f"{name} (things)": n for name, n in entities.items()} | {
         f"{name} (pairs)": n for name, n in pairs.items()
     }
@@ -201,24 +199,25 @@ def _write_relations(relation_split: "RelationSplit", folder: Path) -> "JsonObje
     return {"file": folder / RELATIONS_FILE, "kept": len(relation_split.relations), "dropped": dropped}
 
 
-def _split_labels(options: SplitOptions, source: "Source", files: dict[str, Path]) -> None:
+def _split_labels(options: SplitOptions, files: dict[str, Path]) -> Report:
     """Hold one label of each row out."""
     from wsabie.io.records import count_labels
     from wsabie.workflows.collection_splits import split_labels
 
-    folder, rows = options.out, _require_rows(source, options.data, "--by one-label deals out the labels of rows")
-    shares = options.valid or 0.0, 1.0 if options.test is None else options.test
-    sides = split_labels(rows, *shares, options.seed, options.min_labels or 2)
-    _refuse_older_files(files, list(sides))
-    _write_parts({files[name]: part for name, part in sides.items()}, folder)
-    _write_dropped(options.dropped_file, None)
+    folder, shares = options.out, (options.valid or 0.0, 1.0 if options.test is None else options.test)
+    with options.collect_rejects() as rejects:
+        source = open_data(options.data, rejects)
+        rows = _require_rows(source, options.data, "--by one-label deals out the labels of rows")
+        sides = split_labels(rows, *shares, options.seed, options.min_labels or 2)
+        _refuse_older_files(files, list(sides))
+        _write_parts({files[name]: part for name, part in sides.items()}, folder)
+        _write_dropped(options.dropped_file, None)
     lost = int(((count_labels(rows) > 0) & (count_labels(sides["train"]) == 0)).sum())
     if lost:
         print_note(f"{format_count(lost, 'label')} without a training row: every row that has them lost them")
     counts = {name: len(part) for name, part in sides.items()}
     pairs = {name: int((part.Y.data > 0).sum()) for name, part in sides.items()}
-    if options.show_json({"out": folder, **counts, "pairs": pairs, "labels_without_training": lost}):
-        return
+    yield {"out": folder, **counts, "pairs": pairs, "labels_without_training": lost}
     out.print(f"{folder}: " + ", ".join(f"{name} {n:,} labels of {counts[name]:,} rows" for name, n in pairs.items()))
 
 

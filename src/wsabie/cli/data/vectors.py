@@ -4,7 +4,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli.command import NotFor, Options, argument, command, list_stated, option, refuse_options_for
+from wsabie.cli.command import NotFor, Options, Report, argument, command, list_stated, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_word_vectors
 from wsabie.cli.options import OptionalSeed, RejectOptions
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_table
@@ -56,24 +56,23 @@ class VectorsOptions(RejectOptions):
 
 
 @command("vectors train articles.txt --out words.vec", "vectors near words.vec 'new york' -k 5")
-def vectors(options: VectorsOptions) -> None:
+def vectors(options: VectorsOptions) -> Report:
     """Learn word vectors from your own text, or inspect a file of them."""
     refuse_options_for(options.kind, options)
     if options.kind == "train":
         if options.name is not None or options.out is None:
             raise InputError("wsabie vectors train takes one SRC and --out FILE; give both, and nothing else")
-        _learn_vectors(options, options.out)
-    elif options.kind == "info":
+        return _learn_vectors(options, options.out)
+    if options.kind == "info":
         if options.name is not None:
             raise InputError(f"info looks at a file as a whole; leave {options.name!r} out, or write near")
-        _show_vectors(options)
-    else:
-        if options.name is None:
-            raise InputError("near to which word? write it behind the file")
-        _show_near_words(options, options.name)
+        return _show_vectors(options)
+    if options.name is None:
+        raise InputError("near to which word? write it behind the file")
+    return _show_near_words(options, options.name)
 
 
-def _learn_vectors(options: VectorsOptions, target: Path) -> None:
+def _learn_vectors(options: VectorsOptions, target: Path) -> Report:
     """Learn word vectors from text and write them."""
     from wsabie.io.vocabulary.word_vectors import write_word_vectors
     from wsabie.workflows.word_vector_training import learn_word_vectors
@@ -86,8 +85,7 @@ def _learn_vectors(options: VectorsOptions, target: Path) -> None:
     n_words, dim = vectors.table.shape
     phrases = sum("_" in word for word in vectors.words)
     facts = {"words": n_words, "phrases": phrases, "dimensions": dim, "words_read": vectors.n_read}
-    if options.show_json({"out": target, **facts}):
-        return
+    yield {"out": target, **facts}
     counts = f"{format_count(n_words, 'word')}, of which {format_count(phrases, 'phrase')}"
     out.print(f"{target}: {counts}, of {vectors.n_read:,} read")
     print_note(f"next: wsabie vectors near {quote(str(target))} WORD")
@@ -99,24 +97,22 @@ def _read_vectors(options: VectorsOptions) -> "WordVectors":
         return load_word_vectors(options.src, cache=options.cache, limit=options.limit, rejects=rejects)
 
 
-def _show_vectors(options: VectorsOptions) -> None:
+def _show_vectors(options: VectorsOptions) -> Report:
     """Print the contents of a file of word vectors."""
     src, vectors = options.src, _read_vectors(options)
     facts = {"words": len(vectors), "dimensions": vectors.dim, "first": vectors.words[:5]}
-    if options.show_json({"vectors": src, **facts, "skipped": vectors.skipped}):
-        return
+    yield {"vectors": src, **facts, "skipped": vectors.skipped}
     rows = {"words": len(vectors), "dimensions": vectors.dim, "first words": " ".join(vectors.words[:5])}
     size = f"{vectors.table.nbytes / 2**20:,.1f}"
     show_table(str(src), ["", ""], [*rows.items(), ("MiB of the table", size)])
 
 
-def _show_near_words(options: VectorsOptions, name: str) -> None:
+def _show_near_words(options: VectorsOptions, name: str) -> Report:
     """Print the words nearest to a name."""
     from wsabie.search.vector_neighbours import find_nearest_words
 
     vectors = _read_vectors(options)
     near = find_nearest_words(vectors, name, options.k or 10)
     used = [vectors.words[row] for row in vectors.find_rows(name)]
-    if options.show_json({"name": name, "words": used, "near": [[word, round(c, 6)] for word, c in near]}):
-        return
+    yield {"name": name, "words": used, "near": [[word, round(c, 6)] for word, c in near]}
     show_table(f"nearest to {name}", ["word", "cosine"], [[word, f"{cosine:.3f}"] for word, cosine in near])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from wsabie.cli import inputs
-from wsabie.cli.command import NotFor, Options, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.command import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.hierarchies import SHOWN_MARKS, match_model_siblings
 from wsabie.cli.options import Candidates, HierarchyOptions, LabelLimit, Model, ModelClusterOptions, RejectOptions
 from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, print_row
@@ -73,18 +73,18 @@ class AnnotateOptions(RejectOptions, ModelClusterOptions):
 
 
 @command("annotate birds new-photos/ -k 5", "annotate birds rows.parquet --out labels.tsv")
-def annotate(options: AnnotateOptions) -> None:
+def annotate(options: AnnotateOptions) -> Report:
     """Give new pictures or rows their best labels; with a space, rank items of another kind."""
-    run_by_model(options, _annotate, _annotate_by_space)
+    return run_by_model(options, _annotate, _annotate_by_space)
 
 
-def _annotate(options: AnnotateOptions) -> None:
+def _annotate(options: AnnotateOptions) -> Report:
     """Rank labels for every input, or write them to a file."""
     if not options.inputs and not options.text:
         raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
     if options.out is not None:
         refuse_options_for("file", options)
-        annotate_to_file(options, options.out)
+        yield from annotate_to_file(options, options.out)
         return
     _check_options(options)
     annotator = inputs.load_annotator(options.model, options.threads)
@@ -100,8 +100,7 @@ def _annotate(options: AnnotateOptions) -> None:
         formats = "pictures, sounds, documents or rows in a format that `wsabie train` reads"
         raise InputError(f"nothing could be annotated; give {formats}")
     counts = {"skipped": len(rejects), "unknown_features": n_unknown}
-    if options.show_json({"model": options.model, "results": results, **counts}):
-        return
+    yield {"model": options.model, "results": results, **counts}
     _show_rankings(results)
     if siblings is not None:
         print_note("* a true label, ~ a sibling of one")
@@ -245,7 +244,7 @@ def _draw_explanations(annotator: "Annotator", source: "Source", folder: Path, l
     return number
 
 
-def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") -> None:
+def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") -> Report:
     """Rank items of a relation's second kind for new data or known items of its first kind."""
 
     from wsabie.core.validation import require
@@ -277,8 +276,7 @@ def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") ->
             add([text], annotator.text(query, text))
     require(bool(paths or texts), f"nothing was given; name things of the kind {query!r}, or data of them")
     require(bool(results), f"nothing of what was given could be used; give things of the kind {query!r}")
-    if options.show_json({"model": model, "query": query, "target": target, "results": results}):
-        return
+    yield {"model": model, "query": query, "target": target, "results": results}
     for result in results:
         print_row(result["id"], "  ".join(f"{name} {score:.2f}" for name, score in result[target]))
 
@@ -299,7 +297,7 @@ def _resolve_relation(annotator: "SpaceAnnotator", relation: str | None) -> tupl
     return query, target
 
 
-def annotate_to_file(options: AnnotateOptions, file: Path) -> None:
+def annotate_to_file(options: AnnotateOptions, file: Path) -> Report:
     """Write the best labels of all inputs to a file."""
     from wsabie.io.recognition import detect_source_kind
     from wsabie.workflows import batch_annotation
@@ -322,8 +320,7 @@ def annotate_to_file(options: AnnotateOptions, file: Path) -> None:
         skipped = len(rejects)
     untagged = {} if thresholds is None else {"no_tag_fits": result.untagged}
     counts = {"rows": result.rows, "skipped": skipped, "unknown_features": result.unknown_features}
-    if options.show_json({"model": model, "out": file, **counts, **untagged}):
-        return
+    yield {"model": model, "out": file, **counts, **untagged}
     untagged_note = "" if thresholds is None else f", {result.untagged:,} of which no tag fits"
     out.print(f"{file}: the best labels of {format_count(result.rows, 'row')}{untagged_note}")
     if result.unknown_features:

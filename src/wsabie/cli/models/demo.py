@@ -6,7 +6,7 @@ from shlex import quote
 from shutil import which
 from typing import Literal
 
-from wsabie.cli.command import command, option
+from wsabie.cli.command import Report, command, option
 from wsabie.cli.options import OutputOptions, SeededThreadOptions
 from wsabie.cli.output import NARROW, TerminalProgress, out, show_table
 
@@ -21,26 +21,22 @@ class DemoOptions(OutputOptions, SeededThreadOptions):
 
 
 @command("demo", "demo --part documents --out text-demo")
-def demo(options: DemoOptions) -> None:
+def demo(options: DemoOptions) -> Report:
     """Train on the bundled sample collection, compare with baselines, write a report."""
     from wsabie.storage.model_folder import refuse_foreign_files
 
     refuse_foreign_files(options.out / "model")
-    if options.part == "documents":
-        _show_document_demo(options)
-    else:
-        _show_image_demo(options)
+    return _show_document_demo(options) if options.part == "documents" else _show_image_demo(options)
 
 
-def _show_image_demo(options: DemoOptions) -> None:
+def _show_image_demo(options: DemoOptions) -> Report:
     """Run the demonstration, and print the paths of its results."""
     from wsabie.workflows.demos import run_image_demo
 
     model, report = options.out / "model", options.out / "report.html"
     options.check_outputs(("html", report), folder=model)
     comparison = run_image_demo(options.out, **options.pick("part", "threads", "seed"), **options.resources())
-    if options.show_json({**comparison.as_dict(), "model": model, "report": report}):
-        return
+    yield {**comparison.as_dict(), "model": model, "report": report}
     table, facts = comparison.table(NARROW), comparison.task.facts
     n_test = comparison.entries[0].evaluation.n_rows  # pictures with only unknown labels are not evaluated
     title = f"{n_test:,} held-out pictures, {facts.labels:,} labels, {facts.train_rows:,} training pictures"
@@ -62,7 +58,7 @@ names = "labels"
 """Declaration in TOML for the user's own texts."""
 
 
-def _show_document_demo(options: DemoOptions) -> None:
+def _show_document_demo(options: DemoOptions) -> Report:
     """Run the demonstration of documents, and show the commands for other texts."""
     from wsabie.workflows.demos import QUESTION, WORD, run_document_demo
 
@@ -73,8 +69,7 @@ def _show_document_demo(options: DemoOptions) -> None:
     evaluations = {name: evaluation.as_dict() for name, evaluation in result.evaluations.items()}
     answers = {"question": QUESTION, "answers": result.answers, "word": WORD, "near": result.words}
     figures = {"evaluations": evaluations, "difference": difference}
-    if options.show_json({"model": folder, **facts, **figures, **answers}):
-        return
+    yield {"model": folder, **facts, **figures, **answers}
     metrics, n_texts = ("recall@10", "MAP", "p@1"), f"{result.evaluations['space'].n_rows:,} held-out texts"
     counts = f"{facts['documents']:,} texts, {facts['words']:,} words"
     show_table(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from wsabie.cli import inputs
 from wsabie.cli import options as shared
-from wsabie.cli.command import Options, Settings, command, list_stated, option
+from wsabie.cli.command import Options, Report, Settings, command, list_stated, option
 from wsabie.cli.hierarchies import match_model_siblings, print_siblings, summarize_siblings
 from wsabie.cli.output import TerminalProgress, format_count, format_figure, print_note, show_table
 from wsabie.cli.target import NO_LABELS, is_declaration, run_by_model
@@ -149,15 +149,15 @@ class EvaluateOptions(shared.RejectOptions, shared.ModelClusterOptions):
 
 
 @command("evaluate birds test-photos/", "evaluate birds test-photos/ --hierarchy /usr/share/wordnet --json")
-def evaluate(options: EvaluateOptions) -> None:
+def evaluate(options: EvaluateOptions) -> Report:
     """Measure a model on data with known labels: p@k, recall@k, MAP, AUC, nDCG, coverage, with intervals.
 
     For objects and parts, also rank labels of two pictures together, and of one given the other's label.
     """
-    run_by_model(options, _evaluate_labels, _evaluate_space)
+    return run_by_model(options, _evaluate_labels, _evaluate_space)
 
 
-def _evaluate_labels(options: EvaluateOptions) -> None:
+def _evaluate_labels(options: EvaluateOptions) -> Report:
     """Score every row with a known label, and print the metrics with bootstrap intervals."""
     from wsabie.evaluation.bootstrap import bootstrap_all
     from wsabie.evaluation.metrics import select_informative_lengths
@@ -199,8 +199,7 @@ def _evaluate_labels(options: EvaluateOptions) -> None:
     names, bounds = aligned.unknown_labels, {name: [i.low, i.high] for name, i in intervals.items()}
     unknown = {"labels": len(names), "pairs": aligned.unknown_pairs, "names": names}
     facts = {"intervals": bounds, "unknown": unknown}
-    if options.show_json({**evaluation.as_dict(), **facts, **sibling_facts, **quadruplets}):
-        return
+    yield {**evaluation.as_dict(), **facts, **sibling_facts, **quadruplets}
     _show_evaluation(evaluation, intervals)
     if siblings is not None:
         print_siblings(summarize_siblings(siblings))
@@ -231,7 +230,7 @@ def _select_metrics(evaluation: "Evaluation") -> Settings:
     return {name: evaluation.per_row[name] for name in SHOWN_METRICS if name in evaluation.per_row}
 
 
-def _evaluate_space(options: EvaluateOptions, annotator: "SpaceAnnotator") -> None:
+def _evaluate_space(options: EvaluateOptions, annotator: "SpaceAnnotator") -> Report:
     """Evaluate every relation, with bootstrap intervals."""
     from wsabie.core.validation import require
     from wsabie.evaluation.bootstrap import bootstrap_all
@@ -258,7 +257,7 @@ def _evaluate_space(options: EvaluateOptions, annotator: "SpaceAnnotator") -> No
             lines = [[metric, f"{i.mean:.4f}", f"{i.low:.4f} to {i.high:.4f}"] for metric, i in intervals.items()]
             title = f"{name}: {format_count(evaluation.n_rows, 'query', 'queries')}, {evaluation.n_labels:,} candidates"
             show_table(title, ["metric", "value", "95 % interval"], lines)
-    options.show_json({"model": model, "relations": relations})
+    yield {"model": model, "relations": relations}
 
 
 def _select_label_ids(vocabulary: "Vocabulary", candidates: Path | None) -> "Int64":

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from wsabie.cli.command import argument, command, option
+from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.inputs import find_modality, load_annotator
 from wsabie.cli.options import Model, OutputOptions
 from wsabie.cli.output import escape_line, format_count, out, print_note
@@ -29,7 +29,7 @@ class ExportOptions(OutputOptions):
 
 
 @command("export birds birds.onnx --as onnx", "export birds birds-card --as huggingface --license apache-2.0")
-def export(options: ExportOptions) -> None:
+def export(options: ExportOptions) -> Report:
     """Write a model for other programs: ONNX, NumPy arrays, a Hugging Face folder, or half the bytes."""
     from wsabie.models.exporters import export_formats
 
@@ -55,8 +55,7 @@ def export(options: ExportOptions) -> None:
         "features": features,
         "extractor_left_out": modality is not None and not includes_extractor,
     }
-    if options.show_json({"model": model, "out": target, "as": format_name, **counts, "files": sizes}):
-        return
+    yield {"model": model, "out": target, "as": format_name, **counts, "files": sizes}
     total = sum(sizes.values()) / 1e6
     contents = f"{format_count(labels, 'label')}, {format_count(features, 'feature')}"
     summary = f"{contents}, {total:,.2f} MB in {format_count(len(files), 'file')}"

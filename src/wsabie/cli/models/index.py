@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from wsabie.cli.command import command, option
+from wsabie.cli.command import Report, command, option
 from wsabie.cli.inputs import align_rows, load_annotator, open_model_data, report_unknown_features
 from wsabie.cli.options import Model, RecallTarget, RejectOptions, SeededThreadOptions
 from wsabie.cli.output import TerminalProgress, out, print_note, show_table
@@ -31,7 +31,7 @@ class IndexOptions(RejectOptions, SeededThreadOptions):
 
 
 @command("index topics", "index topics --kind hnsw --recall 0.99 --queries rows.parquet", locks_model=True)
-def index(options: IndexOptions) -> None:
+def index(options: IndexOptions) -> Report:
     """Make an index of a model's labels, measured against the exact search; `annotate` uses it."""
     from wsabie.models.index_files import FOLDER, index_labels, require_indexable
 
@@ -41,8 +41,7 @@ def index(options: IndexOptions) -> None:
     X = None if options.queries is None else _read_queries(options, annotator, options.queries)
     index = index_labels(annotator, kind=kind, recall=recall, X=X, seed=options.seed, folder=model)
     facts = index.facts()
-    if options.show_json({"model": model, "target_recall": recall, **facts, "curve": index.curve}):
-        return
+    yield {"model": model, "target_recall": recall, **facts, "curve": index.curve}
     rows = []
     for step in index.curve:
         effort = f"{step.effort:,}{' *' if step.effort == index.effort else ''}"

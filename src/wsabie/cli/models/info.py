@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli.command import NotFor, argument, command, option, refuse_options_for
+from wsabie.cli.command import NotFor, Report, argument, command, option, refuse_options_for
 from wsabie.cli.data.shards import collect_shard_facts
 from wsabie.cli.epoch_tables import format_epoch_count, show_epochs
 from wsabie.cli.inputs import find_modality, load_annotator, refuse_collection_folder
@@ -36,20 +36,19 @@ class InfoOptions(OutputOptions):
 
 
 @command("info birds", "info birds --epochs --json")
-def info(options: InfoOptions) -> None:
+def info(options: InfoOptions) -> Report:
     """Show the facts of a model: sizes, parameters, training data and figures; or of a folder of shards."""
     from wsabie.io.shards.shard_folder import is_shard_folder
 
     if is_shard_folder(options.model):
         refuse_options_for("shards", options)
-        _show_shards(options)
-        return
+        return _show_shards(options)
     refuse_options_for("labels", options)
     refuse_collection_folder(options.model)
-    run_by_model(options, _show_model, _show_space)
+    return run_by_model(options, _show_model, _show_space)
 
 
-def _show_model(options: InfoOptions) -> None:
+def _show_model(options: InfoOptions) -> Report:
     """Print the facts of a model."""
     from wsabie.storage.model_folder import measure_folder_bytes
 
@@ -66,8 +65,7 @@ def _show_model(options: InfoOptions) -> None:
     }
     reports = [report.as_dict() for report in getattr(estimator, "stream_", ())]
     details = _list_details(estimator) | ({"stream": reports} if reports else {})
-    if _show_json(options, {"kind": estimator.kind, **facts, **details}, history):
-        return
+    yield _make_document(options, {"kind": estimator.kind, **facts, **details}, history)
     facts.pop("members", None)  # a list, for --json
     facts |= {name: _shorten(facts[name]) for name in ("updates", "last_batch") if name in facts}
     if {"models", "blend"} & facts.keys():
@@ -78,7 +76,7 @@ def _show_model(options: InfoOptions) -> None:
         show_epochs(history)
 
 
-def _show_space(options: InfoOptions, annotator: "SpaceAnnotator") -> None:
+def _show_space(options: InfoOptions, annotator: "SpaceAnnotator") -> Report:
     """Print the facts of a space."""
     from wsabie.storage.model_folder import measure_folder_bytes
 
@@ -86,14 +84,13 @@ def _show_space(options: InfoOptions, annotator: "SpaceAnnotator") -> None:
     extractors = {f"describe_{name}": extractor.name for name, extractor in annotator.terms.items()}
     n_bytes = measure_folder_bytes(options.model)
     facts: JsonObject = {**space.facts(), "bytes": n_bytes, **extractors, **annotator.facts}
-    if _show_json(options, facts | _list_details(space), space.history_):
-        return
+    yield _make_document(options, facts | _list_details(space), space.history_)
     _show_facts(options.model, {name: facts[name] for name in facts if name not in ("fingerprints", "pair_marks")})
     if options.epochs:
         show_epochs(space.history_)
 
 
-def _show_shards(options: InfoOptions) -> None:
+def _show_shards(options: InfoOptions) -> Report:
     """Print the contents of shards."""
     from wsabie.io.shards.shard_folder import open_shard_folder
 
@@ -101,8 +98,7 @@ def _show_shards(options: InfoOptions) -> None:
     if options.verify:
         shards.verify(TerminalProgress())
     facts = collect_shard_facts(shards) | ({"verified": True} if options.verify else {})
-    if options.show_json({"shards": options.model, **facts, "files": shards.files}):
-        return
+    yield {"shards": options.model, **facts, "files": shards.files}
     _show_facts(options.model, facts)
 
 
@@ -110,9 +106,9 @@ def _list_details(model: "LabelModel | Space") -> "JsonObject":
     return {"parameters": model.to_parts().config["parameters"], "settings": getattr(model, "settings_", {})}
 
 
-def _show_json(options: InfoOptions, facts: "JsonObject", history: "Sequence[EpochStats]") -> bool:
+def _make_document(options: InfoOptions, facts: "JsonObject", history: "Sequence[EpochStats]") -> "JsonObject":
     epochs = {"history": [stats.as_dict() for stats in history]} if options.epochs else {}
-    return options.show_json({"model": options.model, **facts, **epochs})
+    return {"model": options.model, **facts, **epochs}
 
 
 def _show_facts(folder: Path, facts: "JsonObject") -> None:

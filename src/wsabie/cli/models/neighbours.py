@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from wsabie.cli.command import argument, command, option
+from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.hierarchies import match_model_siblings
 from wsabie.cli.inputs import load_annotator
 from wsabie.cli.options import HierarchyOptions, LabelLimit, Model, OutputOptions
@@ -26,12 +26,12 @@ class NeighbourOptions(OutputOptions):
 
 
 @command("neighbours birds penguin", "neighbours my-texts mutex --words -k 5")
-def neighbours(options: NeighbourOptions) -> None:
+def neighbours(options: NeighbourOptions) -> Report:
     """Find the labels nearest to a label: synonyms, translations, near misses."""
-    run_by_model(options, _show_label_neighbours, _show_space_neighbours)
+    return run_by_model(options, _show_label_neighbours, _show_space_neighbours)
 
 
-def _show_label_neighbours(options: NeighbourOptions) -> None:
+def _show_label_neighbours(options: NeighbourOptions) -> Report:
     """Print the nearest labels; with a hierarchy, mark siblings, as in Weston et al. 2010, table 4."""
     from wsabie.models.base.label_model import LabelModel
     from wsabie.vocabulary.label_similarity import classify_labels
@@ -46,12 +46,11 @@ def _show_label_neighbours(options: NeighbourOptions) -> None:
         marks = classify_labels(ids([name for name, _ in neighbours]), ids([label]), siblings)
         lines = [[*line, "" if mark == "other" else mark] for line, mark in zip(lines, marks, strict=True)]
         columns, mark_fields = [*columns, ""], {"marks": marks}
-    if options.show_json({"label": label, "neighbours": _round_cosines(neighbours), **mark_fields}):
-        return
+    yield {"label": label, "neighbours": _round_cosines(neighbours), **mark_fields}
     show_table(f"nearest to {label}", columns, lines)
 
 
-def _show_space_neighbours(options: NeighbourOptions, annotator: "SpaceAnnotator") -> None:
+def _show_space_neighbours(options: NeighbourOptions, annotator: "SpaceAnnotator") -> Report:
     """Print the items nearest to an item of their kind, or the words nearest to a word."""
     item, kind = options.label, options.entity_kind
     if options.words:
@@ -60,8 +59,7 @@ def _show_space_neighbours(options: NeighbourOptions, annotator: "SpaceAnnotator
     else:
         kind = kind or _find_kind(annotator, item)
         neighbours = annotator.space.similar(kind, item, options.k)
-    if options.show_json({"kind": kind, "label": item, "neighbours": _round_cosines(neighbours)}):
-        return
+    yield {"kind": kind, "label": item, "neighbours": _round_cosines(neighbours)}
     show_table(f"nearest to {item}", [kind, "cosine"], [[name, f"{cosine:.3f}"] for name, cosine in neighbours])
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli.command import argument, command, option
+from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.inputs import load_annotator, read_label_pairs
 from wsabie.cli.options import Model, OutputOptions, ThreadOptions
 from wsabie.cli.output import format_count, out, print_note, show_table
@@ -12,6 +12,7 @@ from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.storage.atomic_files import write_bytes
 
 if TYPE_CHECKING:
+    from wsabie.core.json_conversion import JsonObject
     from wsabie.models.annotators import Annotator
     from wsabie.workflows.object_parts import DetectedPart
 
@@ -33,34 +34,32 @@ class PartsCommandOptions(OutputOptions, ThreadOptions):
 
 
 @command("parts cars car.jpg --out marked.png", "parts cars car.jpg --region 40,60,120,80 --object car")
-def parts(options: PartsCommandOptions) -> None:
+def parts(options: PartsCommandOptions) -> Report:
     """Label an object and its parts in a picture, where they are shown or wherever they are seen best."""
     if options.out is not None and options.out.suffix.lower() != ".png":
         raise InputError(f"--out writes PNG, and {options.out} does not end so; give a name that ends in .png")
     places = [*(options.region or ()), *(options.part or ())]
     if places:
-        _label_places(options, places)
-    elif options.candidate_pairs is not None:
+        return _label_places(options, places)
+    if options.candidate_pairs is not None:
         meaning = "--candidate-pairs says which pairs there are of places shown with --region or --part"
         raise InputError(f"{meaning}; leave --candidate-pairs out")
-    else:
-        _find_parts(options)
+    return _find_parts(options)
 
 
-def _find_parts(options: PartsCommandOptions) -> None:
+def _find_parts(options: PartsCommandOptions) -> Report:
     """Detect the object and its parts in a picture."""
     from wsabie.workflows.object_parts import find_parts
 
     annotator = _load_parts_model(options)
     pairs = find_parts(annotator, options.picture, options.object_label, options.k, **options.resources())
     _draw_parts(options, pairs)
-    if _show_json(options, [pairs]):
-        return
+    yield _make_document(options, [pairs])
     out.print(f"{options.picture}: {pairs[0].object_label}")
     show_table("", ["part", "score", "where"], [[part.label, f"{part.score:.2f}", f"{part.region}"] for part in pairs])
 
 
-def _label_places(options: PartsCommandOptions, places: Sequence[str | Path]) -> None:
+def _label_places(options: PartsCommandOptions, places: Sequence[str | Path]) -> Report:
     """Rank pairs of labels for the picture and each marked place."""
     from wsabie.workflows.object_parts import label_parts
 
@@ -77,8 +76,7 @@ def _label_places(options: PartsCommandOptions, places: Sequence[str | Path]) ->
             f"no pair of {pairs_file} is left for {options.object_label}; give other pairs, or another --object"
         )
     _draw_parts(options, [pairs[0] for pairs in results if pairs])
-    if _show_json(options, results):
-        return
+    yield _make_document(options, results)
     for pairs in results:
         rows = [[pair.object_label, pair.label, f"{pair.score:.2f}"] for pair in pairs]
         show_table(f"{pairs[0].region}" if pairs else "", ["object", "part", "score"], rows)
@@ -107,10 +105,10 @@ def _draw_parts(options: PartsCommandOptions, parts: "Sequence[DetectedPart]") -
     print_note(f"{options.out}: the picture with {format_count(n_marked, 'part')} marked")
 
 
-def _show_json(options: PartsCommandOptions, results: "Sequence[Sequence[DetectedPart]]") -> bool:
+def _make_document(options: PartsCommandOptions, results: "Sequence[Sequence[DetectedPart]]") -> "JsonObject":
     entries = [
         {"object": pair.object_label, "part": pair.label, "score": round(pair.score, 6), "where": str(pair.region)}
         for pairs in results
         for pair in pairs
     ]
-    return options.show_json({"model": options.model, "picture": options.picture, "results": entries})
+    return {"model": options.model, "picture": options.picture, "results": entries}

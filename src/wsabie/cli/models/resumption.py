@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from wsabie.cli.inputs import load_annotator, make_label_table
 from wsabie.cli.output import NOTHING_KEPT, InterruptExit, print_note, resume_line
+from wsabie.cli.target import load_space
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.storage.atomic_files import WriteError, explain_write_errors, lock_folder
 from wsabie.storage.rejects import Rejects
@@ -51,17 +52,17 @@ def load_trained_model(recipe: "TrainingRecipe", source: "Source | ShardedFeatur
     if data not in (facts.get("fingerprint"), facts.get("source_fingerprint")):
         refuse_other_model(recipe.model, "data")
     refuse_other_parameters(recipe.model, annotator.model, recipe.estimator)
-    report_trained_model(recipe.model)
+    _report_trained_model(recipe.model)
     return annotator
 
 
-def refuse_other_space(recipe: "SpaceRecipe", finished: "SpaceAnnotator", rejects: Rejects) -> None:
-    """Refuse a finished space of another declaration, or of other data, pairs or parameters.
+def load_trained_space(recipe: "SpaceRecipe", rejects: Rejects) -> "SpaceAnnotator":
+    """Return the finished space of this declaration, with these data, pairs and parameters.
 
     Raises
     ------
     InputError
-        The space differs, or the data cannot be read.
+        Another model is at this place, or the data cannot be read.
     """
     import numpy as np
 
@@ -69,7 +70,11 @@ def refuse_other_space(recipe: "SpaceRecipe", finished: "SpaceAnnotator", reject
     from wsabie.io.space_declaration import compute_declaration_digest
     from wsabie.workflows.spaces.declared_data import collect_declared_data, select_relations
 
-    facts, model, relations = finished.facts, recipe.model, select_relations(recipe.declared, recipe.only)
+    model, relations = recipe.model, select_relations(recipe.declared, recipe.only)
+    finished = load_space(model)
+    if finished is None:
+        refuse_other_model(model, "kind")
+    facts = finished.facts
     digest, fingerprints = compute_declaration_digest(recipe.declared, relations), dict[str, str | None]()
     if sorted(facts["pairs"]) != sorted(relation.name for relation in relations):
         refuse_other_model(model, "relations")
@@ -91,9 +96,11 @@ def refuse_other_space(recipe: "SpaceRecipe", finished: "SpaceAnnotator", reject
     if any(marks[name] != mark for name, mark in facts["pair_marks"].items()):
         refuse_other_model(model, "pairs")
     refuse_other_parameters(model, finished.space, recipe.space)
+    _report_trained_model(model)
+    return finished
 
 
-def report_trained_model(model: Path) -> None:
+def _report_trained_model(model: Path) -> None:
     """Report that there is nothing left to do."""
     print_note(f"{model} is finished and stays as it is; leave --resume out to train it again")
 

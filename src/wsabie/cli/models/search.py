@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.cli import inputs
-from wsabie.cli.command import Options, argument, command, option
+from wsabie.cli.command import Options, Report, argument, command, option
 from wsabie.cli.knowledge_files import load_knowledge, load_word_vectors, match_concepts
 from wsabie.cli.options import Knowledge, Model, RejectOptions, RelationPairs, Table, ThreadOptions
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
@@ -62,7 +62,7 @@ class SearchOptions(RejectOptions, ThreadOptions):
     'search birds "water bird" --in photos/ --knowledge /usr/share/wordnet',
     "search birds penguin --in photos/ --out penguins.html",
 )
-def search(options: SearchOptions) -> None:
+def search(options: SearchOptions) -> Report:
     """Find pictures by a text: those of its label, then those of related labels, grouped and explained."""
 
     from wsabie.models.embedding_set import require_embeddings
@@ -96,7 +96,7 @@ def search(options: SearchOptions) -> None:
             if options.out is not None:
                 _write_pictures(options, options.out, result, source, labels, files)
         skipped = len(rejects)
-    _show_results(options, result, labels, files, skipped)
+    yield from _show_results(options, result, labels, files, skipped)
 
 
 def _check_options(options: SearchOptions) -> None:
@@ -233,7 +233,7 @@ def _write_pictures(
 
 def _show_results(
     options: SearchOptions, result: "AugmentedResult", labels: Labels, files: dict[str, str], skipped: int
-) -> None:
+) -> Report:
     from wsabie.search.query_labels import format_label_list
 
     query = result.query_labels
@@ -244,8 +244,7 @@ def _show_results(
         groups.append({"labels": group.labels, "why": group.why, "score": score, "matches": matches})
     facts = {**query._asdict(), "query": options.query, "groups": groups}
     written = {} if options.out is None else {"out": options.out}
-    if options.show_json({"model": options.model, **facts, **written, "skipped": skipped}):
-        return
+    yield {"model": options.model, **facts, **written, "skipped": skipped}
     for number, group in enumerate(result.groups):
         if number:
             out.print()

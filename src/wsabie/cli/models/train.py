@@ -8,26 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from wsabie.cli import inputs
 from wsabie.cli import options as shared
-from wsabie.cli.command import NotFor, Options, Settings, command, list_stated, option
+from wsabie.cli.command import NotFor, Options, Report, Settings, command, list_stated, option
 from wsabie.cli.epoch_tables import format_epoch_count
 from wsabie.cli.estimator_options import EnsembleOptions, EstimatorOptions, ShapeOptions
 from wsabie.cli.knowledge_files import make_vector_parameters, refuse_other_kinds
 from wsabie.cli.models import resumption
 from wsabie.cli.output import TerminalProgress, format_count, format_figure, out, print_note, show_table
-from wsabie.cli.target import IN_TABLES, list_declared_files, load_space, run_by_data
+from wsabie.cli.target import IN_TABLES, list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import build_estimator, find_spec
 from wsabie.storage.output_checks import refuse_unknown_files
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.distributed.averaging_rounds import RoundReport
     from wsabie.io.records import Source
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
     from wsabie.io.space_declaration import SpaceDeclaration
     from wsabie.models.base.label_model import LabelModel
-    from wsabie.training.epoch_stats import EpochStats
     from wsabie.workflows.model_training import SavedModel, TrainingRecipe
     from wsabie.workflows.spaces.space_training import SpaceRecipe
 
@@ -121,17 +119,17 @@ class TrainOptions(shared.RejectOptions, TrainClusterOptions):
     "train photos/ --model birds",
     "train rows.parquet --model topics --kind linear-warp --hold-out 0.2 --set margin=0.5",
 )
-def train(options: TrainOptions) -> None:
+def train(options: TrainOptions) -> Report:
     """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
     if options.nodes is not None and options.ray is None:
         raise InputError("--nodes says how many nodes of a cluster train; give its address too: --ray ADDRESS")
-    run_by_data(options, _train_model, _train_space)
+    return run_by_data(options, _train_model, _train_space)
 
 
-def _train_model(options: TrainOptions) -> None:
+def _train_model(options: TrainOptions) -> Report:
     """Open the data, train, save the model, and report the result."""
     from wsabie.features.base.sampling import WorkContext
-    from wsabie.workflows.model_training import train_model
+    from wsabie.workflows.model_training import SavedModel, train_model
 
     recipe = _make_recipe(options)
     finished = _check_before_work(options, recipe)
@@ -142,13 +140,16 @@ def _train_model(options: TrainOptions) -> None:
         if finished:
             annotator = resumption.load_trained_model(recipe, source)
             recipe = replace(recipe, estimator=annotator.model)
-            _report_training(options, recipe, annotator.facts, getattr(annotator.model, "history_", []), rounds)
-            return
-        executor = inputs.make_executor(recipe.threads, options.ray, options.data, options.valid)
-        work = WorkContext(executor, TerminalProgress(), rejects)
-        on_epoch = resumption.open_epoch_log(options.work.log, recipe.resume)
-        trainer = _make_cluster_trainer(options, source, rounds)
-        result = train_model(source, valid, recipe, work, on_epoch=on_epoch, trainer=trainer)
+            result = SavedModel(annotator.facts, getattr(annotator.model, "history_", []))
+        else:
+            executor = inputs.make_executor(recipe.threads, options.ray, options.data, options.valid)
+            work = WorkContext(executor, TerminalProgress(), rejects)
+            on_epoch = resumption.open_epoch_log(options.work.log, recipe.resume)
+            trainer = _make_cluster_trainer(options, source, rounds)
+            result = train_model(source, valid, recipe, work, on_epoch=on_epoch, trainer=trainer)
+    if finished:
+        yield from _report_training(options, recipe, result, rounds)
+        return
     if result.validation is not None:
         inputs.report_unknown_labels(result.validation, options.valid)
     if valid is not None and inputs.is_training_data(valid, result.facts):
@@ -156,11 +157,10 @@ def _train_model(options: TrainOptions) -> None:
         print_note(f"{options.valid} is the training data itself, {reason}")
     if recipe.hold_out and valid is None and not result.facts["validation_rows"]:
         print_note("no row that was set aside has a label that other rows have, so that the last epoch was kept")
-    _report_training(options, recipe, result.facts, result.history, rounds)
-    if not options.json:
-        asks_parts = recipe.system == "parts" and getattr(source, "modality", None) == "pictures"
-        command, data = ("parts", "PICTURE") if asks_parts else ("annotate", "NEW_DATA")
-        print_note(f"next: wsabie {command} {quote(str(recipe.model))} {data}")
+    yield from _report_training(options, recipe, result, rounds)
+    asks_parts = recipe.system == "parts" and getattr(source, "modality", None) == "pictures"
+    command, data = ("parts", "PICTURE") if asks_parts else ("annotate", "NEW_DATA")
+    print_note(f"next: wsabie {command} {quote(str(recipe.model))} {data}")
 
 
 def _make_recipe(options: TrainOptions) -> "TrainingRecipe":
@@ -325,22 +325,18 @@ def _require_regions(image_label: str | None, path: Path, source: "Source") -> N
 
 
 def _report_training(
-    options: TrainOptions,
-    recipe: "TrainingRecipe",
-    facts: "JsonObject",
-    history: "list[EpochStats]",
-    rounds: "list[RoundReport]",
-) -> None:
+    options: TrainOptions, recipe: "TrainingRecipe", result: "SavedModel", rounds: "list[RoundReport]"
+) -> Report:
     from wsabie.storage.model_folder import measure_folder_bytes
 
-    model_facts, n_bytes = recipe.estimator.facts(), measure_folder_bytes(recipe.model)
+    facts, history, model_facts = result.facts, result.history, recipe.estimator.facts()
+    n_bytes = measure_folder_bytes(recipe.model)
     validation_map = model_facts.get("validation_map")
     summary = {"model": recipe.model, "bytes": n_bytes, "epochs": len(history)}
     summary |= {"models": model_facts["models"]} if "models" in model_facts else {}
     summary |= {"nodes": {"joined": rounds[-1].n_joined, "lost": rounds[-1].n_lost}} if rounds else {}
     epochs = [stats.as_dict() for stats in history]
-    if options.show_json({**summary, "validation_map": validation_map, **facts, "history": epochs}):
-        return
+    yield {**summary, "validation_map": validation_map, **facts, "history": epochs}
     epochs_text = format_epoch_count(history, model_facts)
     if "blend" in model_facts:
         epochs_text = f"{epochs_text}, blend {model_facts['blend']:.3g}"
@@ -394,10 +390,11 @@ def _report_unused_relations(model: "LabelModel") -> None:
             print_note(format_unknown_label(missing, list(vocabulary)))
 
 
-def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> None:
+def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> Report:
     """Train a space by a declaration, save it, and report the result."""
     from wsabie.features.base.sampling import WorkContext
     from wsabie.models.entity_space.space import Space
+    from wsabie.workflows.model_training import SavedModel
     from wsabie.workflows.spaces.space_training import WORK_FILES, SpaceRecipe, apply_parameters, train_space
 
     work = options.work
@@ -410,33 +407,21 @@ def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> None
     finished = _prepare_training(options, recipe.work, WORK_FILES, paths)
     with resumption.report_resumable_work(recipe.work, work.resume), options.collect_rejects() as rejects:
         if finished:
-            _report_finished_space(options, recipe, rejects)
-            return
-        run = WorkContext(inputs.make_executor(space.threads), TerminalProgress(), rejects)
-        result = train_space(recipe, run, resumption.open_epoch_log(work.log, work.resume))
-    _report_space(options, recipe, result)
+            annotator = resumption.load_trained_space(recipe, rejects)
+            recipe = replace(recipe, space=annotator.space)
+            result = SavedModel(annotator.facts, annotator.space.history_)
+        else:
+            run = WorkContext(inputs.make_executor(space.threads), TerminalProgress(), rejects)
+            result = train_space(recipe, run, resumption.open_epoch_log(work.log, work.resume))
+    yield from _report_space(recipe, result)
 
 
-def _report_finished_space(options: TrainOptions, recipe: "SpaceRecipe", rejects: Rejects) -> None:
-    """Keep the finished space of this declaration, and report it."""
-    from wsabie.workflows.model_training import SavedModel
-
-    annotator = load_space(recipe.model)
-    if annotator is None:
-        resumption.refuse_other_model(recipe.model, "kind")
-    resumption.refuse_other_space(recipe, annotator, rejects)
-    resumption.report_trained_model(recipe.model)
-    result = SavedModel(annotator.facts, annotator.space.history_)
-    _report_space(options, replace(recipe, space=annotator.space), result)
-
-
-def _report_space(options: TrainOptions, recipe: "SpaceRecipe", result: "SavedModel") -> None:
+def _report_space(recipe: "SpaceRecipe", result: "SavedModel") -> Report:
     from wsabie.storage.model_folder import measure_folder_bytes
 
     facts, n_bytes = recipe.space.facts(), measure_folder_bytes(recipe.model)
     history = [stats.as_dict() for stats in result.history]
-    if options.show_json({"model": recipe.model, "bytes": n_bytes, **facts, **result.facts, "history": history}):
-        return
+    yield {"model": recipe.model, "bytes": n_bytes, **facts, **result.facts, "history": history}
     held_out, figures = result.facts["held_out_pairs"], facts["validation"]
     rows = [
         [name, pairs, held_out.get(name, 0), format_figure(figures.get(name), ".3f")]

@@ -6,7 +6,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import options as shared
-from wsabie.cli.command import NotFor, Settings, command, option
+from wsabie.cli.command import NotFor, Report, Settings, command, option
 from wsabie.cli.estimator_options import parse_assignments, read_toml
 from wsabie.cli.inputs import find_width, make_executor, open_data, refuse_without_effect, report_unknown_labels
 from wsabie.cli.output import TerminalProgress, out, print_note, show_table
@@ -85,14 +85,14 @@ class TuneOptions(shared.RejectOptions, TuneClusterOptions):
     "tune photos/ --out tuned --minutes 30",
     "tune rows.parquet --out tuned --set 'dim=[50, 100]' --set similarity=cosine",
 )
-def tune(options: TuneOptions) -> None:
+def tune(options: TuneOptions) -> Report:
     """Search for better parameters on validation rows or held-out pairs; the best setting becomes a model."""
     if options.valid is not None and options.hold_out:
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
-    run_by_data(options, _tune_model, _tune_space)
+    return run_by_data(options, _tune_model, _tune_space)
 
 
-def _tune_model(options: TuneOptions) -> None:
+def _tune_model(options: TuneOptions) -> Report:
     """Open the data, tune, refit the best setting, save it, and report the result."""
     from wsabie.features.base.sampling import WorkContext
     from wsabie.workflows.model_training import WORK_FILES, TrainingRecipe
@@ -122,10 +122,12 @@ def _tune_model(options: TuneOptions) -> None:
         result = tune_model(source, valid, test, plan, recipe, run)
     if result.test_table is not None:
         report_unknown_labels(result.test_table, options.test)
-    _report_result(options, result, recipe.model, "validation rows", f"annotate {quote(str(recipe.model))} NEW_DATA")
+    yield from _report_result(
+        options, result, recipe.model, "validation rows", f"annotate {quote(str(recipe.model))} NEW_DATA"
+    )
 
 
-def _tune_space(options: TuneOptions, declaration: "SpaceDeclaration") -> None:
+def _tune_space(options: TuneOptions, declaration: "SpaceDeclaration") -> Report:
     """Tune a space, train the best setting again, save it, write the page, and report the result."""
     from wsabie.features.base.sampling import WorkContext
     from wsabie.models.entity_space.space import Space
@@ -144,7 +146,9 @@ def _tune_space(options: TuneOptions, declaration: "SpaceDeclaration") -> None:
     with options.collect_rejects() as rejects:
         run = WorkContext(make_executor(space.threads), TerminalProgress(), rejects)
         result = tune_space(plan, recipe, run)
-    _report_result(options, result, recipe.model, "held-out pairs", f"evaluate {quote(str(recipe.model))} TEST.toml")
+    yield from _report_result(
+        options, result, recipe.model, "held-out pairs", f"evaluate {quote(str(recipe.model))} TEST.toml"
+    )
 
 
 def _check_folders(
@@ -157,13 +161,12 @@ def _check_folders(
 
 def _report_result(
     options: TuneOptions, result: "TuningResult", model: Path, judged_on: str, next_command: str
-) -> None:
+) -> Report:
     """Write the page, and show the best trials and the gain of tuning, or all in JSON."""
     from wsabie.workflows.tune.tuning_page import write_tuning_page
 
     write_tuning_page(options.out, result, options.data.name)
-    if options.show_json({**result.as_dict(), "model": model}):
-        return
+    yield {**result.as_dict(), "model": model}
     _show_trials(result, judged_on)
     _show_test(result)
     out.print(result.verdict())

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from wsabie.cli.command import argument, command, option
+from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.estimator_options import Replay
 from wsabie.cli.inputs import load_annotator, open_model_data, refuse_misfit, report_unknown_features
 from wsabie.cli.options import Data, Model, OutputOptions, RejectOptions, ThreadOptions
@@ -32,7 +32,7 @@ class UpdateOptions(RejectOptions, ThreadOptions):
 @command(
     "update birds july-photos/", "update birds july-photos/ --remember june-photos/ --replay auto", locks_model=True
 )
-def update(options: UpdateOptions) -> None:
+def update(options: UpdateOptions) -> Report:
     """Learn new rows and labels; the same command resumes a stopped run."""
     from wsabie.workflows.model_updates import require_updatable, update_model
 
@@ -57,8 +57,7 @@ def update(options: UpdateOptions) -> None:
         reports = update_model(annotator, rows, folder, **options.pick("step", "epochs"), progress=TerminalProgress())
         _renew_index(annotator, folder)
         skipped = len(rejects)
-    if options.show_json({"model": folder, "steps": reports, "skipped": skipped}):
-        return
+    yield {"model": folder, "steps": reports, "skipped": skipped}
     lines = [[_format_field(report.get(name)) for name in _REPORT_FIELDS.values()] for report in reports]
     show_table(f"{folder}, as rows came", list(_REPORT_FIELDS), lines)
     for number, report in enumerate(reports, 1):
@@ -132,7 +131,7 @@ class EditOptions(OutputOptions):
 
 
 @command("edit birds rename robbin robin", "edit birds merge sea ocean sea-side", locks_model=True)
-def edit(options: EditOptions) -> None:
+def edit(options: EditOptions) -> Report:
     """Rename, merge or remove labels of a model; the ids of labels stay."""
     from wsabie.workflows.model_updates import require_updatable
 
@@ -152,8 +151,7 @@ def edit(options: EditOptions) -> None:
     n_labels = len(model.vocabulary_.active_ids())
     replace(annotator, facts={**annotator.facts, "labels": n_labels}).save(folder)
     _renew_index(annotator, folder)
-    if options.show_json({"model": folder, "action": action, "labels": n_labels}):
-        return
+    yield {"model": folder, "action": action, "labels": n_labels}
     print_note(f"{_format_change(action, names)}: {format_count(n_labels, 'label')} in {folder} now")
 
 
