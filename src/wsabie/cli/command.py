@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from wsabie.cli.errors import check_path
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject as JsonObject
 from wsabie.storage.atomic_files import lock_folder
 
 Report: TypeAlias = Generator[object, None, None]

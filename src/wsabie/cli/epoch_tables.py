@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from wsabie.cli.command import JsonObject
 from wsabie.cli.output import format_count, format_figure, out, show_table
 
 if TYPE_CHECKING:
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.training.epoch_stats import EpochStats
 
 
@@ -37,7 +37,7 @@ def show_epochs(history: "Sequence[EpochStats]") -> None:
         _show_ranks(history, shares, width)
 
 
-def format_epoch_count(history: "Sequence[EpochStats]", facts: "JsonObject") -> str:
+def format_epoch_count(history: "Sequence[EpochStats]", facts: JsonObject) -> str:
     """Format the number of epochs; for a model of several parts, the number of each.
 
     Parameters

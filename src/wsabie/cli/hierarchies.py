@@ -5,13 +5,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsabie.cli.command import JsonObject
 from wsabie.cli.inputs import format_names, is_training_data
 from wsabie.cli.output import format_count, print_note
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
     from wsabie.core.arrays import Int64
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.models.annotators import Annotator
     from wsabie.vocabulary.hierarchy import Hierarchy
     from wsabie.vocabulary.label_similarity import SiblingSimilarity
@@ -72,7 +72,7 @@ def _format_paths(hierarchy: Sequence[Path] | None) -> str:
     return " and ".join(map(str, hierarchy or ()))
 
 
-def summarize_siblings(similar: "SiblingSimilarity") -> "JsonObject":
+def summarize_siblings(similar: "SiblingSimilarity") -> JsonObject:
     """Count the siblings of labels, as in Weston et al. 2010, table 1."""
     import numpy as np
 
@@ -85,7 +85,7 @@ def summarize_siblings(similar: "SiblingSimilarity") -> "JsonObject":
     }
 
 
-def print_siblings(facts: "JsonObject") -> None:
+def print_siblings(facts: JsonObject) -> None:
     """Print the median number of siblings below a table."""
     n_known, n_labels, more = facts["known_labels"], facts["labels"], ""
     if n_known != n_labels:
@@ -94,7 +94,7 @@ def print_siblings(facts: "JsonObject") -> None:
     print_note(f"median number of siblings: {facts['median']:,.0f}; {known}")
 
 
-def _used_in_training(tree: "Hierarchy", paths: Sequence[Path], facts: "JsonObject") -> bool:
+def _used_in_training(tree: "Hierarchy", paths: Sequence[Path], facts: JsonObject) -> bool:
     """Return True if training used the lists: by its facts, or by folders of the same pictures."""
     from wsabie.io.formats.media_folder import find_metadata
     from wsabie.io.recognition import open_source

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, TypeGuard
 
-from wsabie.cli.command import Settings
-from wsabie.cli.output import TerminalProgress, format_count, print_note
+from wsabie.cli.command import JsonObject, Settings
+from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, ProcessExecutor, SerialExecutor
 from wsabie.core.machine import count_available_cores
@@ -21,7 +20,6 @@ from wsabie.storage.rejects import Rejects
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.io.alignment import AlignedTable
     from wsabie.io.records import FeatureTable, ItemSource, ModalityName, Source
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
@@ -110,7 +108,7 @@ def find_modality(annotator: "Annotator") -> "ModalityName | None":
     return None if annotator.terms is None else annotator.terms.modality
 
 
-def get_read_options(facts: "JsonObject") -> Settings:
+def get_read_options(facts: JsonObject) -> Settings:
     """Return options of `open_data` that read marked pictures as the training data of a model."""
     return {"default_items": facts.get("items"), "image_label": facts.get("image_label")}
 
@@ -178,7 +176,7 @@ KINDS: "dict[ModalityName, str]" = {"pictures": "images", "sounds": "audio", "do
 
 def format_features_hint(source: "ItemSource", path: Path) -> str:
     """Return the end of an error message: the command that extracts rows of features."""
-    return f"describe them first: wsabie features {KINDS[source.modality]} {quote(str(path))} --out FILE.parquet"
+    return f"describe them first: wsabie features {KINDS[source.modality]} {quote_path(path)} --out FILE.parquet"
 
 
 EXTRACTOR_PARAMETERS = {
@@ -200,7 +198,7 @@ def refuse_without_effect(source: "Source | ShardedFeatureTable", path: Path, pi
         raise InputError(f"{flag} says {meaning}, and {path} holds rows of features; leave {flag} out")
 
 
-def is_training_data(source: "Source", facts: "JsonObject") -> bool:
+def is_training_data(source: "Source", facts: JsonObject) -> bool:
     """Return True if a model with these facts was trained on this source."""
     from wsabie.io.fingerprints import compute_fingerprint_or_none
 
@@ -263,12 +261,12 @@ def refuse_collection_folder(folder: Path) -> None:
     from wsabie.io.file_matching import find_files
 
     if (folder / ".wsabie" / "collection.json").is_file():
-        raise InputError(f"{folder} is a collection and no model; run: wsabie collection status {quote(str(folder))}")
+        raise InputError(f"{folder} is a collection and no model; run: wsabie collection status {quote_path(folder)}")
     if not folder.is_dir() or (folder / "config.json").exists():
         return
     modality, files = find_files(folder, Rejects(most=0))
     if files:
-        command = f"wsabie collection init {quote(str(folder))}"
+        command = f"wsabie collection init {quote_path(folder)}"
         raise InputError(f"{folder} is a folder of {modality.name} and not yet a collection; run: {command}")
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -180,6 +181,11 @@ def format_figure(value: float | None, form: str) -> str:
 def format_count(n: int, word: str, plural: str | None = None) -> str:
     """Format a number of items: "1 row", "2,000 rows"; `plural` is for words without a plain s."""
     return f"{n:,} {word if n == 1 else plural or word + 's'}"
+
+
+def quote_path(path: Path) -> str:
+    """Quote a path for a command line to copy."""
+    return shlex.quote(str(path))
 
 
 def print_row(*cells: str) -> None:

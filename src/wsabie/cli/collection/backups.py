@@ -2,13 +2,12 @@
 
 from contextlib import suppress
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder, require_database
 from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.options import OutputOptions
-from wsabie.cli.output import format_count, format_time, out, print_note, show_table
+from wsabie.cli.output import format_count, format_time, out, print_note, quote_path, show_table
 from wsabie.core.errors import InputError, WsabieError
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def restore(options: RestoreOptions) -> Report:
         yield {"restored": None, "command": command}
         print_note("the catalogue is in PostgreSQL; these restore it from a dump:")
         out.print(command)
-        out.print(f"wsabie collection restore {quote(str(folder))} --accept")
+        out.print(f"wsabie collection restore {quote_path(folder)} --accept")
         return
     if accept and backup is None:
         result = accept_catalogue(folder, by=options.resolve_author())
@@ -123,4 +122,4 @@ def _show_backups(options: BackupOptions) -> Report:
     if backups:
         show_backup_table(f"{folder}: {format_count(len(backups), 'backup')}, newest first", backups)
     else:
-        print_note(f"{folder} has no backups yet; make one: wsabie collection backup {quote(str(folder))}")
+        print_note(f"{folder} has no backups yet; make one: wsabie collection backup {quote_path(folder)}")

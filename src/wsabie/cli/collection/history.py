@@ -1,13 +1,12 @@
 """Commands of a collection: status, history, undo."""
 
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
 from wsabie.cli.collection.backups import show_backup_table
 from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.options import OutputOptions
-from wsabie.cli.output import format_count, format_time, print_note, show_table
+from wsabie.cli.output import format_count, format_time, print_note, quote_path, show_table
 
 if TYPE_CHECKING:
     from wsabie.collection.db.journal import JournalEntry
@@ -95,7 +94,7 @@ def undo(options: UndoOptions) -> Report:
         if sources != old_sources:
             print_note(f"scans take tags from {' and '.join(sources) or 'nowhere'} again")
         elif sources and undone.action == "scan":
-            stop = f"wsabie collection scan {quote(str(options.folder))} --tags none"
+            stop = f"wsabie collection scan {quote_path(options.folder)} --tags none"
             print_note(f"later scans still take tags from {' and '.join(sources)}; to stop it: {stop}")
 
 

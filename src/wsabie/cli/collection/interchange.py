@@ -1,13 +1,12 @@
 """Commands of a collection: export, import."""
 
 from pathlib import Path
-from shlex import quote
 from typing import Literal
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
 from wsabie.cli.command import NotFor, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.options import ListedRejectOptions, RejectOptions
-from wsabie.cli.output import TerminalProgress, format_count, print_note
+from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
 from wsabie.core.errors import InputError
 
 
@@ -92,5 +91,5 @@ def import_(options: ImportOptions) -> Report:
     tags = f"{format_count(result.tags, 'tag')} of {format_count(result.items, 'item')}"
     print_note(f"{tags}: {result.added:,} added, {result.changed:,} changed{kept_note}{new_labels}")
     if result.entry is not None:
-        undo_command = f"wsabie collection undo {quote(str(options.folder))} {result.entry}"
+        undo_command = f"wsabie collection undo {quote_path(options.folder)} {result.entry}"
         print_note(f"entry {result.entry} of the history; to take it back: {undo_command}")

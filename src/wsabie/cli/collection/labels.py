@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias, get_args
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
-from wsabie.cli.command import NotFor, Report, Settings, argument, command, option, refuse_options_for
+from wsabie.cli.command import JsonObject, NotFor, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.options import Knowledge, OutputOptions, Table
-from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, show_table
+from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, quote_path, show_table
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
     from wsabie.collection.folder.collection import Collection
     from wsabie.collection.merge_proposals.proposals import MergeProposal
-    from wsabie.core.json_conversion import JsonObject
 
 LabelAction = Literal["list", "show", "tidy", "merge", "apart", "rename", "parent", "synonym", "edit", "delete", "fill"]
 
@@ -184,7 +182,7 @@ def _tidy(collection: "Collection", names: Sequence[str], options: LabelActionOp
         _show_proposal(number, proposal)
     out.print(f"{format_count(result.total, 'proposal')} of {result.labels:,} labels, {len(result.proposals):,} shown")
     if result.proposals:
-        print_note(f"next: wsabie collection labels {quote(str(collection.folder))} merge A B, or apart A B")
+        print_note(f"next: wsabie collection labels {quote_path(collection.folder)} merge A B, or apart A B")
 
 
 def _fill(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
@@ -222,7 +220,7 @@ def _change(action: str, collection: "Collection", names: Sequence[str], options
     print_note(message)
 
 
-ChangeMessage: TypeAlias = "tuple[str, JsonObject]"
+ChangeMessage: TypeAlias = tuple[str, JsonObject]
 """Message about a change, and its facts for JSON."""
 
 
@@ -253,7 +251,7 @@ def _delete(collection: "Collection", names: Sequence[str], options: LabelAction
     except TaggedLabelError as error:
         raise InputError(f"{error.fault}; to delete these tags too: --with-tags") from error
     moved = f"; {format_count(result.children, 'label')} below moved up" if result.children else ""
-    undo_command = f"to take it back: wsabie collection undo {quote(str(collection.folder))} {result.entry}"
+    undo_command = f"to take it back: wsabie collection undo {quote_path(collection.folder)} {result.entry}"
     tags = format_count(result.tags, "tag")
     return f"deleted {', '.join(result.labels)} with {tags}{moved}; {undo_command}", result._asdict()
 

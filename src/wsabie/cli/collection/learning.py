@@ -1,14 +1,13 @@
 """Commands of a collection: train, apply, models."""
 
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
-from wsabie.cli.command import Report, Settings, argument, command, option
+from wsabie.cli.command import JsonObject, Report, Settings, argument, command, option
 from wsabie.cli.inputs import make_executor
 from wsabie.cli.options import Features, OutputOptions, RecallTarget, SeededThreadOptions, ThreadOptions
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_table
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from wsabie.collection.learning.suggestions import ApplyResult, InferenceResult
     from wsabie.collection.learning.training import TrainingResult
     from wsabie.collection.registry.model_registry import ModelRecord, ModelSwitch
-    from wsabie.core.json_conversion import JsonObject
 
 
 _FIGURES = ("MAP", "p@1", "p@5")
@@ -34,10 +32,10 @@ def show_all_models(folder: Path, collection: "Collection", switch: "ModelSwitch
     if removed:
         print_note(f"removed: {', '.join(map(str, removed))}")
     if switch is not None and switch.unseen:
-        command = f"wsabie collection apply {quote(str(folder))}"
+        command = f"wsabie collection apply {quote_path(folder)}"
         print_note(f"{format_count(switch.unseen, 'item')} not seen by model {switch.number} yet; run: {command}")
     if not records:
-        command = f"wsabie collection train {quote(str(folder))}"
+        command = f"wsabie collection train {quote_path(folder)}"
         print_note(f"{folder} has no models{'' if removed else ' yet'}; run: {command}")
         return
     rows = []
@@ -47,7 +45,7 @@ def show_all_models(folder: Path, collection: "Collection", switch: "ModelSwitch
     title = f"{folder}: {format_count(len(rows), 'model')}, judged on items that were held out"
     show_table(title, ["model", "made (UTC)", "how", *_FIGURES, "items", ""], rows)
     if rollback is not None:
-        print_note(f"back to model {rollback.model}: wsabie collection undo {quote(str(folder))} {rollback.entry}")
+        print_note(f"back to model {rollback.model}: wsabie collection undo {quote_path(folder)} {rollback.entry}")
 
 
 def _show_model(model: "ModelRecord") -> None:
@@ -71,7 +69,7 @@ def _show_model(model: "ModelRecord") -> None:
         show_table("epochs, with the MAP on held-out items", ["epoch", "loss", "MAP", ""], rows)
 
 
-def show_figures(figures: "JsonObject") -> None:
+def show_figures(figures: JsonObject) -> None:
     """Show the figures of a model and of the previous one, and their difference."""
     rows = [["now", *_format_figures(figures["now"])], ["before", *_format_figures(figures["before"])]]
     difference = figures.get("difference")
@@ -130,7 +128,7 @@ def _format_minute(model: "ModelRecord") -> str:
     return model.created_at[:16].replace("T", " ")
 
 
-def _format_examples(facts: "JsonObject", features: str = "") -> str:
+def _format_examples(facts: JsonObject, features: str = "") -> str:
     """Format what a model was trained on, and for how long."""
     tags = f"{facts['accepted']:,} accepted and {facts['rejected']:,} rejected tags, {facts['seconds']:.0f} s"
     return f"{format_count(facts['labels'], 'label')} from {format_count(facts['items'], 'item')}{features}, {tags}"
@@ -236,7 +234,7 @@ def _show_training(result: "TrainingResult", folder: Path) -> None:
     out.print(f"model {result.model}, {method} ({result.reason}): {_format_examples(facts)}")
     if not result.is_in_use:
         out.print(f"not put into use: {facts['rejection_reason']}")
-        print_note(f"to use it all the same: wsabie collection models {quote(str(folder))} --use {result.model}")
+        print_note(f"to use it all the same: wsabie collection models {quote_path(folder)} --use {result.model}")
     show_figures(figures)
     _note_skipped_files(result.unreadable, result.changed, folder)
     if facts["skipped_regions"]:
@@ -269,7 +267,7 @@ def _note_skipped_files(unreadable: int, changed: int, folder: Path) -> None:
     if unreadable:
         print_note(f"{format_count(unreadable, 'item')} cannot be read; such items are left out from now on")
     if changed:
-        command = f"wsabie collection scan {quote(str(folder))}"
+        command = f"wsabie collection scan {quote_path(folder)}"
         print_note(f"{format_count(changed, 'file')} changed since the last scan, or went away; run: {command}")
 
 

@@ -1,7 +1,6 @@
 """Commands of a collection: init, add, scan."""
 
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -9,7 +8,7 @@ import typer
 from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder, require_database
 from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.options import ListedRejectOptions, ThreadOptions
-from wsabie.cli.output import TerminalProgress, format_count, print_note
+from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import explain_read_errors
 
@@ -164,7 +163,7 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
     if result.changed:
         print_note(f"{format_count(result.changed, 'file')} with other content: what was decided of them stays")
     if not (result.summary or result.unchanged):
-        command = f"wsabie collection add {quote(str(folder))} FOLDER"
+        command = f"wsabie collection add {quote_path(folder)} FOLDER"
         print_note(f"nothing was found; put files into {folder}, or name other folders: {command}")
         return
     unreadable = f" ({result.still_unreadable:,} of them unreadable)" * bool(result.still_unreadable)
@@ -174,7 +173,7 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
     from wsabie.collection.annotations.training_examples import FEWEST_ITEMS
     from wsabie.collection.overview import check_readiness
 
-    readiness, place = check_readiness(collection), quote(str(folder))
+    readiness, place = check_readiness(collection), quote_path(folder)
     if readiness.tagged or result.modality != "pictures":
         print_note(f"next: wsabie collection {'train' if result.tagged else 'status'} {place}")
         return

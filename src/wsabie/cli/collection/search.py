@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.cli.collection import Folder, open_collection_folder
-from wsabie.cli.command import Report, argument, command, option
+from wsabie.cli.command import JsonObject, Report, argument, command, option
 from wsabie.cli.options import Knowledge, OutputOptions
 from wsabie.cli.output import escape_line, out, print_note, print_row
 from wsabie.core.errors import InputError
@@ -13,7 +13,6 @@ from wsabie.storage.atomic_files import write_bytes
 if TYPE_CHECKING:
     from wsabie.collection.folder.collection import Collection
     from wsabie.collection.search.text_search import SearchHit, SearchResult
-    from wsabie.core.json_conversion import JsonObject
 
 
 class ItemSearchOptions(OutputOptions):
@@ -91,7 +90,7 @@ def _write_sheet(collection: "Collection", result: "SearchResult", target: Path)
     write_bytes(target, render_sheet(lines, pictures))
 
 
-def _serialize_result(result: "SearchResult", paths: dict[int, str]) -> "JsonObject":
+def _serialize_result(result: "SearchResult", paths: dict[int, str]) -> JsonObject:
     groups = [
         group._asdict() | {"hits": [{**hit._asdict(), "path": paths[hit.item]} for hit in group.hits]}
         for group in result.groups

@@ -5,21 +5,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import inputs
 from wsabie.cli.command import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.options import ClusterRunOptions, ExtractionOptions, Items, Landmarks, RejectOptions
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
     from wsabie.core.arrays import Float32, Matrix
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.features.base.feature_extractor import FeatureExtractor
     from wsabie.features.kernel_pca import KernelPca
     from wsabie.io.records import FeatureTable, ItemSource, ModalityName
@@ -155,7 +154,7 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
         raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
     kind = inputs.KINDS[source.modality]
     if options.kind not in ("onnx", kind):
-        remedy = f"wsabie features {kind} {quote(str(src))} --out {quote(str(options.out))}"
+        remedy = f"wsabie features {kind} {quote_path(src)} --out {quote_path(options.out)}"
         raise InputError(f"{src} holds {source.modality}; run: {remedy}")
     return source
 
@@ -291,7 +290,7 @@ def _report(pca: "KernelPca", out_file: Path, folder: Path, n_rows: int, *, is_n
     out.print(f"{'' if is_new else 'the map, when it was learnt, '}{pca.report_.format_summary()}")
 
 
-def summarize_map(pca: "KernelPca") -> "JsonObject":
+def summarize_map(pca: "KernelPca") -> JsonObject:
     """Summarize a map for JSON."""
     report = pca.report_
     return {

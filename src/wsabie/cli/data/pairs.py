@@ -1,16 +1,14 @@
 """`wsabie pairs`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from wsabie.cli.command import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
 from wsabie.cli.options import OptionalSeed, RejectOptions, Rejects, RelationName, Strict, Table
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
 from wsabie.core.errors import InputError
-
-if TYPE_CHECKING:
-    from wsabie.core.json_conversion import JsonObject
+from wsabie.core.json_conversion import JsonObject
 
 _NO_LISTENERS = "how listeners are read or counted, and WordNet has none"
 _NO_MEANINGS = NotFor(synsets="what labels mean, and there is no --labels")

@@ -2,17 +2,15 @@
 
 import time
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
-from wsabie.cli.command import Report, argument, command, option
+from wsabie.cli.command import JsonObject, Report, argument, command, option
 from wsabie.cli.inputs import make_executor
 from wsabie.cli.options import RayAddress, RejectOptions, Seed
-from wsabie.cli.output import NOTHING_KEPT, InterruptExit, TerminalProgress, format_count, out, print_note
+from wsabie.cli.output import NOTHING_KEPT, InterruptExit, TerminalProgress, format_count, out, print_note, quote_path
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.io.shards.shard_folder import ShardFolder
 
 
@@ -62,10 +60,10 @@ def shards(options: ShardsOptions) -> Report:
     rows, parts = format_count(len(written), "row"), format_count(len(written.files), "shard")
     labels = format_count(written.facts["labels"], "label")
     out.print(f"{folder}: {rows} of {written.facts['features']:,} features and {labels} in {parts}")
-    print_note(f"next: wsabie train {quote(str(folder))} --model MODEL")
+    print_note(f"next: wsabie train {quote_path(folder)} --model MODEL")
 
 
-def collect_shard_facts(shards: "ShardFolder") -> "JsonObject":
+def collect_shard_facts(shards: "ShardFolder") -> JsonObject:
     """Collect the facts of a folder of shards."""
     n_bytes = sum(entry["bytes"] for entry in (*shards.files, *shards.other_files.values()))
     return {**shards.facts, "shards": len(shards.files), "bytes": n_bytes, "fingerprint": shards.fingerprint}

@@ -4,14 +4,13 @@ import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
-from wsabie.cli.command import NotFor, Report, command, option
+from wsabie.cli.command import JsonObject, NotFor, Report, command, option
 from wsabie.cli.inputs import format_features_hint, is_table, make_label_table, open_data, read_label_pairs
 from wsabie.cli.options import Data, RejectOptions, Seed
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_table
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
 from wsabie.cli.target import list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import explain_write_errors, lock_folder
@@ -19,7 +18,6 @@ from wsabie.storage.output_checks import OutputKind
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.evaluation.splits import Split
     from wsabie.io.records import FeatureTable, ItemSubset, Source
     from wsabie.io.space_declaration import SpaceDeclaration
@@ -165,7 +163,7 @@ def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -
         f"{name} (pairs)": n for name, n in pairs.items()
     }
     show_table(str(folder), ["", *SIDES], [[name, *(n[side] for side in SIDES)] for name, n in counts.items()])
-    print_note(f"next: wsabie train {quote(str(written.files[0]))} --model DIR")
+    print_note(f"next: wsabie train {quote_path(written.files[0])} --model DIR")
 
 
 def _refuse_unsplittable(source: "Source", data: Path, drop_near: float | None) -> None:
@@ -183,7 +181,7 @@ def _require_rows(source: "Source", data: Path, reason: str) -> "FeatureTable":
     return source
 
 
-def _write_relations(relation_split: "RelationSplit", folder: Path) -> "JsonObject":
+def _write_relations(relation_split: "RelationSplit", folder: Path) -> JsonObject:
     """Write the relations with pictures on every side, as `train` reads them, and the dropped ones; return facts."""
     from wsabie.io.formats.pair_list import write_id_pairs
 

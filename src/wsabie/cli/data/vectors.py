@@ -1,13 +1,12 @@
 """`wsabie vectors`."""
 
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli.command import NotFor, Options, Report, argument, command, list_stated, option, refuse_options_for
 from wsabie.cli.knowledge_files import load_word_vectors
 from wsabie.cli.options import OptionalSeed, RejectOptions
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, show_table
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def _learn_vectors(options: VectorsOptions, target: Path) -> Report:
     yield {"out": target, **facts}
     counts = f"{format_count(n_words, 'word')}, of which {format_count(phrases, 'phrase')}"
     out.print(f"{target}: {counts}, of {vectors.n_read:,} read")
-    print_note(f"next: wsabie vectors near {quote(str(target))} WORD")
+    print_note(f"next: wsabie vectors near {quote_path(target)} WORD")
 
 
 def _read_vectors(options: VectorsOptions) -> "WordVectors":

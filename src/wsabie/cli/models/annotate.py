@@ -12,12 +12,12 @@ from wsabie.cli.options import Candidates, HierarchyOptions, LabelLimit, Model, 
 from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, print_row
 from wsabie.cli.target import ONLY_SPACES, run_by_model
 from wsabie.core.errors import InputError
+from wsabie.core.json_conversion import JsonObject
 from wsabie.io.regions import OUTSIDE
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
     from wsabie.core.arrays import Matrix
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.io.formats.region_items import FixedRegionSource
     from wsabie.io.records import FeatureTable, ItemList, ModalityName, Source
     from wsabie.models.annotators import Annotator, ThresholdFunction
@@ -108,7 +108,7 @@ def _annotate(options: AnnotateOptions) -> Report:
 
 def _rank_inputs(
     options: AnnotateOptions, annotator: "Annotator", siblings: "SiblingSimilarity | None", rejects: Rejects
-) -> "tuple[list[JsonObject], int]":
+) -> tuple[list[JsonObject], int]:
     """Rank labels for every input, with marks of true labels and siblings; count values of unknown features."""
     from wsabie.io.records import ConcatenatedSource
 
@@ -169,7 +169,7 @@ def _check_options(options: AnnotateOptions) -> None:
         raise InputError(f"heat maps in {explain} would lie among your pictures; name another folder")
 
 
-def _show_rankings(results: "Sequence[JsonObject]") -> None:
+def _show_rankings(results: Sequence[JsonObject]) -> None:
     for result in results:
         signs = [SHOWN_MARKS[mark] for mark in result.get("marks", ["other"] * len(result["labels"]))]
         signed_labels = zip(signs, result["labels"], strict=True)
@@ -200,7 +200,7 @@ def _select_regions(source: "Source", regions: Sequence[str]) -> "FixedRegionSou
     return FixedRegionSource.from_texts(source, regions)
 
 
-def _add_marks(results: "list[JsonObject]", rows: "FeatureTable", siblings: "SiblingSimilarity") -> None:
+def _add_marks(results: list[JsonObject], rows: "FeatureTable", siblings: "SiblingSimilarity") -> None:
     """Mark each annotation as true, sibling or other, as in Weston et al. 2010, table 9."""
 
     from wsabie.vocabulary.label_similarity import classify_labels

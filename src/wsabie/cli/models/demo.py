@@ -2,13 +2,12 @@
 
 import sys
 from pathlib import Path
-from shlex import quote
 from shutil import which
 from typing import Literal
 
 from wsabie.cli.command import Report, command, option
 from wsabie.cli.options import OutputOptions, SeededThreadOptions
-from wsabie.cli.output import NARROW, TerminalProgress, out, show_table
+from wsabie.cli.output import NARROW, TerminalProgress, out, quote_path, show_table
 
 
 class DemoOptions(OutputOptions, SeededThreadOptions):
@@ -79,7 +78,7 @@ def _show_document_demo(options: DemoOptions) -> Report:
     )
     interval = f"95 % interval {difference.low:+.3f} to {difference.high:+.3f}"
     out.print(f"recall@10, space minus cosine: {difference.mean:+.3f} ({interval})")
-    model = quote(str(folder))
+    model = quote_path(folder)
     out.print(f'\n$ {_format_program()} annotate {model} --text "{QUESTION}" -k 3')
     for name, score in result.answers:
         out.print(f"  {name} {score:.2f}")

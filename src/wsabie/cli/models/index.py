@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from wsabie.cli.command import Report, command, option
+from wsabie.cli.command import JsonObject, Report, command, option
 from wsabie.cli.inputs import align_rows, load_annotator, open_model_data, report_unknown_features
 from wsabie.cli.options import Model, RecallTarget, RejectOptions, SeededThreadOptions
 from wsabie.cli.output import TerminalProgress, out, print_note, show_table
@@ -11,7 +11,6 @@ from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
     from wsabie.core.arrays import Matrix
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.models.annotators import Annotator
 
 
@@ -65,7 +64,7 @@ def _read_queries(options: IndexOptions, annotator: "Annotator", queries: Path) 
     return aligned.rows.X
 
 
-def _format_gain(facts: "JsonObject", requested_recall: float) -> str:
+def _format_gain(facts: JsonObject, requested_recall: float) -> str:
     speedup = facts["exact_milliseconds"] / max(facts["milliseconds"], 1e-9)
     quality = f"recall@10 {facts['recall@10']:.3f} ({requested_recall:g} was asked for)"
     if facts["kind"] == "int8":

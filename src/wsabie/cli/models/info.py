@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli.command import NotFor, Report, argument, command, option, refuse_options_for
+from wsabie.cli.command import JsonObject, NotFor, Report, argument, command, option, refuse_options_for
 from wsabie.cli.data.shards import collect_shard_facts
 from wsabie.cli.epoch_tables import format_epoch_count, show_epochs
 from wsabie.cli.inputs import find_modality, load_annotator, refuse_collection_folder
@@ -14,7 +14,6 @@ from wsabie.cli.target import run_by_model
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.models.base.label_model import LabelModel
     from wsabie.models.entity_space.space import Space
     from wsabie.models.entity_space.space_annotator import SpaceAnnotator
@@ -102,21 +101,21 @@ def _show_shards(options: InfoOptions) -> Report:
     _show_facts(options.model, facts)
 
 
-def _list_details(model: "LabelModel | Space") -> "JsonObject":
+def _list_details(model: "LabelModel | Space") -> JsonObject:
     return {"parameters": model.to_parts().config["parameters"], "settings": getattr(model, "settings_", {})}
 
 
-def _make_document(options: InfoOptions, facts: "JsonObject", history: "Sequence[EpochStats]") -> "JsonObject":
+def _make_document(options: InfoOptions, facts: JsonObject, history: "Sequence[EpochStats]") -> JsonObject:
     epochs = {"history": [stats.as_dict() for stats in history]} if options.epochs else {}
     return {"model": options.model, **facts, **epochs}
 
 
-def _show_facts(folder: Path, facts: "JsonObject") -> None:
+def _show_facts(folder: Path, facts: JsonObject) -> None:
     lines = [[name.replace("_", " "), _format_value(value)] for name, value in facts.items()]
     show_table(str(folder), ["", ""], lines)
 
 
-def _shorten(value: "JsonObject | list[object]") -> object:
+def _shorten(value: JsonObject | list[object]) -> object:
     """Shorten a list to its length, and a batch report to its main figures."""
     if isinstance(value, list):
         return len(value)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli.command import Report, argument, command, option
+from wsabie.cli.command import JsonObject, Report, argument, command, option
 from wsabie.cli.inputs import load_annotator, read_label_pairs
 from wsabie.cli.options import Model, OutputOptions, ThreadOptions
 from wsabie.cli.output import format_count, out, print_note, show_table
@@ -12,7 +12,6 @@ from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.storage.atomic_files import write_bytes
 
 if TYPE_CHECKING:
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.models.annotators import Annotator
     from wsabie.workflows.object_parts import DetectedPart
 
@@ -105,7 +104,7 @@ def _draw_parts(options: PartsCommandOptions, parts: "Sequence[DetectedPart]") -
     print_note(f"{options.out}: the picture with {format_count(n_marked, 'part')} marked")
 
 
-def _make_document(options: PartsCommandOptions, results: "Sequence[Sequence[DetectedPart]]") -> "JsonObject":
+def _make_document(options: PartsCommandOptions, results: "Sequence[Sequence[DetectedPart]]") -> JsonObject:
     entries = [
         {"object": pair.object_label, "part": pair.label, "score": round(pair.score, 6), "where": str(pair.region)}
         for pairs in results

@@ -7,6 +7,7 @@ from os import SEEK_END
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from wsabie.cli.command import JsonObject
 from wsabie.cli.inputs import load_annotator, make_label_table
 from wsabie.cli.output import NOTHING_KEPT, InterruptExit, print_note, resume_line
 from wsabie.cli.target import load_space
@@ -15,7 +16,6 @@ from wsabie.storage.atomic_files import WriteError, explain_write_errors, lock_f
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.io.records import FeatureTable, Source
     from wsabie.io.shards.sharded_table import ShardedFeatureTable
     from wsabie.io.space_declaration import KindDeclaration
@@ -124,7 +124,7 @@ def _refuse_unreadable(model: Path) -> NoReturn:
     raise InputError(f"{model} is a finished model, perhaps of other data; leave --resume out to train it again")
 
 
-def _serialize_parameters(model: "LabelModel | Space") -> "JsonObject":
+def _serialize_parameters(model: "LabelModel | Space") -> JsonObject:
     """Return the comparable parameters of a model as JSON values."""
 
     from wsabie.core.json_conversion import to_json_value

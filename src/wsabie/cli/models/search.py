@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.cli import inputs
-from wsabie.cli.command import Options, Report, argument, command, option
+from wsabie.cli.command import JsonObject, Options, Report, argument, command, option
 from wsabie.cli.knowledge_files import load_knowledge, load_word_vectors, match_concepts
 from wsabie.cli.options import Knowledge, Model, RejectOptions, RelationPairs, Table, ThreadOptions
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
@@ -15,7 +15,6 @@ from wsabie.storage.atomic_files import write_bytes, write_text
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
-    from wsabie.core.json_conversion import JsonObject
     from wsabie.io.records import FeatureTable, ItemSource, Source
     from wsabie.models.annotators import Annotator
     from wsabie.models.base.label_model import LabelModel
@@ -260,7 +259,7 @@ def _show_results(
         print_note(f"pictures: {options.out}")
 
 
-def _serialize_match(match: "ItemMatch", labels: Labels, files: dict[str, str]) -> "JsonObject":
+def _serialize_match(match: "ItemMatch", labels: Labels, files: dict[str, str]) -> JsonObject:
     label_facts = {"labelled": match.label in labels[match.id]} if match.id in labels else {}
     file_facts = {"file": files[match.id]} if match.id in files else {}
     return {"id": match.id, **file_facts, "label": match.label, "score": round(match.score, 6), **label_facts}

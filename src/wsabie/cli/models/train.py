@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from wsabie.cli import inputs
@@ -13,7 +12,7 @@ from wsabie.cli.epoch_tables import format_epoch_count
 from wsabie.cli.estimator_options import EnsembleOptions, EstimatorOptions, ShapeOptions
 from wsabie.cli.knowledge_files import make_vector_parameters, refuse_other_kinds
 from wsabie.cli.models import resumption
-from wsabie.cli.output import TerminalProgress, format_count, format_figure, out, print_note, show_table
+from wsabie.cli.output import TerminalProgress, format_count, format_figure, out, print_note, quote_path, show_table
 from wsabie.cli.target import IN_TABLES, list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import build_estimator, find_spec
@@ -160,7 +159,7 @@ def _train_model(options: TrainOptions) -> Report:
     yield from _report_training(options, recipe, result, rounds)
     asks_parts = recipe.system == "parts" and getattr(source, "modality", None) == "pictures"
     command, data = ("parts", "PICTURE") if asks_parts else ("annotate", "NEW_DATA")
-    print_note(f"next: wsabie {command} {quote(str(recipe.model))} {data}")
+    print_note(f"next: wsabie {command} {quote_path(recipe.model)} {data}")
 
 
 def _make_recipe(options: TrainOptions) -> "TrainingRecipe":
@@ -432,4 +431,4 @@ def _report_space(recipe: "SpaceRecipe", result: "SavedModel") -> Report:
     out.print("things: " + ", ".join(f"{name} {n:,}" for name, n in facts["kinds"].items()))
     first = recipe.space.relations_[0][1]
     query = "NEW_DATA" if recipe.space.find_entities(first).n_features else f"the name of a thing of the kind {first!r}"
-    print_note(f"next: wsabie annotate {quote(str(recipe.model))} with {query}, or wsabie neighbours with a name")
+    print_note(f"next: wsabie annotate {quote_path(recipe.model)} with {query}, or wsabie neighbours with a name")

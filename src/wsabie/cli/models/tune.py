@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import options as shared
 from wsabie.cli.command import NotFor, Report, Settings, command, option
 from wsabie.cli.estimator_options import parse_assignments, read_toml
 from wsabie.cli.inputs import find_width, make_executor, open_data, refuse_without_effect, report_unknown_labels
-from wsabie.cli.output import TerminalProgress, out, print_note, show_table
+from wsabie.cli.output import TerminalProgress, out, print_note, quote_path, show_table
 from wsabie.cli.target import list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import build_estimator
@@ -123,7 +122,7 @@ def _tune_model(options: TuneOptions) -> Report:
     if result.test_table is not None:
         report_unknown_labels(result.test_table, options.test)
     yield from _report_result(
-        options, result, recipe.model, "validation rows", f"annotate {quote(str(recipe.model))} NEW_DATA"
+        options, result, recipe.model, "validation rows", f"annotate {quote_path(recipe.model)} NEW_DATA"
     )
 
 
@@ -147,7 +146,7 @@ def _tune_space(options: TuneOptions, declaration: "SpaceDeclaration") -> Report
         run = WorkContext(make_executor(space.threads), TerminalProgress(), rejects)
         result = tune_space(plan, recipe, run)
     yield from _report_result(
-        options, result, recipe.model, "held-out pairs", f"evaluate {quote(str(recipe.model))} TEST.toml"
+        options, result, recipe.model, "held-out pairs", f"evaluate {quote_path(recipe.model)} TEST.toml"
     )
 
 
