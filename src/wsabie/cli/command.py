@@ -131,18 +131,24 @@ def _get_hints(cls: type) -> dict[str, tuple[Any, ...]]:
 
 
 def list_leaves(cls: type, marks: tuple[NotFor, ...] = (), path: tuple[str, ...] = ()) -> tuple[_Leaf, ...]:
-    """List the options of a class and of its groups, in the order of the help: inherited ones follow its own."""
+    """List the parameters of a class and its groups, in the order of the help: inherited options follow its own."""
     leaves: list[_Leaf] = []
     own_names = vars(cls).get("__annotations__", {})
-    for entry in sorted(fields(cls), key=lambda entry: not path and entry.name not in own_names):
-        base, *extras = _get_hints(cls)[entry.name]
-        extras += entry.metadata.values()
+    marks_by_name = {entry.name: (*_get_hints(cls)[entry.name], *entry.metadata.values()) for entry in fields(cls)}
+
+    def is_main(entry: Any) -> bool:
+        """Return True for arguments and for options of the class itself."""
+        is_argument = any(isinstance(mark, typer.models.ArgumentInfo) for mark in marks_by_name[entry.name])
+        return is_argument or (entry.name in own_names and not path)
+
+    for entry in sorted(fields(cls), key=lambda entry: not path and not is_main(entry)):
+        base, *extras = marks_by_name[entry.name]
         all_marks = (*marks, *(mark for mark in extras if isinstance(mark, NotFor)))
         if _is_group(base):
             leaves += list_leaves(base, all_marks, (*path, entry.name))
             continue
         owner: Any = next(base for base in cls.__mro__ if entry.name in vars(base).get("__annotations__", {}))
-        panel = None if owner is cls and not path else owner.panel
+        panel = None if is_main(entry) else owner.panel
         info = next(mark for mark in extras if isinstance(mark, typer.models.ParameterInfo))
         leaves.append(_Leaf(entry.name, base, info, entry.default, panel, all_marks, path))
     return tuple(leaves)

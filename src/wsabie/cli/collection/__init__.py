@@ -1,14 +1,11 @@
 """`wsabie collection`: the commands of a collection."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from wsabie.cli.command import Options, option
+from wsabie.cli.command import Options, argument, option
+from wsabie.cli.options import OutputOptions
 from wsabie.core.errors import InputError
 from wsabie.core.machine import get_user_name
 
@@ -18,8 +15,6 @@ if TYPE_CHECKING:
 
 _LONGEST = 500
 """Longest name of a person, in letters; the same limit holds for imported names."""
-
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the collection.")]
 
 
 class PersonOptions(Options, panel="Output"):
@@ -41,14 +36,17 @@ class PersonOptions(Options, panel="Output"):
         return name
 
 
-@contextmanager
-def open_collection_folder(folder: Path, *, read_only: bool = False) -> Iterator["Collection"]:
-    """Open a collection for the commands inside."""
-    require_database()
-    from wsabie.collection.folder.collection import open_collection
+class CollectionOptions(OutputOptions):
+    """Options of commands of a collection."""
 
-    with open_collection(folder, read_only=read_only) as collection:
-        yield collection
+    folder: Path = argument("The folder of the collection.", metavar="DIR")
+
+    def open(self, *, read_only: bool = False) -> "Collection":
+        """Open the collection."""
+        require_database()
+        from wsabie.collection.folder.collection import open_collection
+
+        return open_collection(self.folder, read_only=read_only)
 
 
 def require_database() -> None:

@@ -4,9 +4,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder, require_database
+from wsabie.cli.collection import CollectionOptions, PersonOptions, require_database
 from wsabie.cli.command import Report, argument, command, option
-from wsabie.cli.options import OutputOptions
 from wsabie.cli.output import format_count, format_time, out, print_note, quote_path, show_table
 from wsabie.core.errors import InputError, WsabieError
 
@@ -22,10 +21,9 @@ REASONS = {
 }
 
 
-class BackupOptions(OutputOptions):
+class BackupOptions(CollectionOptions):
     """Options of `wsabie collection backup`."""
 
-    folder: Folder
     out: Path | None = option("Write it there (default: into DIR/.wsabie/backups).", metavar="FILE")
     listing: bool = option("Only list the backups that there are.", flag="--list")
 
@@ -38,7 +36,7 @@ def backup(options: BackupOptions) -> Report:
     if options.listing:
         yield from _show_backups(options)
         return
-    with open_collection_folder(folder, read_only=True) as collection:
+    with options.open(read_only=True) as collection:
         from wsabie.collection.folder.backups import back_up, format_dump_command, refuse_target
         from wsabie.collection.folder.collection_file import (
             read_collection_file,
@@ -69,10 +67,9 @@ def backup(options: BackupOptions) -> Report:
         print_note(f"{copy.path}: the catalogue up to entry {copy.journal}, {copy.bytes / 1e6:,.1f} MB")
 
 
-class RestoreOptions(OutputOptions, PersonOptions):
+class RestoreOptions(CollectionOptions, PersonOptions):
     """Options of `wsabie collection restore`."""
 
-    folder: Folder
     backup: Path | None = argument("Its name or path (default: the one that holds most entries).", metavar="BACKUP")
     accept: bool = option("Take the catalogue that is there, or BACKUP, though it is older than it was or another one.")
 

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
+from wsabie.cli.collection import CollectionOptions, PersonOptions
 from wsabie.cli.collection.backups import show_backup_table
 from wsabie.cli.command import Report, argument, command, option
-from wsabie.cli.options import OutputOptions
 from wsabie.cli.output import format_count, format_time, print_note, quote_path, show_table
 
 if TYPE_CHECKING:
@@ -14,17 +13,16 @@ if TYPE_CHECKING:
     from wsabie.collection.overview import CollectionStatus
 
 
-class StatusOptions(OutputOptions):
+class StatusOptions(CollectionOptions):
     """Options of `wsabie collection status`."""
 
-    folder: Folder
     check: bool = option("Look through the whole database for damage.")
 
 
 @command("collection status photos", "collection status photos --check")
 def status(options: StatusOptions) -> None:
     """Show the contents of a collection: items, labels, decisions and waiting suggestions."""
-    with open_collection_folder(options.folder, read_only=True) as collection:
+    with options.open(read_only=True) as collection:
         from wsabie.collection.folder.backups import list_backups
         from wsabie.collection.folder.collection import make_damage_error
         from wsabie.collection.overview import read_status
@@ -45,17 +43,16 @@ def status(options: StatusOptions) -> None:
             raise make_damage_error(collection, summary.damage[0])
 
 
-class HistoryOptions(OutputOptions):
+class HistoryOptions(CollectionOptions):
     """Options of `wsabie collection history`."""
 
-    folder: Folder
     k: int = option("Entries, last first.", 20, flag="-k", min=1, max=100_000)
 
 
 @command("collection history photos", "collection history photos -k 100")
 def history(options: HistoryOptions) -> Report:
     """List the changes of a collection and their authors, newest first."""
-    with open_collection_folder(options.folder, read_only=True) as collection:
+    with options.open(read_only=True) as collection:
         from wsabie.collection.db.journal import read_history
 
         records = read_history(collection.engine, options.k)
@@ -68,10 +65,9 @@ def history(options: HistoryOptions) -> Report:
         show_table(title, ["what", "entry", "when (UTC)", "who", ""], rows)
 
 
-class UndoOptions(OutputOptions, PersonOptions):
+class UndoOptions(CollectionOptions, PersonOptions):
     """Options of `wsabie collection undo`."""
 
-    folder: Folder
     entry: int | None = argument(
         "Its number in the history (default: the last of yours, here or in the pages).", metavar="ENTRY"
     )
@@ -80,7 +76,7 @@ class UndoOptions(OutputOptions, PersonOptions):
 @command("collection undo photos", "collection undo photos 42")
 def undo(options: UndoOptions) -> Report:
     """Put back what an entry of the history changed; undoing can be undone too."""
-    with open_collection_folder(options.folder) as collection:
+    with options.open() as collection:
         from wsabie.collection.db.journal import LOCAL, undo_entry
 
         old_sources = _list_tag_sources(collection)

@@ -3,17 +3,16 @@
 from pathlib import Path
 from typing import Literal
 
-from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
+from wsabie.cli.collection import CollectionOptions, PersonOptions
 from wsabie.cli.command import NotFor, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.options import ListedRejectOptions, RejectOptions
 from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
 from wsabie.core.errors import InputError
 
 
-class TagExportOptions(ListedRejectOptions):
+class TagExportOptions(ListedRejectOptions, CollectionOptions):
     """Options of `wsabie collection export`."""
 
-    folder: Folder
     out: Path | None = argument("File or folder to write; its ending tells: .csv, .jsonl, .json (COCO).", metavar="OUT")
     kind: Literal["csv", "jsonl", "coco", "imagefolder", "xmp"] | None = option(
         "Format (default: by the ending of OUT).", flag="--as"
@@ -40,7 +39,7 @@ def export(options: TagExportOptions) -> Report:
     """Write tags to CSV, JSON lines, COCO, a folder of pictures, or XMP; your files stay unchanged."""
     out, to_originals = options.out, options.beside_originals or options.into_originals
     options.check_outputs(inputs=[out])
-    with open_collection_folder(options.folder, read_only=True) as collection, options.collect_rejects() as skipped:
+    with options.open(read_only=True) as collection, options.collect_rejects() as skipped:
         from wsabie.collection.interchange.tag_export import TagSelection, export_tags, write_to_pictures
 
         choice = TagSelection(options.state, options.label or (), options.in_folder, options.min_probability)
@@ -67,10 +66,9 @@ def _refuse_out(options: TagExportOptions) -> None:
         raise InputError("give one of --beside-originals and --into-originals")
 
 
-class ImportOptions(RejectOptions, PersonOptions):
+class ImportOptions(RejectOptions, CollectionOptions, PersonOptions):
     """Options of `wsabie collection import`."""
 
-    folder: Folder
     file: Path = argument("CSV or JSON lines with a column of files and one of labels; or COCO.", metavar="FILE")
     kind: Literal["csv", "jsonl", "coco"] | None = option("Format (default: by the ending of FILE).", flag="--as")
     state: Literal["accepted", "rejected"] = option("Of tags of which FILE does not say.", "accepted")
@@ -80,7 +78,7 @@ class ImportOptions(RejectOptions, PersonOptions):
 def import_(options: ImportOptions) -> Report:
     """Take tags from a file; what persons decided stays, and the whole import can be undone."""
     options.check_outputs(inputs=[options.file])
-    with open_collection_folder(options.folder) as collection, options.collect_rejects() as skipped:
+    with options.open() as collection, options.collect_rejects() as skipped:
         from wsabie.collection.interchange.tag_import import import_tags
 
         settings = options.pick("kind", "state") | {"rejects": skipped, "progress": TerminalProgress()}

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias, get_args
 
-from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
+from wsabie.cli.collection import CollectionOptions, PersonOptions
 from wsabie.cli.command import JsonObject, NotFor, Report, Settings, argument, command, option, refuse_options_for
-from wsabie.cli.options import Knowledge, OutputOptions, Table
+from wsabie.cli.options import Knowledge, Table
 from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, quote_path, show_table
 from wsabie.core.errors import InputError
 
@@ -23,10 +23,9 @@ def _only_for(*actions: str) -> NotFor:
     )
 
 
-class LabelActionOptions(OutputOptions, PersonOptions):
+class LabelActionOptions(CollectionOptions, PersonOptions):
     """Options of `wsabie collection labels`."""
 
-    folder: Folder
     action: LabelAction = argument(
         "list: labels with their counts; show: LABEL, all that is known; tidy: labels that could be one; merge: A ... "
         "B, into B; apart: A B ..., never to be proposed again; rename: OLD NEW; parent: LABEL PARENT (without PARENT: "
@@ -80,7 +79,7 @@ class LabelActionOptions(OutputOptions, PersonOptions):
 def labels(options: LabelActionOptions) -> Report:
     """List, show, tidy, merge, rename, nest or delete the labels of a collection."""
     refuse_options_for(options.action, options)
-    with open_collection_folder(options.folder, read_only=options.is_read_only) as collection:
+    with options.open(read_only=options.is_read_only) as collection:
         yield from ACTIONS[options.action](collection, options.names or [], options)
 
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
+from wsabie.cli.collection import CollectionOptions, PersonOptions
 from wsabie.cli.command import JsonObject, Report, Settings, argument, command, option
 from wsabie.cli.inputs import make_executor
-from wsabie.cli.options import Features, OutputOptions, RecallTarget, SeededThreadOptions, ThreadOptions
+from wsabie.cli.options import Features, RecallTarget, SeededThreadOptions, ThreadOptions
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
 from wsabie.core.errors import InputError
 
@@ -134,10 +134,9 @@ def _format_examples(facts: JsonObject, features: str = "") -> str:
     return f"{format_count(facts['labels'], 'label')} from {format_count(facts['items'], 'item')}{features}, {tags}"
 
 
-class CollectionTrainOptions(OutputOptions, PersonOptions, SeededThreadOptions):
+class CollectionTrainOptions(CollectionOptions, PersonOptions, SeededThreadOptions):
     """Options of `wsabie collection train`."""
 
-    folder: Folder
     full: bool = option("Not on top of the model in use, as is usual where little changed.", flag="--from-scratch")
     features: Features = None
     dim: int = option("Dimensions of a model from scratch.", 100, min=1, max=4096)
@@ -154,7 +153,7 @@ class CollectionTrainOptions(OutputOptions, PersonOptions, SeededThreadOptions):
 @command("collection train photos", "collection train photos --from-scratch --features colour,hog")
 def train(options: CollectionTrainOptions) -> Report:
     """Learn from accepted and rejected tags, and use the new model; `undo` puts the old one back."""
-    with open_collection_folder(options.folder) as collection:
+    with options.open() as collection:
         from wsabie.collection.learning.training import train_model
 
         settings = options.pick(
@@ -165,10 +164,9 @@ def train(options: CollectionTrainOptions) -> Report:
     _show_training(result, options.folder)
 
 
-class ApplyOptions(OutputOptions, PersonOptions, ThreadOptions):
+class ApplyOptions(CollectionOptions, PersonOptions, ThreadOptions):
     """Options of `wsabie collection apply`."""
 
-    folder: Folder
     again: bool = option("Look at all items, not only at new ones.", flag="--all-items")
     k: int = option("Suggestions of an item, at most.", 10, flag="-k", min=1, max=1000)
     floor: float = option("Less probable labels are not suggested.", 0.01, flag="--min-probability")
@@ -181,7 +179,7 @@ class ApplyOptions(OutputOptions, PersonOptions, ThreadOptions):
 @command("collection apply photos", "collection apply photos --accept-above 0.95")
 def apply(options: ApplyOptions) -> Report:
     """Let the model in use suggest labels for new items."""
-    with open_collection_folder(options.folder) as collection:
+    with options.open() as collection:
         from wsabie.collection.learning.suggestions import apply_model
 
         settings = options.pick("again", "k", "floor", "min_precision", "accept_above", "threads")
@@ -190,10 +188,9 @@ def apply(options: ApplyOptions) -> Report:
     _show_suggestions(result, options.folder)
 
 
-class ModelsOptions(OutputOptions, PersonOptions):
+class ModelsOptions(CollectionOptions, PersonOptions):
     """Options of `wsabie collection models`."""
 
-    folder: Folder
     numbers: list[int] | None = argument("Models to tell more of, or to compare.", metavar="[N]...")
     compare: bool = option("Judge the models by the same held-out items, each beside the first.")
     use: int | None = option("Put model N into use.", metavar="N")
@@ -203,10 +200,10 @@ class ModelsOptions(OutputOptions, PersonOptions):
 @command("collection models photos", "collection models photos 2 3 --compare")
 def models(options: ModelsOptions) -> Report:
     """Show, compare, switch or remove the models of a collection."""
-    folder, numbers, use, keep = options.folder, options.numbers, options.use, options.keep
+    numbers, use, keep = options.numbers, options.use, options.keep
     if sum((use is not None, keep is not None, options.compare or bool(numbers))) > 1:
         raise InputError("N, --use and --keep are different things; do one after the other")
-    with open_collection_folder(folder, read_only=use is None and keep is None) as collection:
+    with options.open(read_only=use is None and keep is None) as collection:
         from wsabie.collection.learning import evaluation
         from wsabie.collection.registry import model_registry
 
@@ -271,10 +268,9 @@ def _note_skipped_files(unreadable: int, changed: int, folder: Path) -> None:
         print_note(f"{format_count(changed, 'file')} changed since the last scan, or went away; run: {command}")
 
 
-class ItemIndexOptions(OutputOptions):
+class ItemIndexOptions(CollectionOptions):
     """Options of `wsabie collection index`."""
 
-    folder: Folder
     kind: Literal["ivf", "hnsw"] = option("ivf: small, made in seconds; hnsw: a graph, larger, made in minutes.", "ivf")
     recall: RecallTarget = 0.95
 
@@ -282,7 +278,7 @@ class ItemIndexOptions(OutputOptions):
 @command("collection index photos", "collection index photos --kind hnsw")
 def index(options: ItemIndexOptions) -> Report:
     """Make an approximate index of the items, for hundreds of thousands and more; `apply` makes it anew."""
-    with open_collection_folder(options.folder) as collection:
+    with options.open() as collection:
         from wsabie.collection.registry.item_index import index_items
 
         indexes = index_items(collection, kind=options.kind, recall=options.recall, progress=TerminalProgress())

@@ -4,9 +4,8 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli.collection import Folder, open_collection_folder
+from wsabie.cli.collection import CollectionOptions
 from wsabie.cli.command import Report, command, option
-from wsabie.cli.options import OutputOptions
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
 from wsabie.storage.atomic_files import replace_file
 
@@ -17,10 +16,9 @@ if TYPE_CHECKING:
 _MAX_LABELS = 1_000_000
 
 
-class MapOptions(OutputOptions):
+class MapOptions(CollectionOptions):
     """Options of `wsabie collection map`."""
 
-    folder: Folder
     umap: bool = option("By UMAP, which is made where it is missing or items came since.")
     out: Path | None = option("Write items and labels with x and y as CSV.", metavar="FILE")
 
@@ -29,7 +27,7 @@ class MapOptions(OutputOptions):
 def map_(options: MapOptions) -> Report:
     """Project items and labels onto the plane by the model in use: the map that `wsabie serve` shows."""
     umap, to = options.umap, options.out
-    with open_collection_folder(options.folder, read_only=True) as collection:
+    with options.open(read_only=True) as collection:
         from wsabie.collection.maps import item_map
 
         options.check_outputs(("places", to), inputs=[collection.place])

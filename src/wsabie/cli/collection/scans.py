@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder, require_database
+from wsabie.cli.collection import CollectionOptions, PersonOptions, require_database
 from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.options import ListedRejectOptions, ThreadOptions
 from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
@@ -61,10 +61,9 @@ def init(options: InitOptions) -> None:
                 _report_scan(collection, result, folder)
 
 
-class AddOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
+class AddOptions(ListedRejectOptions, CollectionOptions, PersonOptions, ThreadOptions):
     """Options of `wsabie collection add`."""
 
-    folder: Folder
     paths: list[Path] = argument("Folders elsewhere; or new files in those of before.", metavar="FOLDER...")
     tags: TagsOption = None
 
@@ -73,7 +72,7 @@ class AddOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
 def add(options: AddOptions) -> Report:
     """Let further folders belong to the collection, and scan; nothing is written into them."""
     options.check_outputs()
-    with open_collection_folder(options.folder) as collection:
+    with options.open() as collection:
         from wsabie.collection.scan.roots import add_root, check_folders, discover_roots
 
         person, folders = options.resolve_author(), check_folders(collection, options.paths)
@@ -86,10 +85,9 @@ def add(options: AddOptions) -> Report:
         _report_scan(collection, result, options.folder)
 
 
-class ScanOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
+class ScanOptions(ListedRejectOptions, CollectionOptions, PersonOptions, ThreadOptions):
     """Options of `wsabie collection scan`."""
 
-    folder: Folder
     tags: TagsOption = None
     rehash: bool = option("Read every file, also those whose size and time are as they were.")
 
@@ -98,7 +96,7 @@ class ScanOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
 def scan(options: ScanOptions) -> Report:
     """Look for new, moved, changed and missing files, and for tags in them."""
     options.check_outputs()
-    with open_collection_folder(options.folder) as collection:
+    with options.open() as collection:
         with options.collect_rejects() as skipped:
             by = options.resolve_author()
             result = _scan_files(options, collection, by, skipped, rehash=options.rehash, always=True)

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli.collection import Folder, open_collection_folder
+from wsabie.cli.collection import CollectionOptions
 from wsabie.cli.command import JsonObject, Report, argument, command, option
-from wsabie.cli.options import Knowledge, OutputOptions
+from wsabie.cli.options import Knowledge
 from wsabie.cli.output import escape_line, out, print_note, print_row
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import write_bytes
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from wsabie.collection.search.text_search import SearchHit, SearchResult
 
 
-class ItemSearchOptions(OutputOptions):
+class ItemSearchOptions(CollectionOptions):
     """Options of `wsabie collection search`."""
 
-    folder: Folder
     text: str = argument('Labels in any language; -x: without it; "x y" in quotes: one label.', metavar="TEXT")
     k: int = option("Items of each group, at most.", 10, flag="-k", min=1, max=100)
     knowledge: Knowledge = None
@@ -34,7 +33,7 @@ def search(options: ItemSearchOptions) -> Report:
     sheet = options.out
     if sheet is not None and sheet.suffix.lower() != ".png":
         raise InputError(f"--out {sheet} is no sheet; choose a name that ends in .png")
-    with open_collection_folder(options.folder, read_only=True) as collection:
+    with options.open(read_only=True) as collection:
         from wsabie.collection.items.item_pages import read_items_by_number
         from wsabie.collection.search.text_search import load_label_knowledge, search_items
 

@@ -3,17 +3,15 @@
 from pathlib import Path
 from typing import Literal
 
-from wsabie.cli.collection import Folder, PersonOptions, open_collection_folder
+from wsabie.cli.collection import CollectionOptions, PersonOptions
 from wsabie.cli.command import Report, argument, command, option
-from wsabie.cli.options import OutputOptions
 from wsabie.cli.output import format_count, format_figure, format_time, print_note, show_table
 from wsabie.core.errors import InputError
 
 
-class TagOptions(OutputOptions, PersonOptions):
+class TagOptions(CollectionOptions, PersonOptions):
     """Options of `wsabie collection tag`."""
 
-    folder: Folder
     items: list[str] = argument("Items, by path or number.", metavar="ITEM...")
     accept: list[str] | None = option("A label that fits; may be new.", metavar="LABEL")
     reject: list[str] | None = option("A label that does not fit.", metavar="LABEL")
@@ -26,7 +24,7 @@ def tag(options: TagOptions) -> Report:
     accept, reject, clear = options.accept or (), options.reject or (), options.clear or ()
     if not (accept or reject or clear):
         raise InputError("say what fits or does not: --accept LABEL, --reject LABEL, --clear LABEL")
-    with open_collection_folder(options.folder) as collection:
+    with options.open() as collection:
         from wsabie.collection.annotations.decisions import find_items, tag_items
 
         numbers = list(dict.fromkeys(find_items(collection, options.items, Path.cwd())))
@@ -38,10 +36,9 @@ def tag(options: TagOptions) -> Report:
     print_note(f"{format_count(len(numbers), 'item')}: {changes}{new_labels}")
 
 
-class AnnotationsOptions(OutputOptions):
+class AnnotationsOptions(CollectionOptions):
     """Options of `wsabie collection annotations`."""
 
-    folder: Folder
     label: str | None = option("Only this label, or a synonym of it.", metavar="LABEL")
     item: str | None = option("Only this item, by path or number as `tag` takes it.", metavar="ITEM")
     state: Literal["accepted", "rejected"] | None = option("Only what fits, or does not.")
@@ -57,7 +54,7 @@ class AnnotationsOptions(OutputOptions):
 @command("collection annotations photos --label bird", "collection annotations photos --by eve --since 2026-05")
 def annotations(options: AnnotationsOptions) -> Report:
     """List the decisions about items, with their authors and times, newest first."""
-    with open_collection_folder(options.folder, read_only=True) as collection:
+    with options.open(read_only=True) as collection:
         from wsabie.collection.annotations.decisions import AnnotationFilter, find_items, read_annotation_page
 
         number = None if options.item is None else find_items(collection, [options.item], Path.cwd())[0]
