@@ -4,37 +4,21 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from importlib import import_module
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
 
-from wsabie.cli import serve
-from wsabie.cli.collection import backups, history, interchange, learning, scans, tags
-from wsabie.cli.collection import labels as collection_labels
-from wsabie.cli.collection import map as collection_map
-from wsabie.cli.collection import search as collection_search
+from wsabie.cli import collection, data, models, serve
 from wsabie.cli.command import CommandEntry, GroupedCommands
-from wsabie.cli.data import features, hierarchy, labels, pairs, shards, split, vectors
 from wsabie.cli.errors import WRITING_FAILED, discard_output, explain_error, ignore_full_standard_error
-from wsabie.cli.models import (
-    annotate,
-    compare,
-    demo,
-    evaluate,
-    export,
-    index,
-    info,
-    neighbours,
-    parts,
-    search,
-    train,
-    tune,
-    update,
-)
 from wsabie.cli.output import INTERRUPTED, InterruptExit, print_error, show_log_as_notes
 from wsabie.core.errors import WsabieError
 from wsabie.core.version import VERSION
@@ -57,26 +41,20 @@ _INTERRUPT_MESSAGES = {
 """Messages after Ctrl-C of the commands that keep some of their work."""
 
 
-_COLLECTION = "collection"
-_COMMANDS: dict[str, tuple[CommandEntry | str, ...]] = {
-    "Everyday": (_COLLECTION, train.train, annotate.annotate, search.search, demo.demo),
-    "Models": (
-        evaluate.evaluate, compare.compare, tune.tune, update.update, update.edit, neighbours.neighbours, parts.parts,
-        index.index, info.info, export.export,
-    ),
-    "Data": (features.features, split.split, shards.shards),
-    "Knowledge of labels": (labels.labels, hierarchy.hierarchy, pairs.pairs, vectors.vectors),
-    "Service": (serve.serve, serve.token),
-}  # fmt: skip
-"""Commands in groups, in the order of the help; a name is that of a group of commands."""
+_COMMANDS = {
+    "Everyday": ("collection", "train", "annotate", "search", "demo"),
+    "Models": ("evaluate", "compare", "tune", "update", "edit", "neighbours", "parts", "index", "info", "export"),
+    "Data": ("features", "split", "shards"),
+    "Knowledge of labels": ("labels", "hierarchy", "pairs", "vectors"),
+    "Service": ("serve", "token"),
+}
+"""Commands in groups, in the order of the help; `collection` is a group of commands."""
 _COLLECTION_COMMANDS = {
-    "Files": (scans.init, scans.add, scans.scan, history.status),
-    "Tags and labels": (tags.tag, tags.annotations, collection_labels.labels, interchange.import_, interchange.export),
-    "Learning and search": (
-        learning.train, learning.apply, learning.models, learning.index, collection_search.search, collection_map.map_
-    ),
-    "History and backups": (history.history, history.undo, backups.backup, backups.restore),
-}  # fmt: skip
+    "Files": ("init", "add", "scan", "status"),
+    "Tags and labels": ("tag", "annotations", "labels", "import", "export"),
+    "Learning and search": ("train", "apply", "models", "index", "search", "map"),
+    "History and backups": ("history", "undo", "backup", "restore"),
+}
 
 _Usage: Any = typer.BadParameter.__base__  # of click, or of the copy that typer has of it
 
@@ -88,7 +66,7 @@ class _Application(GroupedCommands):
     a word that begins with a hyphen.
     """
 
-    order = tuple(entry if isinstance(entry, str) else entry.name for group in _COMMANDS.values() for entry in group)
+    order = tuple(chain(*_COMMANDS.values()))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -113,6 +91,19 @@ def _suggest_separator(error: Any) -> str:
     return f" (what is not wanted is given {example})"
 
 
+def _import_modules(package: ModuleType) -> list[ModuleType]:
+    return [import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__)]
+
+
+def _register_commands(app: typer.Typer, panels: Mapping[str, Iterable[str]], modules: Iterable[ModuleType]) -> None:
+    """Add the commands of modules to an application, below their headings."""
+    members = [member for module in modules for member in vars(module).values()]
+    entries = {member.name: member for member in members if isinstance(member, CommandEntry)}
+    for panel, names in panels.items():
+        for name in filter(entries.get, names):
+            entries[name].register(app, panel)
+
+
 def _make_application() -> typer.Typer:
     """Make the application with all its commands."""
     app = typer.Typer(
@@ -123,22 +114,16 @@ def _make_application() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    collection = typer.Typer(
-        name=_COLLECTION,
+    group = typer.Typer(
+        name="collection",
         cls=GroupedCommands,
         help="Your own collection: a catalogue that keeps tags, learns from them and suggests more.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    for panel, entries in _COLLECTION_COMMANDS.items():
-        for entry in entries:
-            entry.register(collection, panel)
-    for panel, group in _COMMANDS.items():
-        for member in group:
-            if isinstance(member, str):
-                app.add_typer(collection, rich_help_panel=panel)
-            else:
-                member.register(app, panel)
+    _register_commands(group, _COLLECTION_COMMANDS, _import_modules(collection))
+    app.add_typer(group, rich_help_panel="Everyday")
+    _register_commands(app, _COMMANDS, [serve, *_import_modules(data), *_import_modules(models)])
     return app
 
 
