@@ -57,14 +57,12 @@ def read_hierarchies(hierarchy: Sequence[Path] | None, parent_first: bool) -> "H
     return None
 
 
-def _find_siblings(
-    tree: "Hierarchy", hierarchy: Sequence[Path], owner: str, labels: Sequence[str]
-) -> "SiblingSimilarity":
+def _find_siblings(tree: "Hierarchy", paths: Sequence[Path], owner: str, labels: Sequence[str]) -> "SiblingSimilarity":
     """Find siblings among the labels; refuse lists that know none of them."""
     similar = tree.similar(labels)
     if not similar.is_known().any():
         unknown = f"{format_count(len(labels), 'label')} of {owner}, such as {format_names(labels)}"
-        raise InputError(f"{_format_paths(hierarchy)} names none of the {unknown}; give an is-a list over such labels")
+        raise InputError(f"{_format_paths(paths)} names none of the {unknown}; give an is-a list over such labels")
     return similar
 
 

@@ -49,11 +49,9 @@ def open_data(
     if path.suffix.lower() == ENDING:
         content = "which kinds of things there are and what relates them"
         raise InputError(f"{path} says {content}, for train, evaluate, compare, split and tune; give data here")
-    settings: Settings = {"n_features": n_features, "modality": modality, "rejects": rejects}
+    settings: Settings = {"n_features": n_features, "modality": modality, "progress": TerminalProgress()}
     label_column = _choose_label_column(path, items, default_items)
-    source = open_source(
-        path, labels_from=labels_from, label_column=label_column, progress=TerminalProgress(), **settings
-    )
+    source = open_source(path, labels_from=labels_from, label_column=label_column, rejects=rejects, **settings)
     if not len(source):
         reasons = f": {rejects.summary()}" if len(rejects) else ""
         raise InputError(f"{path} holds nothing to use{reasons}; look at the list that --rejects FILE writes")

@@ -25,29 +25,25 @@ def is_declaration(path: Path) -> bool:
     return path.suffix.lower() == ENDING
 
 
-def run_by_data(
-    options: Any, on_rows: Callable[[Any], Run], on_declaration: "Callable[[Any, SpaceDeclaration], Run]"
-) -> Run:
+def run_by_data(options: Any, on_rows: Callable[[Any], Run], on_space: "Callable[[Any, SpaceDeclaration], Run]") -> Run:
     """Run a command on rows or items, or on a declaration of a space; refuse options of the other."""
     from wsabie.io.space_declaration import read_declaration
 
     if is_declaration(options.data):
         refuse_options_for("space", options)
-        return on_declaration(options, read_declaration(options.data))
+        return on_space(options, read_declaration(options.data))
     refuse_options_for("labels", options)
     return on_rows(options)
 
 
-def run_by_model(
-    options: Any, on_labels: Callable[[Any], Run], on_space: "Callable[[Any, SpaceAnnotator], Run]"
-) -> Run:
+def run_by_model(options: Any, on_model: Callable[[Any], Run], on_space: "Callable[[Any, SpaceAnnotator], Run]") -> Run:
     """Run a command on a model of labels, or on a space; refuse options of the other."""
     space = load_space(options.model, getattr(options, "threads", None))
     if space is not None:
         refuse_options_for("space", options)
         return on_space(options, space)
     _refuse_space_options(options)
-    return on_labels(options)
+    return on_model(options)
 
 
 def load_space(path: Path, threads: int | None = None) -> "SpaceAnnotator | None":

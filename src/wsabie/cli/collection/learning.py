@@ -142,8 +142,7 @@ class CollectionTrainOptions(CollectionOptions, PersonOptions, SeededThreadOptio
     dim: int = option("Dimensions of a model from scratch.", 100, min=1, max=4096)
     epochs: int | None = option("Passes at most; held-out items choose the best (default: as is usual).", min=1)
     even_if_worse: bool = option(
-        "Put the model into use also where it does worse than the one before on held-out items.",
-        flag="--accept-worse",
+        "Put the model into use also where it does worse than the one before on held-out items.", flag="--accept-worse"
     )
     person_weight: float = option(
         "How much more an item with a person's tag weighs than one with imported tags alone.", 2.0
@@ -156,10 +155,8 @@ def train(options: CollectionTrainOptions) -> Report:
     with options.open() as collection:
         from wsabie.collection.learning.training import train_model
 
-        settings = options.pick(
-            "full", "features", "dim", "epochs", "even_if_worse", "person_weight", "threads", "seed"
-        )
-        result = train_model(collection, by=options.resolve_author(), **settings, **options.resources())
+        values = options.pick("full", "features", "dim", "epochs", "even_if_worse", "person_weight", "threads", "seed")
+        result = train_model(collection, by=options.resolve_author(), **values, **options.resources())
     yield result._asdict()
     _show_training(result, options.folder)
 

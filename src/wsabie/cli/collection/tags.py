@@ -58,10 +58,8 @@ def annotations(options: AnnotationsOptions) -> Report:
         from wsabie.collection.annotations.decisions import AnnotationFilter, find_items, read_annotation_page
 
         number = None if options.item is None else find_items(collection, [options.item], Path.cwd())[0]
-        criteria = options.pick("label", "state", "origin", "by", "model", "since", "until")
-        page = read_annotation_page(
-            collection, AnnotationFilter(number, **criteria), cursor=options.cursor, limit=options.k
-        )
+        criteria = AnnotationFilter(number, **options.pick("label", "state", "origin", "by", "model", "since", "until"))
+        page = read_annotation_page(collection, criteria, cursor=options.cursor, limit=options.k)
         yield {"annotations": page.annotations, "next": page.next_cursor}
         if not page.annotations:
             print_note("nothing of this kind is decided")

@@ -22,7 +22,7 @@ def _only_for(subject: str, *kinds: str) -> NotFor:
     return NotFor(**{kind: subject for kind in _KINDS if kind not in kinds})
 
 
-_NOT_ABOUT = NotFor(about="which labels there are; it belongs to the others")
+_NO_ABOUT = NotFor(about="which labels there are; it belongs to the others")
 
 
 class LabelsOptions(OutputOptions):
@@ -38,10 +38,8 @@ class LabelsOptions(OutputOptions):
     )
     knowledge: Knowledge = None
     pairs: RelationPairs = None
-    labels: Path | None = option(
-        "For all but about: a file of one label a line, or a model folder.", not_for=_NOT_ABOUT
-    )
-    table: Annotated[Table, _NOT_ABOUT] = None
+    labels: Path | None = option("For all but about: a file of one label a line, or a model folder.", not_for=_NO_ABOUT)
+    table: Annotated[Table, _NO_ABOUT] = None
     out: Path | None = option(
         "match, pairs, within: TSV to write: label, id, method, name, gloss; label, label; id, name.",
         not_for=_only_for("where to write; it belongs to match, pairs and within", "match", "pairs", "within"),
@@ -87,7 +85,7 @@ def labels(options: LabelsOptions) -> Report:
     if kind == "match":
         return _show_matches(options, concepts)
     if kind == "within":
-        return _show_nearby_concepts(options, graph, concepts, name or "")
+        return _show_nearby(options, graph, concepts, name or "")
     if kind == "pairs":
         return _show_pairs(options, graph, concepts, name or "")
     return _show_labels_under(options, graph, concepts, name or "")
@@ -148,9 +146,7 @@ def _show_labels_under(options: LabelsOptions, graph: "KnowledgeGraph", concepts
     show_table("", ["label", "", "steps"], lines)
 
 
-def _show_nearby_concepts(
-    options: LabelsOptions, graph: "KnowledgeGraph", concepts: "LabelConcepts", hops: str
-) -> Report:
+def _show_nearby(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "LabelConcepts", hops: str) -> Report:
     """Print or write the concepts within `hops` is-a pairs of some labels, including their own."""
     target = options.out
     if not hops.isdecimal() or len(hops) > len(f"{_MAX_HOPS}"):

@@ -50,13 +50,12 @@ def shards(options: ShardsOptions) -> Report:
         with options.collect_rejects() as rejects:
             stream = open_row_stream(data, rejects, progress)
             written = write_shards(stream, folder, settings, executor=executor, progress=progress, rejects=rejects)
-            skipped = len(rejects)
     except KeyboardInterrupt:
         if has_finished_parts(folder):
             raise
         raise InterruptExit(NOTHING_KEPT) from None
     seconds = round(time.perf_counter() - start, 3)
-    yield {"out": folder, **collect_shard_facts(written), "skipped": skipped, "seconds": seconds}
+    yield {"out": folder, **collect_shard_facts(written), "skipped": len(rejects), "seconds": seconds}
     rows, parts = format_count(len(written), "row"), format_count(len(written.files), "shard")
     labels = format_count(written.facts["labels"], "label")
     out.print(f"{folder}: {rows} of {written.facts['features']:,} features and {labels} in {parts}")

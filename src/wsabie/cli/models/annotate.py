@@ -10,7 +10,7 @@ from wsabie.cli.command import NotFor, Options, Report, Settings, argument, comm
 from wsabie.cli.hierarchies import SHOWN_MARKS, match_model_siblings
 from wsabie.cli.options import Candidates, HierarchyOptions, LabelLimit, Model, ModelClusterOptions, RejectOptions
 from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, print_row
-from wsabie.cli.target import ONLY_SPACES, run_by_model
+from wsabie.cli.target import NO_LABELS, ONLY_SPACES, run_by_model
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.regions import OUTSIDE
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from wsabie.vocabulary.label_similarity import SiblingSimilarity
 
 
-_LABELS = "what labels are"
 _SINGLE = "what single answers are like, and --out writes those of many rows"
-_NO_LABELS, _SINGLE_LABELS = NotFor(space=_LABELS), NotFor(space=_LABELS, file=_SINGLE)
+_SINGLE_LABELS = NotFor(**NO_LABELS.subjects, file=_SINGLE)
 
 
 class ExplanationOptions(Options, panel="Heat maps"):
@@ -47,7 +46,7 @@ class AnnotateOptions(RejectOptions, ModelClusterOptions):
     )
     k: LabelLimit = 10
     out: Path | None = option(
-        "A file for the labels (.jsonl, .tsv, .parquet), for any number of rows.", not_for=_NO_LABELS
+        "A file for the labels (.jsonl, .tsv, .parquet), for any number of rows.", not_for=NO_LABELS
     )
     text: list[str] | None = option(
         "A text in place of INPUTS, where documents are asked for.", metavar="TEXT", not_for=NotFor(file=_SINGLE)
@@ -57,12 +56,12 @@ class AnnotateOptions(RejectOptions, ModelClusterOptions):
         metavar="X,Y,W,H",
         not_for=_SINGLE_LABELS,
     )
-    candidates: Annotated[Candidates, _NO_LABELS] = None
+    candidates: Annotated[Candidates, NO_LABELS] = None
     min_precision: float | None = option(
         "Only labels that are right so often on held-out items, such as 0.9, by a model of a collection.",
         min=0,
         max=1,
-        not_for=_NO_LABELS,
+        not_for=NO_LABELS,
     )
     relation: str | None = option(
         "Of a space: which relation answers, or two kinds as query:target (default: its first).", not_for=ONLY_SPACES
@@ -317,9 +316,8 @@ def annotate_to_file(options: AnnotateOptions, file: Path) -> Report:
         settings = options.pick("exact") | {"candidates": candidate_names, "least": thresholds, "folder": model}
         resources = options.resources(model, *paths, rejects=rejects)
         result = batch_annotation.annotate_to_file(file, annotator, blocks, options.k, **settings, **resources)
-        skipped = len(rejects)
     untagged = {} if thresholds is None else {"no_tag_fits": result.untagged}
-    counts = {"rows": result.rows, "skipped": skipped, "unknown_features": result.unknown_features}
+    counts = {"rows": result.rows, "skipped": len(rejects), "unknown_features": result.unknown_features}
     yield {"model": model, "out": file, **counts, **untagged}
     untagged_note = "" if thresholds is None else f", {result.untagged:,} of which no tag fits"
     out.print(f"{file}: the best labels of {format_count(result.rows, 'row')}{untagged_note}")
@@ -334,7 +332,7 @@ def _iterate_blocks(
     from wsabie.io.recognition import open_unlabelled_rows
     from wsabie.workflows.batch_annotation import iterate_item_blocks
 
-    item_inputs = []
+    item_inputs, is_single = [], len(paths) == 1
     for path in paths:
         blocks = open_unlabelled_rows(path, rejects, annotator.model.n_features_in_, modality)
         if blocks is None:
@@ -342,10 +340,8 @@ def _iterate_blocks(
             continue
         for rows in blocks:
             inputs.refuse_misfit(annotator, model, rows)
-            yield _prefix_ids("" if len(paths) == 1 else f"{path}/", rows)
-    for prefix, source in inputs.open_inputs(
-        item_inputs, rejects, annotator, has_labels=False, is_single=len(paths) == 1
-    ):
+            yield _prefix_ids("" if is_single else f"{path}/", rows)
+    for prefix, source in inputs.open_inputs(item_inputs, rejects, annotator, has_labels=False, is_single=is_single):
         inputs.refuse_misfit(annotator, model, source)
         for block in [source] if inputs.is_table(source) else iterate_item_blocks(source):
             yield _prefix_ids(prefix, block)

@@ -43,18 +43,15 @@ def export(options: ExportOptions) -> Report:
     files = export_formats.export(annotator, target, format_name, **stated)
     sizes = {str(file): file.stat().st_size for file in files}
     includes_extractor, modality = export_formats.FORMATS[format_name].includes_extractor, find_modality(annotator)
-    if modality is not None and not includes_extractor:
+    is_left_out = modality is not None and not includes_extractor
+    if is_left_out:
         rows = f"(Annotator.rows, or wsabie features), {annotator.model.n_features_in_:,} features each"
         print_note(f"what describes {modality} is not exported: rows are those that it makes {rows}")
     n_replayed = annotator.model.facts().get("rows_replayed")
     if n_replayed and format_name == "huggingface":
         print_note(f"{format_count(n_replayed, 'training row')} that the model keeps against forgetting stayed behind")
     labels, features = annotator.model.facts()["labels"], annotator.model.n_features_in_
-    counts = {
-        "labels": labels,
-        "features": features,
-        "extractor_left_out": modality is not None and not includes_extractor,
-    }
+    counts = {"labels": labels, "features": features, "extractor_left_out": is_left_out}
     yield {"model": model, "out": target, "as": format_name, **counts, "files": sizes}
     total = sum(sizes.values()) / 1e6
     contents = f"{format_count(labels, 'label')}, {format_count(features, 'feature')}"

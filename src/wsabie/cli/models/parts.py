@@ -62,18 +62,16 @@ def _label_places(options: PartsCommandOptions, places: Sequence[str | Path]) ->
     """Rank pairs of labels for the picture and each marked place."""
     from wsabie.workflows.object_parts import label_parts
 
-    annotator, pairs_file = _load_parts_model(options), options.candidate_pairs
-    label_pairs = None if pairs_file is None else read_label_pairs(pairs_file)
+    annotator, file = _load_parts_model(options), options.candidate_pairs
+    label_pairs = None if file is None else read_label_pairs(file)
     try:
         annotator.model.vocabulary_.ids([label for pair in label_pairs or () for label in pair])
     except UnknownLabelError as error:
-        raise UnknownLabelError(f"{pairs_file}: {error}") from error
+        raise UnknownLabelError(f"{file}: {error}") from error
     settings = options.resources(couples=label_pairs)
     results = label_parts(annotator, options.picture, places, options.object_label, options.k, **settings)
     if not any(results):
-        raise InputError(
-            f"no pair of {pairs_file} is left for {options.object_label}; give other pairs, or another --object"
-        )
+        raise InputError(f"no pair of {file} is left for {options.object_label}; give other pairs, or another --object")
     _draw_parts(options, [pairs[0] for pairs in results if pairs])
     yield _make_document(options, results)
     for pairs in results:

@@ -141,11 +141,9 @@ def report_resumable_work(work: Path, resume: bool) -> Iterator[None]:
     try:
         yield
     except WriteError as error:
-        resume_command = "the same command again with --resume"
-        sentence = str(error).replace("the same command again", resume_command)
-        sentence = sentence.replace(
-            "choose a folder that you may write to", f"make that possible and run {resume_command}"
-        )
+        command = "the same command again with --resume"
+        sentence = str(error).replace("the same command again", command)
+        sentence = sentence.replace("choose a folder that you may write to", f"make that possible and run {command}")
         raise WriteError(sentence) from error
     except KeyboardInterrupt:
         unfinished = format_unfinished_work(work)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsabie.search.query_labels import LabelAliases, QueryMatcher, RelatedLabelSource
     from wsabie.storage.output_checks import OutputKind
     from wsabie.vocabulary.label_names import Vocabulary
-    from wsabie.workflows.augmented_search import AugmentedResult, ItemMatch
+    from wsabie.workflows.augmented_search import AugmentedGroup, AugmentedResult, ItemMatch
 
 Labels = dict[str, set[str]]
 """Labels of items in the collection, by id."""
@@ -83,7 +83,7 @@ def search(options: SearchOptions) -> Report:
         aliases = LabelAliases(table.Y, table.label_names)
         queries, related = _make_matchers(options, annotator.model, aliases, rejects)
         drop_labels_without_vector(queries.match(query), annotator.model)  # refuses an unknown word before any work
-        items = _embed_collection(options, annotator, source, rejects)
+        items = _embed_items(options, annotator, source, rejects)
         groups = _list_groups(table, items) if options.distinct else None
         augmented_search = AugmentedSearch(annotator.model, items, queries=queries, related=related, groups=groups)
         result = augmented_search.find(query, options.k, options.max_related)
@@ -94,8 +94,13 @@ def search(options: SearchOptions) -> Report:
             files = {item.id: str(item.content) for item in items_found}
             if options.out is not None:
                 _write_pictures(options, options.out, result, source, labels, files)
-        skipped = len(rejects)
-    yield from _show_results(options, result, labels, files, skipped)
+    serialized = [_serialize_group(group, labels, files) for group in result.groups]
+    facts = {**result.query_labels._asdict(), "query": options.query, "groups": serialized}
+    written = {} if options.out is None else {"out": options.out}
+    yield {"model": options.model, **facts, **written, "skipped": len(rejects)}
+    _show_results(result, labels, files)
+    if options.out is not None:
+        print_note(f"pictures: {options.out}")
 
 
 def _check_options(options: SearchOptions) -> None:
@@ -161,9 +166,7 @@ def _make_matchers(
     return QueryMatcher(labels, concepts, aliases, vectors), related
 
 
-def _embed_collection(
-    options: SearchOptions, annotator: "Annotator", source: "Source", rejects: Rejects
-) -> "EmbeddingSet":
+def _embed_items(options: SearchOptions, annotator: "Annotator", source: "Source", rejects: Rejects) -> "EmbeddingSet":
     """Embed the collection, or load stored embeddings of the same model and data."""
     from wsabie.io.fingerprints import compute_fingerprint_or_none
     from wsabie.models.embedding_set import EmbeddingSet
@@ -230,33 +233,26 @@ def _write_pictures(
         write_bytes(target, render_sheet(list_sheet_lines(result), pictures))
 
 
-def _show_results(
-    options: SearchOptions, result: "AugmentedResult", labels: Labels, files: dict[str, str], skipped: int
-) -> Report:
+def _show_results(result: "AugmentedResult", labels: Labels, files: dict[str, str]) -> None:
     from wsabie.search.query_labels import format_label_list
 
-    query = result.query_labels
-    groups: list[JsonObject] = []
-    for group in result.groups:
-        score = None if group.score is None else round(group.score, 6)
-        matches = [_serialize_match(match, labels, files) for match in group.matches]
-        groups.append({"labels": group.labels, "why": group.why, "score": score, "matches": matches})
-    facts = {**query._asdict(), "query": options.query, "groups": groups}
-    written = {} if options.out is None else {"out": options.out}
-    yield {"model": options.model, **facts, **written, "skipped": skipped}
     for number, group in enumerate(result.groups):
         if number:
             out.print()
             out.print(escape_line(f"{format_label_list(group.labels)}: {group.why}"))
         else:
-            out.print(escape_line(query.sentence))
+            out.print(escape_line(result.query_labels.sentence))
         for match in group.matches:
             sign = "*" if match.label in labels.get(match.id, ()) else ""
             print_row(files.get(match.id, match.id), f"{sign}{match.label} {match.score:.2f}")
     if labels:
         print_note("* a label that it carries in the collection")
-    if options.out is not None:
-        print_note(f"pictures: {options.out}")
+
+
+def _serialize_group(group: "AugmentedGroup", labels: Labels, files: dict[str, str]) -> JsonObject:
+    score = None if group.score is None else round(group.score, 6)
+    matches = [_serialize_match(match, labels, files) for match in group.matches]
+    return {"labels": group.labels, "why": group.why, "score": score, "matches": matches}
 
 
 def _serialize_match(match: "ItemMatch", labels: Labels, files: dict[str, str]) -> JsonObject:

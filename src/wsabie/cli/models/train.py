@@ -147,7 +147,7 @@ def _train_model(options: TrainOptions) -> Report:
             trainer = _make_cluster_trainer(options, source, rounds)
             result = train_model(source, valid, recipe, work, on_epoch=on_epoch, trainer=trainer)
     if finished:
-        yield from _report_training(options, recipe, result, rounds)
+        yield from _report_training(recipe, result, rounds)
         return
     if result.validation is not None:
         inputs.report_unknown_labels(result.validation, options.valid)
@@ -156,7 +156,7 @@ def _train_model(options: TrainOptions) -> Report:
         print_note(f"{options.valid} is the training data itself, {reason}")
     if recipe.hold_out and valid is None and not result.facts["validation_rows"]:
         print_note("no row that was set aside has a label that other rows have, so that the last epoch was kept")
-    yield from _report_training(options, recipe, result, rounds)
+    yield from _report_training(recipe, result, rounds)
     asks_parts = recipe.system == "parts" and getattr(source, "modality", None) == "pictures"
     command, data = ("parts", "PICTURE") if asks_parts else ("annotate", "NEW_DATA")
     print_note(f"next: wsabie {command} {quote_path(recipe.model)} {data}")
@@ -323,9 +323,7 @@ def _require_regions(image_label: str | None, path: Path, source: "Source") -> N
         raise InputError(f"{fact}; leave it out")
 
 
-def _report_training(
-    options: TrainOptions, recipe: "TrainingRecipe", result: "SavedModel", rounds: "list[RoundReport]"
-) -> Report:
+def _report_training(recipe: "TrainingRecipe", result: "SavedModel", rounds: "list[RoundReport]") -> Report:
     from wsabie.storage.model_folder import measure_folder_bytes
 
     facts, history, model_facts = result.facts, result.history, recipe.estimator.facts()

@@ -121,9 +121,7 @@ def _tune_model(options: TuneOptions) -> Report:
         result = tune_model(source, valid, test, plan, recipe, run)
     if result.test_table is not None:
         report_unknown_labels(result.test_table, options.test)
-    yield from _report_result(
-        options, result, recipe.model, "validation rows", f"annotate {quote_path(recipe.model)} NEW_DATA"
-    )
+    yield from _report_result(options, result, "validation rows", f"annotate {quote_path(recipe.model)} NEW_DATA")
 
 
 def _tune_space(options: TuneOptions, declaration: "SpaceDeclaration") -> Report:
@@ -145,9 +143,7 @@ def _tune_space(options: TuneOptions, declaration: "SpaceDeclaration") -> Report
     with options.collect_rejects() as rejects:
         run = WorkContext(make_executor(space.threads), TerminalProgress(), rejects)
         result = tune_space(plan, recipe, run)
-    yield from _report_result(
-        options, result, recipe.model, "held-out pairs", f"evaluate {quote_path(recipe.model)} TEST.toml"
-    )
+    yield from _report_result(options, result, "held-out pairs", f"evaluate {quote_path(recipe.model)} TEST.toml")
 
 
 def _check_folders(
@@ -158,12 +154,11 @@ def _check_folders(
     options.check_outputs(inputs=(*inputs, options.out), folder=recipe.model)
 
 
-def _report_result(
-    options: TuneOptions, result: "TuningResult", model: Path, judged_on: str, next_command: str
-) -> Report:
+def _report_result(options: TuneOptions, result: "TuningResult", judged_on: str, next_command: str) -> Report:
     """Write the page, and show the best trials and the gain of tuning, or all in JSON."""
     from wsabie.workflows.tune.tuning_page import write_tuning_page
 
+    model = options.out / "model"
     write_tuning_page(options.out, result, options.data.name)
     yield {**result.as_dict(), "model": model}
     _show_trials(result, judged_on)

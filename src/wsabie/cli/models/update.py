@@ -56,8 +56,7 @@ def update(options: UpdateOptions) -> Report:
         rows = _read_rows(options, annotator, data, rejects, keep_labels=True)
         reports = update_model(annotator, rows, folder, **options.pick("step", "epochs"), progress=TerminalProgress())
         _renew_index(annotator, folder)
-        skipped = len(rejects)
-    yield {"model": folder, "steps": reports, "skipped": skipped}
+    yield {"model": folder, "steps": reports, "skipped": len(rejects)}
     lines = [[_format_field(report.get(name)) for name in _REPORT_FIELDS.values()] for report in reports]
     show_table(f"{folder}, as rows came", list(_REPORT_FIELDS), lines)
     for number, report in enumerate(reports, 1):
