@@ -6,6 +6,7 @@ STAMP := $(VENV)/.installed
 PAGES := src/wsabie/server/static/index.html
 SEEDS ?= 1,2,3
 MODULES := web/node_modules/.package-lock.json
+NPM := $(shell command -v npm)
 # Nothing is installed but what locks/ names, and only with the content that it had then. No build looks for more.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 LOCKED := $(INSTALL) --require-hashes --requirement
@@ -14,12 +15,13 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --for
 TYPES := $(BIN)/python scripts/print_openapi.py | npm --prefix web run --silent types --
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: help setup web types demo test soak fuzz faults lint bench docs lock audit clean
+.PHONY: help setup web types demo test soak fuzz faults lint .lint-package .lint-pages bench docs lock audit clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.developer $(PAGES)  ## make .venv with the package and the tools that tests need, and build the pages
+setup:  ## make .venv with the package and the tools that tests need, and build the pages
+	@$(MAKE) --silent --no-print-directory --jobs=$(if $(NPM),2,1) $(VENV)/.developer $(PAGES)
 
 web: $(PAGES)  ## build the pages of the service
 
@@ -40,7 +42,7 @@ $(VENV)/.tools: $(STAMP) locks/tools.txt
 	@$(LOCKED) locks/tools.txt
 	@touch $@
 
-$(MODULES): web/package.json web/package-lock.json | $(STAMP)
+$(MODULES): web/package.json web/package-lock.json | $(if $(NPM),,$(STAMP))
 	@command -v npm >/dev/null || { echo "no Node here: installing it into $(VENV) ..."; $(LOCKED) locks/node.txt; }
 	@cd web && npm ci --loglevel=error
 	@touch $@
@@ -56,11 +58,16 @@ demo: $(STAMP)  ## train on the bundled pictures, compare with baselines, write 
 	@$(BIN)/wsabie demo
 
 lint: setup  ## style, types, import rules, names and sizes
+	@$(MAKE) --silent --no-print-directory --jobs=2 .lint-package .lint-pages
+
+.lint-package:
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python scripts/check_code.py
+
+.lint-pages:
 	@cd web && npm run --silent lint
 	@$(TYPES) --check >/dev/null || { echo "web/src/api/types.ts is not what the schemas of the service give; run: make types"; exit 1; }
 

@@ -181,6 +181,7 @@ def _is_draft(path: Path) -> bool:
 
 def _begin(request: Request, outputs: list[int]) -> _EventCounter:
     """Become the child that the request describes."""
+    sys.dont_write_bytecode = True  # or the first of all children would count more events than the next
     os.setsid()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, handle in enumerate(outputs[:2], 1):
