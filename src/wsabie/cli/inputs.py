@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from wsabie.cli.command import JsonObject, Settings
 from wsabie.cli.output import TerminalProgress, format_count, print_note, quote_path
 from wsabie.core.errors import InputError
 from wsabie.core.executors import Executor, ProcessExecutor, SerialExecutor
 from wsabie.core.machine import count_available_cores
-from wsabie.core.progress import Progress
 from wsabie.io.regions import RegionCrop
 from wsabie.storage.rejects import Rejects
 
@@ -204,12 +203,10 @@ def is_training_data(source: "Source", facts: JsonObject) -> bool:
     return bool(fingerprints) and compute_fingerprint_or_none(source) in fingerprints
 
 
-def align_rows(
-    annotator: "Annotator", model: Path, source: "Source", executor: Executor, progress: Progress, rejects: Rejects
-) -> "AlignedTable":
-    """Convert a source to rows with the features and labels of the model."""
+def align_rows(annotator: "Annotator", model: Path, source: "Source", **resources: Any) -> "AlignedTable":
+    """Convert a source to rows with the features and labels of the model; the options are those of `rows`."""
     refuse_misfit(annotator, model, source)
-    return annotator.rows(source, executor=executor, progress=progress, rejects=rejects)
+    return annotator.rows(source, **resources)
 
 
 def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None:

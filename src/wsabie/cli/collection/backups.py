@@ -37,28 +37,23 @@ def backup(options: BackupOptions) -> Report:
         yield from _show_backups(options)
         return
     with options.open(read_only=True) as collection:
+        from wsabie.collection.folder import collection_file
         from wsabie.collection.folder.backups import back_up, format_dump_command, refuse_target
-        from wsabie.collection.folder.collection_file import (
-            read_collection_file,
-            read_state,
-            record_state,
-            refuse_read_only,
-        )
 
         if to is not None and not to.parent.is_dir():  # the disk that it names may be away
             raise InputError(f"cannot write {to}: there is no folder {to.parent}; make it, or mount its disk, first")
         options.check_outputs(("backup", to), inputs=collection.roots().values())
         if to is not None:
-            refuse_target(to, read_state(collection.engine).catalogue)
-        address, copy, command = read_collection_file(collection.place).database, None, None
+            refuse_target(to, collection_file.read_state(collection.engine).catalogue)
+        address, copy, command = collection_file.read_collection_file(collection.place).database, None, None
         if address is not None:
             command = format_dump_command(address, str(to or "catalogue.dump"))
         else:
             if to is None:
-                refuse_read_only(folder, "write the backup elsewhere with --out FILE")
+                collection_file.refuse_read_only(folder, "write the backup elsewhere with --out FILE")
             copy = back_up(collection.engine, collection.place, "asked", to)
         with suppress(WsabieError):  # where only FILE can be written
-            record_state(collection.place, read_state(collection.engine))
+            collection_file.record_state(collection.place, collection_file.read_state(collection.engine))
     yield {"backup": copy and copy.as_json(), "command": command}
     if copy is None:
         print_note("the catalogue is in PostgreSQL; this makes a backup of it:")

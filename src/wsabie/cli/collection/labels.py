@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions
 from wsabie.cli.command import JsonObject, NotFor, Report, Settings, argument, command, option, refuse_options_for
@@ -148,28 +148,23 @@ def _edit(collection: "Collection", names: Sequence[str], options: LabelActionOp
 
 def _tidy(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
     """Print merge proposals, or merge the best of them."""
-    from wsabie.collection.merge_proposals.proposals import (
-        MIN_SCORE,
-        apply_proposals,
-        find_proposals,
-        refresh_proposals,
-    )
+    from wsabie.collection.merge_proposals import proposals
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 
     if names:
         raise InputError(f"tidy looks at all labels; leave {names[0]!r} out")
-    progress, knowledge, keep = TerminalProgress(), options.knowledge or (), options.keep_language or ""
+    knowledge = options.knowledge or ()
+    settings: Settings = {"language": options.keep_language or "", "progress": TerminalProgress()}
     if options.merge_above is not None:
         graph = read_knowledge_graph(*knowledge) if knowledge else None
-        settings: Settings = {"min_score": options.merge_above, "language": keep, "progress": progress}
-        result = find_proposals(collection, knowledge=graph, **settings)
-        merges = apply_proposals(collection, result.proposals, options.resolve_author())
+        result = proposals.find_proposals(collection, knowledge=graph, min_score=options.merge_above, **settings)
+        merges = proposals.apply_proposals(collection, result.proposals, options.resolve_author())
         yield merges._asdict()
         moved = format_count(merges.moved, "annotation")
         print_note(f"merged {format_count(merges.merged, 'label')} into {merges.targets:,}; {moved} moved")
         return
-    min_score = MIN_SCORE if options.min_score is None else options.min_score
-    result = refresh_proposals(collection, knowledge=knowledge, min_score=min_score, language=keep, progress=progress)
+    min_score = proposals.MIN_SCORE if options.min_score is None else options.min_score
+    result = proposals.refresh_proposals(collection, knowledge=knowledge, min_score=min_score, **settings)
     result = result._replace(proposals=result.proposals[: options.k or 20])
     fields = ("score", "target", "labels", "reasons")
     entries = [{name: getattr(proposal, name) for name in fields} for proposal in result.proposals]
@@ -211,36 +206,44 @@ def _fill(collection: "Collection", names: Sequence[str], options: LabelActionOp
 
 def _change(action: str, collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
     """Merge, rename, nest, name, keep apart or delete labels."""
-    change = _CHANGES[action]
-    if not change.min_names <= len(names) <= change.max_names:
-        raise InputError(f"`labels DIR {action}` takes {change.usage}; {len(names)} are given")
-    message, facts = change.apply(collection, names, options)
+    usage, min_names, max_names = _CHANGES[action]
+    if not min_names <= len(names) <= max_names:
+        raise InputError(f"`labels DIR {action}` takes {usage}; {len(names)} are given")
+    message, facts = _apply_change(action, collection, names, options)
     yield {"action": action, "labels": list(names), **facts}
     print_note(message)
 
 
-ChangeMessage: TypeAlias = tuple[str, JsonObject]
-"""Message about a change, and its facts for JSON."""
-
-
-def _merge(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> ChangeMessage:
+def _apply_change(
+    action: str, collection: "Collection", names: Sequence[str], options: LabelActionOptions
+) -> tuple[str, JsonObject]:
+    """Change labels; return the message, and facts for JSON."""
     from wsabie.collection.labels import label_list
 
-    *sources, into = label_list.find_label_numbers(collection, names)
-    result = label_list.merge_labels(collection, sources, into, options.resolve_author())
-    moved = f"{format_count(result.moved, 'annotation')} moved, {result.duplicates:,} were there already"
-    return f"merged into {result.into}: {moved}", result._asdict()
+    by, (first, *others) = options.resolve_author(), names
+    match action:
+        case "rename":
+            label_list.rename_label(collection, first, others[0], by)
+            return f"{first} is called {others[0]} now; the old name still finds it", {}
+        case "parent":
+            parent = others[0] if others else None
+            label_list.set_label_parent(collection, first, parent, by)
+            return f"{first} is below {parent or 'nothing'} now", {}
+        case "synonym":
+            label_list.add_label_synonyms(collection, first, others, by, options.language or "")
+            return f"{first} is also called {', '.join(others)}", {}
+        case "apart":
+            exclusion = label_list.exclude_merge(collection, label_list.find_label_numbers(collection, names), by)
+            return f"kept apart: {', '.join(names)}", exclusion._asdict()
+        case "merge":
+            *sources, into = label_list.find_label_numbers(collection, names)
+            merge = label_list.merge_labels(collection, sources, into, by)
+            moved = f"{format_count(merge.moved, 'annotation')} moved, {merge.duplicates:,} were there already"
+            return f"merged into {merge.into}: {moved}", merge._asdict()
+    return _delete(collection, names, options)
 
 
-def _keep_apart(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> ChangeMessage:
-    from wsabie.collection.labels import label_list
-
-    label_ids = label_list.find_label_numbers(collection, names)
-    result = label_list.exclude_merge(collection, label_ids, options.resolve_author())
-    return f"kept apart: {', '.join(names)}", result._asdict()
-
-
-def _delete(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> ChangeMessage:
+def _delete(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> tuple[str, JsonObject]:
     from wsabie.collection.labels import label_list
     from wsabie.collection.labels.label_store import TaggedLabelError
 
@@ -255,47 +258,16 @@ def _delete(collection: "Collection", names: Sequence[str], options: LabelAction
     return f"deleted {', '.join(result.labels)} with {tags}{moved}; {undo_command}", result._asdict()
 
 
-def _rename(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> ChangeMessage:
-    from wsabie.collection.labels.label_list import rename_label
-
-    old, new = names
-    rename_label(collection, old, new, options.resolve_author())
-    return f"{old} is called {new} now; the old name still finds it", {}
-
-
-def _set_parent(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> ChangeMessage:
-    from wsabie.collection.labels.label_list import set_label_parent
-
-    label, parent = names[0], names[1] if len(names) > 1 else None
-    set_label_parent(collection, label, parent, options.resolve_author())
-    return f"{label} is below {parent or 'nothing'} now", {}
-
-
-def _add_synonyms(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> ChangeMessage:
-    from wsabie.collection.labels.label_list import add_label_synonyms
-
-    label, *synonyms = names
-    add_label_synonyms(collection, label, synonyms, options.resolve_author(), options.language or "")
-    return f"{label} is also called {', '.join(synonyms)}", {}
-
-
-class _Change(NamedTuple):
-    """Change of labels, with its usage and its numbers of names."""
-
-    apply: Callable[..., ChangeMessage]
-    usage: str
-    min_names: int
-    max_names: int = 1_000
-
-
+_MANY = 1_000
 _CHANGES = {
-    "merge": _Change(_merge, "A ... B", 2),
-    "apart": _Change(_keep_apart, "A B ...", 2),
-    "rename": _Change(_rename, "OLD NEW", 2, 2),
-    "delete": _Change(_delete, "LABEL ...", 1),
-    "parent": _Change(_set_parent, "LABEL [PARENT]", 1, 2),
-    "synonym": _Change(_add_synonyms, "LABEL OTHER ...", 2),
+    "merge": ("A ... B", 2, _MANY),
+    "apart": ("A B ...", 2, _MANY),
+    "rename": ("OLD NEW", 2, 2),
+    "delete": ("LABEL ...", 1, _MANY),
+    "parent": ("LABEL [PARENT]", 1, 2),
+    "synonym": ("LABEL OTHER ...", 2, _MANY),
 }
+"""Usage of changes, with their smallest and largest number of names."""
 ACTIONS: dict[str, Callable[..., Report]] = {
     "list": _list,
     "show": _show,

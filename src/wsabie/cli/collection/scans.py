@@ -41,9 +41,8 @@ class InitOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
 @command("collection init photos", "collection init photos --tags folders")
 def init(options: InitOptions) -> None:
     """Make a collection of a folder: a catalogue in DIR/.wsabie of its files, which stay unchanged."""
-    folder = options.folder
     require_database()
-    _refuse_missing_folder(folder)
+    _refuse_missing_folder(options.folder)
     from wsabie.collection.db.errors import format_address
     from wsabie.collection.folder.collection import create_collection
 
@@ -51,14 +50,14 @@ def init(options: InitOptions) -> None:
     options.check_outputs()
     with options.collect_rejects() as skipped:
         files = _discover_files(options, skipped)
-        with create_collection(folder, options.database) as collection:
+        with create_collection(options.folder, options.database) as collection:
             address = format_address(collection.engine)
             if not options.json:
                 print_note(f"{collection.folder} is a collection; its catalogue is {address}")
             result = None if options.no_scan else _scan_files(options, collection, person, skipped, files=files)
             scanned = {} if result is None else {"scanned": result}
             if not options.show_json({"collection": collection.folder, "database": address, **scanned}) and result:
-                _report_scan(collection, result, folder)
+                _report_scan(collection, result, options.folder)
 
 
 class AddOptions(ListedRejectOptions, CollectionOptions, PersonOptions, ThreadOptions):

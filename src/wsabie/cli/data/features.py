@@ -118,11 +118,10 @@ def _extract_features(options: FeaturesOptions) -> Report:
 
 def _split_network_path(options: FeaturesOptions) -> tuple[Path, str | None]:
     """Split the paths after `onnx` into the pictures and a feature extractor with the network."""
-    paths, names = options.src, options.features.features
     if options.kind != "onnx":
-        return _require_one_path(paths), names
-    if names is None and len(paths) == 2:
-        network, pictures = paths
+        return _require_one_path(options.src), options.features.features
+    if options.features.features is None and len(options.src) == 2:
+        network, pictures = options.src
         if not network.is_dir() and (network.suffix.lower() == ".onnx" or pictures.suffix.lower() != ".onnx"):
             return pictures, f"onnx:{network}"
     raise InputError(

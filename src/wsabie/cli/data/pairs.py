@@ -76,28 +76,23 @@ def pairs(options: PairsOptions) -> Report:
 
 def _pair_songs(options: PairsOptions) -> Report:
     """Find songs with the same listeners, and write them as pairs."""
-    from wsabie.io.datasets.million_song import (
-        find_co_listened_pairs,
-        read_listening_counts,
-        read_song_tracks,
-        write_co_listened_pairs,
-    )
+    from wsabie.io.datasets import million_song
 
     src, target, listeners = options.src, options.out, options.listeners
     tracks, max_songs, cosine = listeners.tracks, listeners.max_songs or 500, listeners.min_cosine or 0.0
     least = listeners.min_listeners or 5
     options.check_outputs(("pairs", target), inputs=(src, tracks))
     with options.collect_rejects() as rejects:
-        song_tracks = None if tracks is None else read_song_tracks(tracks, rejects=rejects)
-        settings: Settings = {"heavy": max_songs, "seed": listeners.seed or 0, "rejects": rejects}
-        listening = read_listening_counts(src, song_filter=song_tracks, **settings, progress=TerminalProgress())
+        song_tracks = None if tracks is None else million_song.read_song_tracks(tracks, rejects=rejects)
+        settings: Settings = {"heavy": max_songs, "seed": listeners.seed or 0, "progress": TerminalProgress()}
+        listening = million_song.read_listening_counts(src, song_filter=song_tracks, rejects=rejects, **settings)
     limits: Settings = {"least": least, "cosine": cosine, "top": listeners.max_partners or 20}
-    pairs = list(find_co_listened_pairs(listening, **limits, progress=TerminalProgress()))
+    pairs = list(million_song.find_co_listened_pairs(listening, **limits, progress=TerminalProgress()))
     n_songs, n_users = listening.song_users.shape
     if not pairs:
         shared = f"{format_count(least, 'common listener')} and a cosine of {cosine:g}"
         raise InputError(f"no two songs of {src} have {shared}; give a lower --min-listeners or --min-cosine")
-    written = write_co_listened_pairs(target, pairs, song_tracks)
+    written = million_song.write_co_listened_pairs(target, pairs, song_tracks)
     paired = len({song for first, second, _ in pairs for song in (first, second)})
     facts = {"songs": n_songs, "listeners": n_users, "capped_listeners": listening.n_capped, "songs_in_pairs": paired}
     yield {"out": target, "pairs": written, **facts}

@@ -90,7 +90,10 @@ def _split_rows(options: SplitOptions) -> Report:
     with options.collect_rejects() as rejects:
         source = open_data(data, rejects)
         rows = make_label_table(source)
-        _refuse_unsplittable(source, data, options.drop_near)
+        if options.drop_near is not None:
+            _require_rows(source, data, "--drop-near compares features")
+        if not is_table(source) and source.modality != "pictures":
+            _require_rows(source, data, "split writes rows or pictures")
         relation_split = None
         if label_pairs is None:
             sides = collection_splits.split_collection(rows, by, *options.shares, seed)
@@ -164,14 +167,6 @@ def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -
     }
     show_table(str(folder), ["", *SIDES], [[name, *(n[side] for side in SIDES)] for name, n in counts.items()])
     print_note(f"next: wsabie train {quote_path(written.files[0])} --model DIR")
-
-
-def _refuse_unsplittable(source: "Source", data: Path, drop_near: float | None) -> None:
-
-    if drop_near is not None:
-        _require_rows(source, data, "--drop-near compares features")
-    if not is_table(source) and source.modality != "pictures":
-        _require_rows(source, data, "split writes rows or pictures")
 
 
 def _require_rows(source: "Source", data: Path, reason: str) -> "FeatureTable":

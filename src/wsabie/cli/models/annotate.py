@@ -9,7 +9,7 @@ from wsabie.cli import inputs
 from wsabie.cli.command import NotFor, Options, Report, Settings, argument, command, option, refuse_options_for
 from wsabie.cli.hierarchies import SHOWN_MARKS, match_model_siblings
 from wsabie.cli.options import Candidates, HierarchyOptions, LabelLimit, Model, ModelClusterOptions, RejectOptions
-from wsabie.cli.output import TerminalProgress, escape_line, format_count, out, print_note, print_row
+from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
 from wsabie.cli.target import NO_LABELS, ONLY_SPACES, run_by_model
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
@@ -114,7 +114,7 @@ def _rank_inputs(
     search_options = _make_search_options(options, annotator)
     thresholds = inputs.load_thresholds(options.model, annotator, options.min_precision)
     paths, regions, explanation = options.inputs or [], options.region or (), options.explanation
-    executor, progress = options.make_executor(*paths), TerminalProgress()
+    resources = options.resources(*paths, rejects=rejects)
     results: list[JsonObject] = []
     n_drawn = n_unknown = 0
     has_labels, is_single = siblings is not None, len(paths) == 1
@@ -124,7 +124,7 @@ def _rank_inputs(
         source = bare
         if prefix and not inputs.is_table(bare):
             source = ConcatenatedSource([bare], [prefix])  # rejects name the input too
-        aligned = inputs.align_rows(annotator, options.model, source, executor, progress, rejects)
+        aligned = inputs.align_rows(annotator, options.model, source, **resources)
         rows, n_unknown = aligned.rows, n_unknown + aligned.unknown_features
         inputs.report_unknown_features(aligned, "the data")
         if len(rows):

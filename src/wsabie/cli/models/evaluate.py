@@ -14,7 +14,6 @@ from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
     from wsabie.core.arrays import Int64, Matrix
-    from wsabie.core.executors import Executor
     from wsabie.evaluation.bootstrap import Interval
     from wsabie.evaluation.score_evaluation import Evaluation
     from wsabie.io.alignment import AlignedTable
@@ -179,7 +178,7 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
     names = vocabulary.names(label_ids) if tree is not None else []
     hops, heights = (None, None) if tree is None else (tree.hops(names), tree.heights(names))
     with options.collect_rejects() as rejects:
-        aligned = _read_rows(options, annotator, executor, rejects)
+        aligned = _read_rows(options, annotator, {"executor": executor, "progress": progress, "rejects": rejects})
         rows = aligned.rows
         evaluated: Any = annotator.model
         if len(label_ids) < len(vocabulary):
@@ -207,15 +206,13 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
         show_parts(part_evaluation)
 
 
-def _read_rows(
-    options: EvaluateOptions, annotator: "Annotator", executor: "Executor", rejects: "Rejects"
-) -> "AlignedTable":
+def _read_rows(options: EvaluateOptions, annotator: "Annotator", resources: Settings) -> "AlignedTable":
     """Read the rows with known labels; refuse training data."""
     model, data, read_options = options.model, options.data, inputs.get_read_options(annotator.facts)
-    source = inputs.open_data(data, rejects, n_features=annotator.model.n_features_in_, **read_options)
+    source = inputs.open_data(data, resources["rejects"], n_features=annotator.model.n_features_in_, **read_options)
     if not options.allow_overlap:
         _refuse_training_data(annotator, source, data)
-    aligned = inputs.align_rows(annotator, model, source, executor, TerminalProgress(), rejects)
+    aligned = inputs.align_rows(annotator, model, source, **resources)
     if not options.allow_overlap:
         _refuse_training_data(annotator, aligned.rows, data)
         if options.exclude is None:  # otherwise the same rows have other labels on each side

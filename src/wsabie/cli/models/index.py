@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from wsabie.cli.command import JsonObject, Report, command, option
 from wsabie.cli.inputs import align_rows, load_annotator, open_model_data, report_unknown_features
 from wsabie.cli.options import Model, RecallTarget, RejectOptions, SeededThreadOptions
-from wsabie.cli.output import TerminalProgress, out, print_note, show_table
+from wsabie.cli.output import out, print_note, show_table
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _read_queries(options: IndexOptions, annotator: "Annotator", queries: Path) 
     """Read the rows to measure on."""
     with options.collect_rejects() as rejects:
         source = open_model_data(annotator, queries, rejects, "none")
-        aligned = align_rows(annotator, options.model, source, options.make_executor(), TerminalProgress(), rejects)
+        aligned = align_rows(annotator, options.model, source, **options.resources(rejects=rejects))
         report_unknown_features(aligned, queries)
     if not aligned.rows.X.shape[0]:
         raise InputError(f"{queries} has no row to measure on; give data that the model takes")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.command import Report, argument, command, option
 from wsabie.cli.estimator_options import Replay
-from wsabie.cli.inputs import load_annotator, open_model_data, refuse_misfit, report_unknown_features
+from wsabie.cli.inputs import align_rows, load_annotator, open_model_data, report_unknown_features
 from wsabie.cli.options import Data, Model, OutputOptions, RejectOptions, ThreadOptions
 from wsabie.cli.output import TerminalProgress, format_count, print_note, show_table
 from wsabie.core.errors import InputError
@@ -105,8 +105,8 @@ def _read_rows(
 ) -> "FeatureTable":
     """Read the rows of data with the features of the annotator."""
     source = open_model_data(annotator, data, rejects)
-    refuse_misfit(annotator, options.model, source)
-    aligned = annotator.rows(source, **options.resources(rejects=rejects, keep_labels=keep_labels))
+    resources = options.resources(rejects=rejects, keep_labels=keep_labels)
+    aligned = align_rows(annotator, options.model, source, **resources)
     report_unknown_features(aligned, data)
     return aligned.rows
 
