@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsabie.cli.command import Settings
+from wsabie.cli import options as shared
+from wsabie.cli.command import Options, Settings, option
 from wsabie.cli.inputs import format_names, read_label_names
 from wsabie.cli.output import TerminalProgress, format_count, print_note
 from wsabie.core.errors import InputError
@@ -28,10 +29,10 @@ def load_knowledge(paths: Sequence[Path], pair_options: Sequence[str] = ()) -> "
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 
     relations = {}
-    for option in pair_options:
-        relation, equals, file = option.partition("=")
+    for pairs in pair_options:
+        relation, equals, file = pairs.partition("=")
         if not equals or not relation or not file or relation in relations:
-            raise InputError(f"--pairs {option!r} is not RELATION=FILE, each relation once, such as has-part=parts.tsv")
+            raise InputError(f"--pairs {pairs!r} is not RELATION=FILE, each relation once, such as has-part=parts.tsv")
         relations[relation] = Path(file)
     return read_knowledge_graph(*paths, relations=relations)
 
@@ -58,37 +59,42 @@ def match_label_concepts(graph: "KnowledgeGraph", labels: Path, table: Path | No
     return concepts
 
 
-def refuse_other_kinds(kind: str, options: Settings) -> None:
-    """Refuse word vectors where a kind has no use for them, and a kind that needs them without."""
-    parameters = list_parameters(kind)
-    if find_spec(kind).needs == "vectors" and not options.get("vectors"):
-        raise InputError(f"--kind {kind} needs word vectors; add --vectors FILE")
-    if options.get("vectors") and not {"vectors", "init_labels"} & parameters.keys():
-        reason = f"--vectors says what labels mean, and {kind} does not ask"
-        raise InputError(f"{reason}; leave it out, or use --kind devise")
-    for flag in ("knowledge", "labels"):
-        if options.get(flag) and flag not in parameters:
-            raise InputError(f"--{flag} is for kinds that rank labels by their words, such as devise; leave it out")
+class LabelOptions(Options, panel="Knowledge of labels"):
+    """Options of knowledge about labels."""
 
+    relations: str | None = option(
+        "For parts: related labels, object TAB part a line (see `wsabie labels pairs`); or RELATION=FILE, such as "
+        "is-a=kinds.tsv.",
+        metavar="FILE",
+    )
+    vectors: shared.WordVectors = None
+    knowledge: shared.LabelKnowledge = None
+    labels: Path | None = option(
+        "Further labels that devise and conse can rank, though no row has them: a file, one a line."
+    )
 
-def make_vector_parameters(
-    kind: str,
-    dim: int | None,
-    vectors: Path | None = None,
-    knowledge: Sequence[Path] | None = None,
-    labels: Path | None = None,
-) -> Settings:
-    """Make the parameters of a model that come from word vectors: features or initial label vectors."""
-    if vectors is None:
-        return {}
-    word_vectors = load_word_vectors(vectors)
-    if find_spec(kind).needs != "vectors":
-        if dim not in (None, word_vectors.dim):
-            fact = f"{vectors} has vectors of {word_vectors.dim} dimensions and --dim is {dim}"
-            raise InputError(f"{fact}; leave --dim out")
-        return {"init_labels": word_vectors, "dim": word_vectors.dim}
-    return {
-        "vectors": word_vectors,
-        "knowledge": load_knowledge(knowledge) if knowledge else None,
-        "labels": read_label_names(labels) if labels is not None else (),
-    }
+    def refuse_useless(self, kind: str) -> None:
+        """Refuse word vectors where a kind has no use for them, and a kind that needs them without."""
+        parameters = list_parameters(kind)
+        if find_spec(kind).needs == "vectors" and not self.vectors:
+            raise InputError(f"--kind {kind} needs word vectors; add --vectors FILE")
+        if self.vectors and not {"vectors", "init_labels"} & parameters.keys():
+            reason = f"--vectors says what labels mean, and {kind} does not ask"
+            raise InputError(f"{reason}; leave it out, or use --kind devise")
+        for flag in ("knowledge", "labels"):
+            if getattr(self, flag) and flag not in parameters:
+                raise InputError(f"--{flag} is for kinds that rank labels by their words, such as devise; leave it out")
+
+    def make_parameters(self, kind: str, dim: int | None) -> Settings:
+        """Make the parameters of a model that come from word vectors: features or initial label vectors."""
+        if self.vectors is None:
+            return {}
+        vectors = load_word_vectors(self.vectors)
+        if find_spec(kind).needs != "vectors":
+            if dim not in (None, vectors.dim):
+                fact = f"{self.vectors} has vectors of {vectors.dim} dimensions and --dim is {dim}"
+                raise InputError(f"{fact}; leave --dim out")
+            return {"init_labels": vectors, "dim": vectors.dim}
+        labels = read_label_names(self.labels) if self.labels else ()
+        knowledge = load_knowledge(self.knowledge) if self.knowledge else None
+        return {"vectors": vectors, "knowledge": knowledge, "labels": labels}

@@ -235,27 +235,22 @@ def show_log_as_notes() -> Iterator[None]:
         log.setLevel(level)
 
 
-NOTHING_KEPT = "stopped before anything was finished, so that the same command begins at the beginning"
-
-
-def resume_line() -> str:
-    """Return the command line that resumes this one."""
-    command, *words = (word for word in sys.argv[1:] if word not in ("--resume", "--restart"))
-    return shlex.join(["wsabie", command, "--resume", *words])  # in front of a "--"
-
-
 class InterruptExit(SystemExit):
-    """Exit after Ctrl-C.
+    """Exit after Ctrl-C, with a message about the work that is kept.
 
     Parameters
     ----------
-    sentence : str
-        Message about the work that is kept.
+    kept_work : str
+        Phrase about it, with a verb; "" if there is none.
     """
 
-    def __init__(self, sentence: str) -> None:
+    def __init__(self, kept_work: str = "") -> None:
         super().__init__(INTERRUPTED)
-        self.sentence = sentence
+        self.sentence = "stopped before anything was finished, so that the same command begins at the beginning"
+        if kept_work:
+            command, *words = (word for word in sys.argv[1:] if word not in ("--resume", "--restart"))
+            command_line = shlex.join(["wsabie", command, "--resume", *words])  # in front of a "--"
+            self.sentence = f"stopped; {kept_work}; go on with: {command_line}"
 
 
 def print_error(sentence: str) -> None:

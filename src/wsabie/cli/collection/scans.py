@@ -27,7 +27,17 @@ TagsOption = Annotated[
 ]
 
 
-class InitOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
+class ScanningOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
+    """Options of commands that scan a collection."""
+
+    def scan(self, collection: "Collection", rejects: "Rejects", **settings: Any) -> "ScanResult":
+        """Scan the folders of a collection."""
+        from wsabie.collection.scan.scanner import scan_collection
+
+        return scan_collection(collection, by=self.resolve_author(), **self.resources(rejects=rejects), **settings)
+
+
+class InitOptions(ScanningOptions):
     """Options of `wsabie collection init`."""
 
     folder: Path = argument("The folder with your pictures, or an empty one; it must be there.", metavar="DIR")
@@ -46,7 +56,7 @@ def init(options: InitOptions) -> None:
     from wsabie.collection.db.errors import format_address
     from wsabie.collection.folder.collection import create_collection
 
-    person = options.resolve_author()
+    options.resolve_author()  # refuses a bad name before any work
     options.check_outputs()
     with options.collect_rejects() as skipped:
         files = _discover_files(options, skipped)
@@ -54,13 +64,13 @@ def init(options: InitOptions) -> None:
             address = format_address(collection.engine)
             if not options.json:
                 print_note(f"{collection.folder} is a collection; its catalogue is {address}")
-            result = None if options.no_scan else _scan_files(options, collection, person, skipped, files=files)
+            result = None if options.no_scan else options.scan(collection, skipped, tags=options.tags, files=files)
             scanned = {} if result is None else {"scanned": result}
             if not options.show_json({"collection": collection.folder, "database": address, **scanned}) and result:
                 _report_scan(collection, result, options.folder)
 
 
-class AddOptions(ListedRejectOptions, CollectionOptions, PersonOptions, ThreadOptions):
+class AddOptions(ScanningOptions, CollectionOptions):
     """Options of `wsabie collection add`."""
 
     paths: list[Path] = argument("Folders elsewhere; or new files in those of before.", metavar="FOLDER...")
@@ -79,12 +89,12 @@ def add(options: AddOptions) -> Report:
             files = discover_roots(collection, folders, options.tags, skipped, TerminalProgress())
             for root in folders:
                 add_root(collection, root, by=person)
-            result = _scan_files(options, collection, person, skipped, files=files)
+            result = options.scan(collection, skipped, tags=options.tags, files=files)
         yield {"scanned": result}
         _report_scan(collection, result, options.folder)
 
 
-class ScanOptions(ListedRejectOptions, CollectionOptions, PersonOptions, ThreadOptions):
+class ScanOptions(ScanningOptions, CollectionOptions):
     """Options of `wsabie collection scan`."""
 
     tags: TagsOption = None
@@ -97,8 +107,7 @@ def scan(options: ScanOptions) -> Report:
     options.check_outputs()
     with options.open() as collection:
         with options.collect_rejects() as skipped:
-            by = options.resolve_author()
-            result = _scan_files(options, collection, by, skipped, rehash=options.rehash, always=True)
+            result = options.scan(collection, skipped, tags=options.tags, rehash=options.rehash, always=True)
         yield {"scanned": result}
         _report_scan(collection, result, options.folder)
 
@@ -133,18 +142,6 @@ def _discover_files(options: InitOptions, rejects: "Rejects") -> "list[RootConte
     refuse_no_room(folder)
     discovery = (None, [folder], options.tags, rejects, TerminalProgress())
     return [] if options.no_scan else discover_roots(*discovery)
-
-
-def _scan_files(
-    options: "InitOptions | AddOptions | ScanOptions",
-    collection: "Collection",
-    by: str,
-    rejects: "Rejects",
-    **scan_options: Any,
-) -> "ScanResult":
-    from wsabie.collection.scan.scanner import scan_collection
-
-    return scan_collection(collection, by=by, tags=options.tags, **options.resources(rejects=rejects), **scan_options)
 
 
 def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -> None:

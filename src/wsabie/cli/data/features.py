@@ -100,15 +100,16 @@ def _extract_features(options: FeaturesOptions) -> Report:
     saved_extractor = None if dictionary is None else _load_dictionary(dictionary)
     dictionary_folder = dictionary or out_file.with_name(out_file.name + ".dictionary")
     with options.collect_rejects() as rejects:
+        resources["rejects"] = rejects
         source = _open_items(options, src, rejects)
         if saved_extractor is None:
-            extractor = _make_extractor(options, names, source, dictionary_folder, resources["executor"], rejects)
+            extractor = _make_extractor(options, names, source, dictionary_folder, resources)
         else:
             extractor = saved_extractor
             requested = _collect_settings(options) | (create_extractor(names).identity() if names else {})
             refusal = "leave these options out, or give another --dictionary"
             extractor.refuse_options(requested, dictionary_folder, refusal)
-        written = extract_to_file(source, extractor, out_file, **resources, rejects=rejects, augment=augment)
+        written = extract_to_file(source, extractor, out_file, **resources, augment=augment)
     facts = {"out": out_file, "dictionary": dictionary_folder, "rows": written, "skipped": len(rejects)}
     facts |= summarize_map(extractor.pca) if isinstance(extractor, KernelPcaExtractor) else {}
     yield {**facts, "seconds": round(time.perf_counter() - start, 3)}
@@ -159,12 +160,7 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
 
 
 def _make_extractor(
-    options: FeaturesOptions,
-    names: str | None,
-    source: "ItemSource",
-    folder: Path,
-    executor: Executor,
-    rejects: "Rejects",
+    options: FeaturesOptions, names: str | None, source: "ItemSource", folder: Path, resources: Settings
 ) -> "FeatureExtractor":
     """Load the extractor of an earlier run with the same options, or fit and save a new one."""
     from wsabie.features.base.extraction import fit_extractor
@@ -179,7 +175,7 @@ def _make_extractor(
         extractor.refuse_other(untrained, folder, refusal)
         return extractor
     refuse_foreign_files(folder)  # leftovers of a stopped save are allowed
-    extractor = fit_extractor(untrained, source, executor, TerminalProgress(), rejects)
+    extractor = fit_extractor(untrained, source, **resources)
     extractor.save(folder)
     return extractor
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from wsabie.cli.command import JsonObject, Report, argument, command, option
 from wsabie.cli.inputs import make_executor
 from wsabie.cli.options import RayAddress, RejectOptions, Seed
-from wsabie.cli.output import NOTHING_KEPT, InterruptExit, TerminalProgress, format_count, out, print_note, quote_path
+from wsabie.cli.output import InterruptExit, TerminalProgress, format_count, out, print_note, quote_path
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def shards(options: ShardsOptions) -> Report:
     except KeyboardInterrupt:
         if has_finished_parts(folder):
             raise
-        raise InterruptExit(NOTHING_KEPT) from None
+        raise InterruptExit from None
     seconds = round(time.perf_counter() - start, 3)
     yield {"out": folder, **collect_shard_facts(written), "skipped": len(rejects), "seconds": seconds}
     rows, parts = format_count(len(written), "row"), format_count(len(written.files), "shard")

@@ -97,11 +97,10 @@ def open_result_store(folder: Path | None, keep: KeepOptions, with_models: bool)
         with hold_work_folder(folder, resume=keep.resume):
             yield store
     except KeyboardInterrupt:
-        message = f"stopped; {_store_phrase(store)}; go on with: {output.resume_line()}"
-        raise output.InterruptExit(message if store.n_results else output.NOTHING_KEPT) from None
+        raise output.InterruptExit(_describe_store(store)) from None
     except (WsabieError, MemoryError, OSError):
         if store.n_results:
-            output.print_note(f"{_store_phrase(store)}; --resume goes on from there")
+            output.print_note(f"{_describe_store(store)}; --resume goes on from there")
         raise
     finally:
         for place in (folder, DEFAULT_PARENT):
@@ -123,9 +122,10 @@ def report_result(result: "ModelEntry | RelationMethod | ModelOmission", relatio
     output.print_note(f"{title}: {figures}{training}")
 
 
-def _store_phrase(store: "ResultStore") -> str:
+def _describe_store(store: "ResultStore") -> str:
     n = store.n_results
-    return f"{output.format_count(n, 'finished result')} {'is' if n == 1 else 'are'} kept in {store.folder}"
+    results = output.format_count(n, "finished result is", "finished results are")
+    return f"{results} kept in {store.folder}" if n else ""
 
 
 def _refuse_other_settings(place: Path | None, stem: str) -> None:

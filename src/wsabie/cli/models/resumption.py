@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from wsabie.cli.command import JsonObject
 from wsabie.cli.inputs import load_annotator, make_label_table
-from wsabie.cli.output import NOTHING_KEPT, InterruptExit, print_note, resume_line
+from wsabie.cli.output import InterruptExit, print_note
 from wsabie.cli.target import load_space
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.storage.atomic_files import WriteError, explain_write_errors, lock_folder
@@ -146,29 +146,26 @@ def report_resumable_work(work: Path, resume: bool) -> Iterator[None]:
         sentence = sentence.replace("choose a folder that you may write to", f"make that possible and run {command}")
         raise WriteError(sentence) from error
     except KeyboardInterrupt:
-        unfinished = format_unfinished_work(work)
-        raise InterruptExit(
-            f"stopped; {unfinished} kept in {work}; go on with: {resume_line()}" if unfinished else NOTHING_KEPT
-        ) from None
+        raise InterruptExit(_describe_unfinished_work(work)) from None
     except WsabieError:
-        if (unfinished := format_unfinished_work(work)) and not resume:  # a resumed run has told the user already
-            print_note(f"{unfinished} kept in {work}; --resume goes on from that")
+        if (unfinished := _describe_unfinished_work(work)) and not resume:  # a resumed run has told the user already
+            print_note(f"{unfinished}; --resume goes on from that")
         raise
     finally:
         with suppress(OSError):
             work.rmdir()  # if it is empty
 
 
-def format_unfinished_work(work: Path) -> str:
+def _describe_unfinished_work(work: Path) -> str:
     """Describe the unfinished work in a folder, with a verb; "" if there is none."""
 
     from wsabie.storage.model_folder import is_model_folder
 
     if is_model_folder(work / "checkpoint") or any(work.glob("checkpoint/*/config.json")):
-        return "finished epochs are"
+        return f"finished epochs are kept in {work}"
     if (work / "features.parquet").exists():
-        return "the description of the items is"
-    return "what is described already is" if any(work.glob("*")) else ""
+        return f"the description of the items is kept in {work}"
+    return f"what is described already is kept in {work}" if any(work.glob("*")) else ""
 
 
 def refuse_discard(model: Path, work: Path, *, resume: bool, restart: bool) -> bool:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Labels = dict[str, set[str]]
 """Labels of items in the collection, by id."""
+Files = dict[str, str]
+"""Files of items, by id."""
 
 
 class KnowledgeOptions(Options, panel="Knowledge of labels"):
@@ -87,7 +89,7 @@ def search(options: SearchOptions) -> Report:
         groups = _list_groups(table, items) if options.distinct else None
         augmented_search = AugmentedSearch(annotator.model, items, queries=queries, related=related, groups=groups)
         result = augmented_search.find(query, options.k, options.max_related)
-        labels, files = _collect_labels(table, result, vocabulary), dict[str, str]()
+        labels, files = _collect_labels(table, result, vocabulary), Files()
         if not inputs.is_table(source):
             ids = {match.id for group in result.groups for match in group.matches}
             items_found = (item for item in source if item.id in ids and isinstance(item.content, Path))
@@ -216,12 +218,7 @@ def _collect_labels(table: "FeatureTable", result: "AugmentedResult", vocabulary
 
 
 def _write_pictures(
-    options: SearchOptions,
-    target: Path,
-    result: "AugmentedResult",
-    source: "ItemSource",
-    labels: Labels,
-    files: dict[str, str],
+    options: SearchOptions, target: Path, result: "AugmentedResult", source: "ItemSource", labels: Labels, files: Files
 ) -> None:
     from wsabie.workflows.result_sheet import list_sheet_lines, load_thumbnails, render_result_page, render_sheet
 
@@ -233,7 +230,7 @@ def _write_pictures(
         write_bytes(target, render_sheet(list_sheet_lines(result), pictures))
 
 
-def _show_results(result: "AugmentedResult", labels: Labels, files: dict[str, str]) -> None:
+def _show_results(result: "AugmentedResult", labels: Labels, files: Files) -> None:
     from wsabie.search.query_labels import format_label_list
 
     for number, group in enumerate(result.groups):
@@ -249,13 +246,13 @@ def _show_results(result: "AugmentedResult", labels: Labels, files: dict[str, st
         print_note("* a label that it carries in the collection")
 
 
-def _serialize_group(group: "AugmentedGroup", labels: Labels, files: dict[str, str]) -> JsonObject:
+def _serialize_group(group: "AugmentedGroup", labels: Labels, files: Files) -> JsonObject:
     score = None if group.score is None else round(group.score, 6)
     matches = [_serialize_match(match, labels, files) for match in group.matches]
     return {"labels": group.labels, "why": group.why, "score": score, "matches": matches}
 
 
-def _serialize_match(match: "ItemMatch", labels: Labels, files: dict[str, str]) -> JsonObject:
+def _serialize_match(match: "ItemMatch", labels: Labels, files: Files) -> JsonObject:
     label_facts = {"labelled": match.label in labels[match.id]} if match.id in labels else {}
     file_facts = {"file": files[match.id]} if match.id in files else {}
     return {"id": match.id, **file_facts, "label": match.label, "score": round(match.score, 6), **label_facts}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from wsabie.cli import inputs
 from wsabie.cli import options as shared
-from wsabie.cli.command import NotFor, Options, Report, Settings, command, list_stated, option
+from wsabie.cli.command import NotFor, Options, Report, Settings, command, option
 from wsabie.cli.epoch_tables import format_epoch_count
 from wsabie.cli.estimator_options import EnsembleOptions, EstimatorOptions, ShapeOptions
-from wsabie.cli.knowledge_files import make_vector_parameters, refuse_other_kinds
+from wsabie.cli.knowledge_files import LabelOptions
 from wsabie.cli.models import resumption
 from wsabie.cli.output import TerminalProgress, format_count, format_figure, out, print_note, quote_path, show_table
 from wsabie.cli.target import IN_TABLES, list_declared_files, run_by_data
@@ -34,25 +34,6 @@ _COUNTED_RELATION = NotFor(labels="which relations of a TOML file count")
 def parse_metric(text: str) -> str:
     """Parse a metric of validation rows in any case: MAP, p@10, pairs."""
     return "MAP" if text.upper() == "MAP" else text.lower()
-
-
-class LabelOptions(Options, panel="Knowledge of labels"):
-    """Options of knowledge about labels."""
-
-    relations: str | None = option(
-        "For parts: related labels, object TAB part a line (see `wsabie labels pairs`); or RELATION=FILE, such as "
-        "is-a=kinds.tsv.",
-        metavar="FILE",
-    )
-    vectors: shared.WordVectors = None
-    knowledge: shared.LabelKnowledge = None
-    labels: Path | None = option(
-        "Further labels that devise and conse can rank, though no row has them: a file, one a line."
-    )
-
-    def settings(self) -> Settings:
-        """Return the stated files about the meanings of labels."""
-        return {name: value for name, value in list_stated(self).items() if name != "relations"}
 
 
 class RelationOptions(Options, panel="Spaces (FILE.toml)"):
@@ -167,7 +148,7 @@ def _make_recipe(options: TrainOptions) -> "TrainingRecipe":
     from wsabie.workflows.model_training import TrainingRecipe
 
     kind, run, is_trained = options.kind, options.run_settings(), find_spec(options.kind).trained
-    refuse_other_kinds(kind, options.labels.settings())
+    options.labels.refuse_useless(kind)
     _refuse_useless_validation(options, is_trained)
     init_model, shape = None, options.shape.settings()
     if options.init_model is not None:
@@ -207,7 +188,7 @@ def _collect_parameters(options: TrainOptions, shape: Settings, run: Settings) -
     """Collect the parameters of the estimator; flags override --set and --config."""
     stated = options.estimator.settings(options.kind)
     stated = {name: value for name, value in stated.items() if name not in run}
-    parameters = make_vector_parameters(options.kind, shape.get("dim"), **options.labels.settings()) | stated
+    parameters = options.labels.make_parameters(options.kind, shape.get("dim")) | stated
     return parameters | _parse_relations(options.kind, options.labels.relations, parameters) | shape
 
 
