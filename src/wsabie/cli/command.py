@@ -31,21 +31,12 @@ Settings: TypeAlias = dict[str, Any]
 _MAIN_PANEL = "Options"
 
 
-@dataclass(frozen=True)
-class NotFor:
+class NotFor(dict[str, str]):
     """Mark of an option, or of a group, that some cases of a command do not take.
 
-    Attributes
-    ----------
-    subjects : dict
-        For each of these cases what the option says, for the sentence "--flag says ...; leave --flag out". An empty
-        text makes an exception from the mark of the group.
+    It has for each of these cases what the option says, for the sentence "--flag says ...; leave --flag out". An empty
+    text makes an exception from the mark of the group.
     """
-
-    subjects: dict[str, str]
-
-    def __init__(self, **subjects: str) -> None:
-        object.__setattr__(self, "subjects", subjects)
 
 
 def option(
@@ -93,14 +84,9 @@ class _Leaf:
     path: tuple[str, ...]
 
     @property
-    def words(self) -> list[str]:
-        """Declared flags; typer takes the first of an annotation as its default."""
-        return [word for word in (self.info.default, *(self.info.param_decls or ())) if isinstance(word, str)]
-
-    @property
     def flag(self) -> str:
         """Flag without its hyphens; the metavar of an argument."""
-        return next(iter(self.words), self.name).lstrip("-").replace("_", "-")
+        return next(iter(self.info.param_decls or ()), self.name).lstrip("-").replace("_", "-")
 
     def read(self, values: object) -> object:
         """Read the value of an object of options."""
@@ -118,7 +104,7 @@ class _Leaf:
         info = copy(self.info)
         info.readable, info.rich_help_panel = False, self.panel
         if isinstance(info, typer.models.OptionInfo):
-            info.param_decls = self.words or ([f"--{self.flag}"] if self.type is bool else None)  # without --no-...
+            info.param_decls = info.param_decls or ([f"--{self.flag}"] if self.type is bool else None)  # no --no-...
         info.default = ... if self.default is MISSING else self.default
         return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=self.type)
 
@@ -166,7 +152,7 @@ def list_stated(values: Options) -> Settings:
 def refuse_options_for(case: str, values: Options) -> None:
     """Refuse stated options that this case of the command does not take."""
     for leaf in list_leaves(type(values)):
-        subject = next((mark.subjects[case] for mark in reversed(leaf.marks) if case in mark.subjects), "")
+        subject = next((mark[case] for mark in reversed(leaf.marks) if case in mark), "")
         if subject and leaf.is_stated(values):
             raise InputError(f"--{leaf.flag} says {subject}; leave --{leaf.flag} out")
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from wsabie.cli.command import Options, Settings, list_stated, option
+from wsabie.cli.command import Options, Settings, option
 from wsabie.cli.options import parse_positive
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import check_parameter_name
@@ -50,10 +50,6 @@ class ShapeOptions(Options, panel="Parameters of the model"):
     max_norm: float | None = option(
         "Limit on the norm of every row (default: auto, 1.5).", parser=parse_positive, metavar="NUMBER"
     )
-
-    def settings(self) -> Settings:
-        """Return the stated parameters."""
-        return list_stated(self)
 
 
 class EstimatorOptions(Options, panel="Parameters of the model"):

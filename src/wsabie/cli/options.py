@@ -54,9 +54,9 @@ Strict = Annotated[bool, typer.Option(help="Stop at the first bad input instead 
 Rejects = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
 RayAddress = Annotated[
     str | None,
-    typer.Option("--ray", metavar="ADDRESS", help="Share the work on a Ray cluster: HOST:PORT of its head, or local."),
+    typer.Option(metavar="ADDRESS", help="Share the work on a Ray cluster: HOST:PORT of its head, or local."),
 ]
-LabelLimit = Annotated[int, typer.Option("-k", min=1, help="How many labels.")]
+LabelLimit = Annotated[int, typer.Option(..., "-k", min=1, help="How many labels.")]
 RecallTarget = Annotated[float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is to be found.")]
 AllowOverlap = Annotated[bool, typer.Option(help="Judge training rows too, instead of refusing.")]
 Hierarchies = Annotated[

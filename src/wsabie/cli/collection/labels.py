@@ -18,9 +18,7 @@ LabelAction = Literal["list", "show", "tidy", "merge", "apart", "rename", "paren
 
 
 def _only_for(*actions: str) -> NotFor:
-    return NotFor(
-        **{action: f"what `labels {action}` does not ask" for action in get_args(LabelAction) if action not in actions}
-    )
+    return NotFor({name: f"what `labels {name}` does not ask" for name in get_args(LabelAction) if name not in actions})
 
 
 class LabelActionOptions(CollectionOptions, PersonOptions):

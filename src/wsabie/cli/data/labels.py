@@ -19,7 +19,7 @@ _KINDS = "about", "match", "under", "pairs", "within"
 
 
 def _only_for(subject: str, *kinds: str) -> NotFor:
-    return NotFor(**{kind: subject for kind in _KINDS if kind not in kinds})
+    return NotFor({kind: subject for kind in _KINDS if kind not in kinds})
 
 
 _NO_ABOUT = NotFor(about="which labels there are; it belongs to the others")

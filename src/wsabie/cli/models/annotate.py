@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _SINGLE = "what single answers are like, and --out writes those of many rows"
-_SINGLE_LABELS = NotFor(**NO_LABELS.subjects, file=_SINGLE)
+_SINGLE_LABELS = NotFor(NO_LABELS, file=_SINGLE)
 
 
 class ExplanationOptions(Options, panel="Heat maps"):

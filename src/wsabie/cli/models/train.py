@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from wsabie.cli import inputs
 from wsabie.cli import options as shared
-from wsabie.cli.command import NotFor, Options, Report, Settings, command, option
+from wsabie.cli.command import NotFor, Options, Report, Settings, command, list_stated, option
 from wsabie.cli.epoch_tables import format_epoch_count
 from wsabie.cli.estimator_options import EnsembleOptions, EstimatorOptions, ShapeOptions
 from wsabie.cli.knowledge_files import LabelOptions
@@ -150,7 +150,7 @@ def _make_recipe(options: TrainOptions) -> "TrainingRecipe":
     kind, run, is_trained = options.kind, options.run_settings(), find_spec(options.kind).trained
     options.labels.refuse_useless(kind)
     _refuse_useless_validation(options, is_trained)
-    init_model, shape = None, options.shape.settings()
+    init_model, shape = None, list_stated(options.shape)
     if options.init_model is not None:
         init_model = inputs.load_annotator(options.init_model, options.threads)
         fixed = {name: getattr(init_model.model, name, None) for name in ("dim", "similarity")}
@@ -376,7 +376,7 @@ def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> Repo
     from wsabie.workflows.spaces.space_training import WORK_FILES, SpaceRecipe, apply_parameters, train_space
 
     work = options.work
-    space = apply_parameters(Space(), declaration, options.shape.settings() | options.run_settings())
+    space = apply_parameters(Space(), declaration, list_stated(options.shape) | options.run_settings())
     relations = tuple(options.space.only or ()), options.space.stop_on or "mean"
     hold_out = 0.1 if options.hold_out is None else options.hold_out
     recipe = SpaceRecipe(declaration, options.model, space, hold_out, *relations, work.resume)
