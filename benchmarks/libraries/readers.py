@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.libraries.measure import Work, compare
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.io.formats.coco import read_coco
-from wsabie.io.formats.svmlight import read_svmlight
+from wsabie.io.formats.svmlight import SvmlightStream
 from wsabie.io.parsers.json_values import iterate_elements
 from wsabie.io.parsers.text_tables import iterate_table_rows
 from wsabie.samples import get_documents_path
@@ -46,7 +46,7 @@ def _compare_sparse(folder: Path) -> None:
             out.write(f"{number % 50},{50 + number % 7} {cells}\n")
 
     def ours() -> Work:
-        return lambda: read_svmlight(path, rejects=Rejects()).X
+        return lambda: SvmlightStream(path, Rejects()).read().X
 
     def sklearn() -> Work:
         from sklearn.datasets import load_svmlight_file

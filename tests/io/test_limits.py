@@ -25,7 +25,7 @@ from wsabie.embedding import tables
 from wsabie.io.formats import region_items
 from wsabie.io.formats.id_labels import read_ids
 from wsabie.io.formats.parquet_tables import open_parquet_table
-from wsabie.io.formats.svmlight import read_svmlight
+from wsabie.io.formats.svmlight import SvmlightStream
 from wsabie.io.parsers.text_tables import parse_json_cells
 from wsabie.io.recognition import detect_source_kind, open_row_stream, open_source, open_unlabelled_rows
 from wsabie.io.records import FeatureTable, Item
@@ -70,10 +70,10 @@ def test_limits_are_changed_by_the_variable(tmp_path: Path, monkeypatch: pytest.
     file = tmp_path / "rows.txt"
     file.write_text(ROWS + "1 3000000:1\n")
     with pytest.raises(InputError, match="3,000,001 features for at most 41 values"):
-        read_svmlight(file, rejects=Rejects())
-    assert read_svmlight(file, n_features=10, rejects=Rejects()).X.shape == (41, 3_000_001)  # the model's width counts
+        SvmlightStream(file, Rejects()).read()
+    assert SvmlightStream(file, Rejects()).read(10).X.shape == (41, 3_000_001)  # the model's width counts
     monkeypatch.setenv(VARIABLE, "empty_columns=1e7")
-    assert read_svmlight(file, rejects=Rejects()).X.shape == (41, 3_000_001)
+    assert SvmlightStream(file, Rejects()).read().X.shape == (41, 3_000_001)
 
 
 def test_hashed_features_and_many_labels_pass(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_hashed_features_and_many_labels_pass(tmp_path: Path) -> None:
     numbers = rng.integers(0, 1 << 21, (10_000, 11))
     rows = (" ".join(f"{j}:1" for j in sorted(set(row))) for row in numbers.tolist())
     file.write_text(f"10000 {1 << 21} 300000\n" + "".join(f"{i * 29} {row}\n" for i, row in enumerate(rows)))
-    rows_read = read_svmlight(file, rejects=Rejects())
+    rows_read = SvmlightStream(file, Rejects()).read()
     assert (rows_read.X.shape, len(rows_read.label_names)) == ((10_000, 1 << 21), 300_000)
 
 

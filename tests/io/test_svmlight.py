@@ -14,7 +14,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from wsabie.core.errors import InputError
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.formats import svmlight
-from wsabie.io.formats.svmlight import read_svmlight
+from wsabie.io.formats.svmlight import SvmlightStream
 from wsabie.io.recognition import open_unlabelled_rows
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name
@@ -30,6 +30,10 @@ def write(tmp_path):
         return path
 
     return write
+
+
+def read_svmlight(path, *, n_features=None, **options):
+    return SvmlightStream(path, **options).read(n_features)
 
 
 def test_an_xc_file_by_hand(write):

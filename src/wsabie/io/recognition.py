@@ -11,7 +11,6 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TypedDict
 
 from wsabie.core.errors import InputError
 from wsabie.core.folder_tree import walk_folder
@@ -41,14 +40,14 @@ from wsabie.io.formats.media_folder import FILE_COLUMN, LABELS_FROM, NAMES, SPLI
 from wsabie.io.formats.mulan import MulanStream, read_mulan
 from wsabie.io.formats.pair_list import read_pairs
 from wsabie.io.formats.parquet_images import IMAGE_COLUMNS, PATH_COLUMNS, read_parquet_images
-from wsabie.io.formats.parquet_rows import DENSE, SPARSE, ParquetStream, read_parquet_rows
+from wsabie.io.formats.parquet_rows import DENSE, SPARSE, ParquetStream
 from wsabie.io.formats.parquet_tables import MAGIC, ParquetTable, list_parquet_files, open_parquet_table
 from wsabie.io.formats.pascal_voc import is_voc, read_voc
 from wsabie.io.formats.wordnet import find_synset_files, is_wordnet_glosses, read_glosses
 from wsabie.io.modalities import DOCUMENTS, MEDIA, PICTURES, detect_modality
 from wsabie.io.parsers.text_files import explain_reading_errors, read_head
 from wsabie.io.parsers.text_tables import LABEL_COLUMNS, format_column_names
-from wsabie.io.records import FeatureTable, ItemList, ItemSource, ModalityName, remove_labels
+from wsabie.io.records import FeatureTable, ItemList, ItemSource, ModalityName, ReadOptions, remove_labels
 from wsabie.io.row_streams import InMemoryStream, RowStream, build_unlabelled_table
 from wsabie.io.shards.shard_folder import is_shard_folder
 from wsabie.io.shards.sharded_table import open_shards
@@ -151,17 +150,17 @@ def open_source(
         kind = "folder"
     if split is not None and kind not in ("folder", "parquet", *_TEXT_TABLES, *OF_SEVERAL_KINDS):
         raise InputError(f"{path} has no column of splits to choose {split!r} from; leave split out")
-    options = _ReadOptions(labels_from=labels_from, label_column=label_column, split=split, rejects=rejects)
+    options = ReadOptions(rejects, labels_from, label_column, split)
     if kind == "folder":
         folder, wanted = path if path.is_dir() else path.parent, DOCUMENTS if modality == "documents" else None
-        items = read_folder(folder, image_column=image_column, modality=wanted, **options)
+        items = read_folder(folder, image_column=image_column, modality=wanted, **options._asdict())
         if modality is None and items.modality == "documents":
             _refuse_rows(path, items.items[0].full_content)
         return items
     if kind == "parquet":
         return _open_parquet(path, image_column, counts, n_features, options)
     if kind in _TEXT_TABLES:
-        return read_text_table(path, _TEXT_TABLES[kind], **options)
+        return read_text_table(path, _TEXT_TABLES[kind], options)
     if kind in _WITH_LABELS:
         return _WITH_LABELS[kind](path, labels_from=labels_from, rejects=rejects)
     if kind in OF_SEVERAL_KINDS:
@@ -173,18 +172,9 @@ def open_source(
         return open_shards(path).load()
     if kind == "fasttext":
         return read_fasttext(path, min_count=min_count, rejects=rejects)
-    from wsabie.io.formats.svmlight import read_svmlight  # compiles, or loads what is compiled
+    from wsabie.io.formats.svmlight import SvmlightStream  # compiles, or loads what is compiled
 
-    return read_svmlight(path, counts=counts, n_features=n_features, rejects=rejects, progress=progress)
-
-
-class _ReadOptions(TypedDict):
-    """Options of `open_source` that most readers share."""
-
-    labels_from: str
-    label_column: str | None
-    split: str | None
-    rejects: Rejects
+    return SvmlightStream(path, rejects, counts=counts, progress=progress).read(n_features)
 
 
 _TEXT_TABLES = {"json": read_json_rows, "table": read_table_rows}
@@ -232,21 +222,21 @@ def detect_published_layout(path: Path) -> str | None:
 
 
 def _open_parquet(
-    path: Path, image_column: str | None, counts: bool, n_features: int | None, options: _ReadOptions
+    path: Path, image_column: str | None, counts: bool, n_features: int | None, options: ReadOptions
 ) -> FeatureTable | ItemSource:
     table = open_parquet_table(path)
     _refuse_splits(table)
     if path.is_dir() and image_column is None:
-        _check_neighbouring_pictures(table, options["label_column"], options["rejects"])
-    for column in (image_column, options["label_column"], None if options["split"] is None else "split"):
+        _check_neighbouring_pictures(table, options.label_column, options.rejects)
+    for column in (image_column, options.label_column, None if options.split is None else "split"):
         if column is not None and not table.has(column):
             raise InputError(f"{path} has no column {column!r}; it has {table.format_columns()}")
     if image_column is None and (table.has(*SPARSE) or table.has(DENSE)):
-        return read_parquet_rows(table, counts=counts, n_features=n_features, **options)
+        return ParquetStream(table, options, counts=counts, unique=True).read(n_features)
     if image_column is not None or table.first_of((*IMAGE_COLUMNS, *PATH_COLUMNS)):
-        return read_parquet_images(table, image_column=image_column, **options)
+        return read_parquet_images(table, options, image_column)
     if has_text_column(table):
-        return read_parquet_documents(table, **options)
+        return read_parquet_documents(table, options)
     raise InputError(
         f"{path} has neither pictures ({', '.join((*IMAGE_COLUMNS, *PATH_COLUMNS))}) nor features "
         f"({' with '.join(SPARSE)}, or {DENSE}) nor texts (text); it has {table.format_columns()}"
@@ -448,7 +438,7 @@ def _open_stream(
     if kind == "parquet":
         table = open_parquet_table(path)
         if table.has(*SPARSE) or table.has(DENSE):
-            return ParquetStream(table, rejects, labelled=labelled)
+            return ParquetStream(table, ReadOptions(rejects, "auto" if labelled else "none"))
     return None
 
 

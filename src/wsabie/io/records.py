@@ -12,6 +12,7 @@ from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.sparse_matrices import convert_to_csr, dense_array, extract_csr_arrays
 from wsabie.io.regions import ItemContent, RegionCrop
+from wsabie.storage.rejects import Rejects
 
 _ROWS_AT_ONCE = 1 << 14
 
@@ -109,10 +110,7 @@ def _take_rows(X: Matrix, index: Int64) -> Matrix:
         return X[index]
     counts = np.diff(X.indptr)[index]
     indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    data, indices = (
-        file_backed_arrays.allocate_array(indptr[-1], X.data.dtype),
-        file_backed_arrays.allocate_array(indptr[-1], X.indices.dtype),
-    )
+    data, indices = (file_backed_arrays.allocate_array(indptr[-1], part.dtype) for part in (X.data, X.indices))
     for part in file_backed_arrays.iterate_slices(len(index), _ROWS_AT_ONCE):
         rows = X[index[part]]
         span = slice(indptr[part.start], indptr[part.stop])
@@ -131,6 +129,32 @@ def get_groups(rows: FeatureTable, index: Sequence[int] | Int64) -> list[str] | 
     if rows.groups is None:
         return None
     return [rows.groups[i] or f"row {rows.ids[i]}" for i in index]
+
+
+class ReadOptions(NamedTuple):
+    """Options that readers of tables share.
+
+    Attributes
+    ----------
+    rejects : Rejects
+        Lists what cannot be used.
+    labels_from : str
+        "none": without labels; anything else takes the column of labels.
+    label_column : str or None
+        A column of labels with another name than usual.
+    split : str or None
+        Keep only rows with this `split`.
+    """
+
+    rejects: Rejects
+    labels_from: str = "auto"
+    label_column: str | None = None
+    split: str | None = None
+
+    @property
+    def labelled(self) -> bool:
+        """Return whether labels are read."""
+        return self.labels_from != "none"
 
 
 ModalityName: TypeAlias = Literal["pictures", "sounds", "documents"]

@@ -220,13 +220,8 @@ class RowCollector:
             Y = build_signed_label_matrix(compute_offsets(counts), labels, arrays["signs"], n_labels)
         else:
             Y = build_label_matrix(counts, labels, n_labels)
-        groups, times, open_width = (
-            self._words.get("group"),
-            self._words.get("time"),
-            open_width or info.n_features is None,
-        )
-        facts = info.counts, info.feature_names, info.dictionary, info.augment, open_width
-        return FeatureTable(X, Y, label_names, self.ids, groups, times, *facts)
+        facts = info.counts, info.feature_names, info.dictionary, info.augment, open_width or info.n_features is None
+        return FeatureTable(X, Y, label_names, self.ids, self._words.get("group"), self._words.get("time"), *facts)
 
 
 class InMemoryStream(RowStream):

@@ -229,7 +229,8 @@ def _check_nodes(content: Content, graph: MessageField) -> None:
         elif field.number == _INITIALIZER:
             stored.add(_check_tensor(content, field))
         elif field.number == _INPUT:
-            inputs.update(_texts(content, field, 1))
+            fields = _messages(content, field.begin, field.end)
+            inputs.update(_text(content, inner) for inner in fields if inner.number == 1)
     _check_operators(nodes, inputs - stored)
 
 
@@ -333,12 +334,6 @@ def _numbers(content: Content, field: MessageField) -> Iterator[int]:
 def _messages(content: Content, begin: int, end: int) -> Iterator[MessageField]:
     """Yield the fields that are messages or texts; the runtime ignores numbers in their place, too."""
     return (field for field in iterate_fields(content, begin, end) if field.is_message)
-
-
-def _texts(content: Content, message: MessageField, number: int) -> Iterator[bytes]:
-    for field in _messages(content, message.begin, message.end):
-        if field.number == number:
-            yield _text(content, field)
 
 
 def _text(content: Content, field: MessageField) -> bytes:

@@ -188,11 +188,8 @@ class WordCounter:
     def _reserve(self, n_words: int, n_letters: int) -> None:
         """Reserve room for so many words and letters in all."""
         n = len(self)
-        letters, starts, counts = (
-            np.empty(n_letters, np.uint8),
-            np.zeros(n_words + 1, np.int64),
-            np.zeros(n_words, np.int64),
-        )
+        letters, starts = np.empty(n_letters, np.uint8), np.zeros(n_words + 1, np.int64)
+        counts = np.zeros(n_words, np.int64)
         letters[: self._used[LETTERS]] = self._table.letters[: self._used[LETTERS]]
         starts[: n + 1] = self._table.starts[: n + 1]
         counts[:n] = self._counts[:n]

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.id_labels import IdLabelCollector
-from wsabie.io.parsers.array_builders import decode_row
+from wsabie.io.parsers.array_builders import decode_row, parse_number
 from wsabie.io.parsers.json_values import parse_json_value
 from wsabie.io.parsers.text_files import iterate_numbered_lines, read_head
 from wsabie.io.parsers.text_tables import read_code_names
@@ -96,10 +96,7 @@ def _split_cells(line: bytes) -> list[str]:
 
 
 def _parse_confidence(text: str) -> float:
-    try:
-        confidence = float(text)
-    except ValueError as error:
-        raise RowError("malformed confidence", text) from error
+    confidence = parse_number(text, "malformed confidence")
     if not 0 <= confidence <= 1:
         raise RowError("confidence that is not between 0 and 1", text)
     return confidence

@@ -187,28 +187,28 @@ def parse_coco_region(element: JsonObject) -> Region:
         raise RowError("mask of run lengths", detail)
     if not outlines and not box:
         raise RowError("region without a box", detail)
-    if outlines:
-        return _build_outlined_region(outlines, detail)
-    if not isinstance(box, list) or len(box) != 4 or not all(map(_is_number, box)):
-        raise RowError("malformed region", detail)
+    try:
+        return _build_outlined_region(outlines, detail) if outlines else _build_box_region(box)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RowError("malformed region", detail) from error
+
+
+def _build_box_region(box: object) -> Region:
+    if not isinstance(box, list) or not all(map(_is_number, box)):
+        raise ValueError("no numbers")
     x, y, width, height = box
     return Region(Box(x, y, x + width, y + height))
 
 
 def _build_outlined_region(outlines: object, detail: str) -> Region:
     if not isinstance(outlines, list) or not all(isinstance(outline, list) for outline in outlines):
-        raise RowError("malformed region", detail)
+        raise ValueError("no lists of numbers")
     if sum(map(len, outlines)) > _MOST_NUMBERS:
         raise RowError("outline with too many corners", detail)
-    try:
-        polygons = tuple(array("f", outline) for outline in outlines)
-    except (TypeError, OverflowError) as error:
-        raise RowError("malformed region", detail) from error
-    if any(len(outline) < 6 or len(outline) % 2 or not isfinite(sum(outline)) for outline in polygons):
-        raise RowError("malformed region", detail)
-    box = compute_bounding_box(polygons)
-    if not all(map(_is_number, box)):
-        raise RowError("malformed region", detail)
+    polygons = tuple(array("f", outline) for outline in outlines)
+    is_odd = any(len(outline) < 6 or len(outline) % 2 or not isfinite(sum(outline)) for outline in polygons)
+    if is_odd or not all(map(_is_number, box := compute_bounding_box(polygons))):
+        raise ValueError("no corners")
     return Region(box, polygons)
 
 

@@ -39,7 +39,7 @@ from wsabie.io.parsers.text_tables import (
     parse_json_cells,
     to_text_cell,
 )
-from wsabie.io.records import Item, ModalityName
+from wsabie.io.records import Item, ModalityName, ReadOptions
 from wsabie.storage.rejects import Rejects, RowError
 
 log = logging.getLogger("wsabie")
@@ -125,13 +125,7 @@ TextRows: TypeAlias = Callable[[Rejects], Iterator[TextRow]]
 
 
 def read_text_table(
-    path: Path,
-    read_rows: Callable[[Path, Rejects], Iterator[TextRow]],
-    *,
-    labels_from: str = "auto",
-    label_column: str | None = None,
-    split: str | None = None,
-    rejects: Rejects,
+    path: Path, read_rows: Callable[[Path, Rejects], Iterator[TextRow]], options: ReadOptions
 ) -> DocumentSource:
     """Read the documents of a text file; `read_rows` is `read_json_rows` or `read_table_rows`.
 
@@ -140,14 +134,9 @@ def read_text_table(
     path : Path
     read_rows : callable
         Gives the rows of the file, and lists others.
-    labels_from : str
-        "none": without labels; anything else takes the column, where there is one.
-    label_column : str or None
-        A column with another name than usual.
-    split : str or None
-        Keep only rows with this `split`.
-    rejects : Rejects
-        Lists rows without text, too long, not UTF-8 or otherwise broken, and duplicate ids.
+    options : ReadOptions
+        Rejected are rows without text, too long, not UTF-8 or otherwise broken, and duplicate ids. There may be no
+        labels.
 
     Raises
     ------
@@ -155,26 +144,19 @@ def read_text_table(
         Missing, no document, no such column, or labels of mixed types.
     """
     rows = partial(read_rows, path)
-    labels = None if labels_from == "none" else _find_label_column(path, rows, label_column)
-    documents = partial(_iterate_documents, rows, labels, split)
-    return scan_documents(path, documents, rejects)
+    labels = _find_label_column(path, rows, options.label_column) if options.labelled else None
+    documents = partial(_iterate_documents, rows, labels, options.split)
+    return scan_documents(path, documents, options.rejects)
 
 
-def read_parquet_documents(
-    table: ParquetTable,
-    *,
-    labels_from: str = "auto",
-    label_column: str | None = None,
-    split: str | None = None,
-    rejects: Rejects,
-) -> DocumentSource:
-    """Read documents from Parquet with a column `text`; parameters and errors as in `read_text_table`."""
-    name = label_column or table.first_of(_LABELS)
-    labels = None if labels_from == "none" or name is None else make_label_reader(table, name)
-    if labels_from != "none" and name is None:
+def read_parquet_documents(table: ParquetTable, options: ReadOptions) -> DocumentSource:
+    """Read documents from Parquet with a column `text`; options and errors as in `read_text_table`."""
+    name = options.label_column or table.first_of(_LABELS)
+    labels = make_label_reader(table, name) if options.labelled and name is not None else None
+    if options.labelled and name is None:
         _log_unlabelled(table.path, table.schema.names)
-    documents = partial(_iterate_documents, partial(_iterate_parquet_rows, table, labels), labels, split)
-    return scan_documents(table.path, documents, rejects)
+    documents = partial(_iterate_documents, partial(_iterate_parquet_rows, table, labels), labels, options.split)
+    return scan_documents(table.path, documents, options.rejects)
 
 
 def has_text_column(table: ParquetTable) -> bool:

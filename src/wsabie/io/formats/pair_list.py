@@ -18,7 +18,7 @@ from wsabie.core.validation import require
 from wsabie.io.formats.citation_graph import LINKS, read_citation_links
 from wsabie.io.formats.id_labels import IdLabelCollector
 from wsabie.io.formats.wordnet import iterate_is_a_pairs
-from wsabie.io.parsers.array_builders import decode_row, require_rows
+from wsabie.io.parsers.array_builders import decode_row, parse_number, require_rows
 from wsabie.io.parsers.text_files import format_path, iterate_content_lines, write_lines
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.rejects import Rejects, RowError
@@ -128,10 +128,7 @@ def _split_cells(line: bytes) -> list[str]:
 def _parse_weight(cells: list[str]) -> float:
     if len(cells) == 2:
         return 1.0
-    try:
-        weight = float(cells[2])
-    except ValueError as error:
-        raise RowError("malformed weight", cells[2]) from error
+    weight = parse_number(cells[2], "malformed weight")
     if not math.isfinite(weight):
         raise RowError("weight that is not finite", cells[2])
     return weight

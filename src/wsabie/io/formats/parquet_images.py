@@ -24,7 +24,7 @@ from wsabie.io.formats.parquet_tables import ParquetTable, open_label_column
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.text_files import explain_reading_errors
 from wsabie.io.parsers.text_tables import LabelCellReader, to_text_cell
-from wsabie.io.records import Item, ItemSource, ModalityName
+from wsabie.io.records import Item, ItemSource, ModalityName, ReadOptions
 from wsabie.io.regions import RegionCrop
 from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import Rejects, RowError
@@ -37,27 +37,17 @@ _GROUP_BYTES = 1 << 25
 
 
 def read_parquet_images(
-    table: ParquetTable,
-    *,
-    labels_from: str = "auto",
-    image_column: str | None = None,
-    label_column: str | None = None,
-    split: str | None = None,
-    rejects: Rejects,
+    table: ParquetTable, options: ReadOptions, image_column: str | None = None
 ) -> "ParquetImageSource":
     """Read everything but the pixels, so that the source knows its length and what to leave out.
 
     Parameters
     ----------
     table : ParquetTable
-    labels_from : str
-        "none": pictures to annotate, without labels; anything else takes the column.
-    image_column, label_column : str or None
-        Columns with other names than usual.
-    split : str or None
-        Keep only rows with this `split`.
-    rejects : Rejects
-        Lists rows without labels, duplicate ids, and paths that are missing or lead out of the folder.
+    options : ReadOptions
+        Rejected are rows without labels, duplicate ids, and paths that are missing or lead out of the folder.
+    image_column : str or None
+        A column of pictures with another name than usual.
 
     Returns
     -------
@@ -68,19 +58,15 @@ def read_parquet_images(
     InputError
         No column of labels, labels of mixed types, or no labelled picture.
     """
-    label = None if labels_from == "none" else open_label_column(table, label_column)
+    label = open_label_column(table, options.label_column) if options.labelled else None
     image = image_column or table.first_of(IMAGE_COLUMNS)
     paths = None if image else table.first_of(PATH_COLUMNS)
-    source, used_ids = (
-        ParquetImageSource(table.path, table, label, image, paths, np.zeros(table.n_rows, bool)),
-        set[str](),
-    )
-    columns = [name for name in source.columns if name and table.has(name)]
-    for number, where, item, file_name, side in source.iterate_rows(
-        columns or [image], 1 << 12 if columns else _BATCH, rejects
-    ):
-        with rejects.catch(where):
-            if split is not None and side != split:
+    source = ParquetImageSource(table.path, table, label, image, paths, np.zeros(table.n_rows, bool))
+    columns, used_ids = [name for name in source.columns if name and table.has(name)], set[str]()
+    rows = source.iterate_rows(columns or [image], 1 << 12 if columns else _BATCH, options.rejects)
+    for number, where, item, file_name, side in rows:
+        with options.rejects.catch(where):
+            if options.split is not None and side != options.split:
                 continue
             if item.id in used_ids:
                 raise RowError("duplicate id", item.id)
@@ -90,7 +76,7 @@ def read_parquet_images(
                 raise RowError("labels without a picture", file_name)
             used_ids.add(item.id)
             source.selection[number] = True
-    require_rows(len(source), table.path, rejects, "labelled pictures" if label else "pictures")
+    require_rows(len(source), table.path, options.rejects, "labelled pictures" if label else "pictures")
     return source
 
 

@@ -32,7 +32,7 @@ from wsabie.io.formats.parquet_tables import (
 )
 from wsabie.io.parsers.array_builders import LabelIndex, build_feature_matrix
 from wsabie.io.parsers.text_tables import LabelCellReader
-from wsabie.io.records import FeatureTable
+from wsabie.io.records import FeatureTable, ReadOptions
 from wsabie.io.row_streams import RowBatch, RowStream, StreamInfo, StreamPart, build_columns, build_unlabelled_table
 from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.column_files import compute_offsets
@@ -171,51 +171,6 @@ NEGATIVES = "negatives"
 _BATCH = 1 << 12
 
 
-def read_parquet_rows(
-    table: ParquetTable,
-    *,
-    labels_from: str = "auto",
-    label_column: str | None = None,
-    split: str | None = None,
-    counts: bool = False,
-    n_features: int | None = None,
-    rejects: Rejects,
-) -> FeatureTable:
-    """Read rows of features.
-
-    Parameters
-    ----------
-    table : ParquetTable
-    labels_from : str
-        "none": a table without labels; anything else wants a column of them.
-    label_column : str or None
-        A column of labels with another name than usual.
-    split : str or None
-        Keep only rows with this `split`.
-    counts : bool
-        The values are declared counts, whatever the file says.
-    n_features : int or None
-        Width where the file notes none.
-    rejects : Rejects
-        Where rows that cannot be used are listed.
-
-    Returns
-    -------
-    FeatureTable
-
-    Raises
-    ------
-    InputError
-        Damaged, without labels, labels of mixed types, a feature beyond the width that the file notes, or far more
-        features than values.
-    """
-    labelled = labels_from != "none"
-    stream = ParquetStream(
-        table, rejects, labelled=labelled, label_column=label_column, split=split, counts=counts, unique=True
-    )
-    return stream.read(n_features)
-
-
 class DenseTransform(NamedTuple):
     """Conversion of blocks of rows into dense ones, (b, width) float32, lazily and in order."""
 
@@ -224,7 +179,7 @@ class DenseTransform(NamedTuple):
 
 
 def write_parquet_rows(rows: FeatureTable, path: str | Path, *, through: DenseTransform | None = None) -> None:
-    """Write rows so that `read_parquet_rows` gives back the same arrays, names and ids, bit for bit.
+    """Write rows so that `ParquetStream` gives back the same arrays, names and ids, bit for bit.
 
     The file appears whole or not at all.
 
@@ -316,23 +271,29 @@ _STREAM_BATCH = 1 << 13
 class ParquetStream(RowStream):
     """Rows of features in Parquet, part by part.
 
-    Without `labelled` their labels are ignored, and an id may occur twice. With `unique` a row whose id came before
-    is rejected, otherwise only one whose id is in the same part.
+    Parameters
+    ----------
+    table : ParquetTable
+    options : ReadOptions
+        Without labels an id may occur twice.
+    counts : bool
+        The values are declared counts, whatever the file says.
+    unique : bool
+        A row whose id came before is rejected, otherwise only one whose id is in the same part.
+
+    Raises
+    ------
+    InputError
+        Damaged, without labels, labels of mixed types, a feature beyond the width that the file notes, or far more
+        features than values.
     """
 
     def __init__(
-        self,
-        table: ParquetTable,
-        rejects: Rejects,
-        *,
-        labelled: bool = True,
-        label_column: str | None = None,
-        split: str | None = None,
-        counts: bool = False,
-        unique: bool = False,
+        self, table: ParquetTable, options: ReadOptions, *, counts: bool = False, unique: bool = False
     ) -> None:
-        self.table, self.path, self.rejects, self._split, self._unique = table, table.path, rejects, split, unique
-        self._label = open_label_column(table, label_column) if labelled else None
+        self.table, self.path, self.rejects, self._unique = table, table.path, options.rejects, unique
+        self._split = options.split
+        self._label = open_label_column(table, options.label_column) if options.labelled else None
         self.index = LabelIndex(table.promised.get("label_names"))
         info = read_stream_info(table)
         self.info = replace(info, counts=counts or info.counts)

@@ -35,7 +35,6 @@ from wsabie.io.parsers.text_files import (
     iterate_line_blocks,
     iterate_numbered_lines,
 )
-from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import RowStream, StreamInfo, StreamPart
 from wsabie.kernels.text import sparse_text_parser
 from wsabie.kernels.text.sparse_text_parser import LARGEST, LineBatch, RowLimits, allocate_batch, parse_lines
@@ -112,43 +111,6 @@ class SvmlightHeader:
     labels: int
 
 
-def read_svmlight(
-    path: Path,
-    *,
-    counts: bool = False,
-    n_features: int | None = None,
-    rejects: Rejects,
-    progress: Progress = SILENT,
-) -> FeatureTable:
-    """Read an XC or svmlight file, plain or gzip, in one pass.
-
-    Parameters
-    ----------
-    path : Path
-    counts : bool
-        The values are declared counts: rows with a negative one are skipped.
-    n_features : int or None
-        Width of X for a file without header, when it is known (test data of a model); X is wider when the
-        file needs it. Where it is not known, the width is held to the limits of `array_builders.check_feature_count`.
-    rejects : Rejects
-        Where skipped rows are listed.
-    progress : Progress
-        Told the bytes read and the rate in MB/s.
-
-    Returns
-    -------
-    FeatureTable
-
-    Raises
-    ------
-    InputError
-        Missing, empty, a header (or a file of label names) that promises something else than is found, or far more
-        features or labels than the rows have.
-    """
-    stream = SvmlightStream(path, rejects, counts=counts, progress=progress)
-    return stream.read(n_features)
-
-
 def _read_header(path: Path) -> SvmlightHeader | None:
     line = next((line for _, line in iterate_numbered_lines(path)), b"")
     match = HEADER.fullmatch(line)
@@ -182,12 +144,25 @@ def _read_sidecar_names(file: Path) -> list[str]:
 
 
 class SvmlightStream(RowStream):
-    """XC or svmlight text, part by part; labels without names get numbers only if `labelled`.
+    """Rows of an XC or svmlight file, plain or gzip, in one pass.
+
+    Parameters
+    ----------
+    path : Path
+    rejects : Rejects
+        Where skipped rows are listed.
+    labelled : bool
+        Labels without names get numbers.
+    counts : bool
+        The values are declared counts: rows with a negative one are skipped.
+    progress : Progress
+        Told the bytes read and the rate in MB/s.
 
     Raises
     ------
     InputError
-        The header and the file of label names beside the data do not agree.
+        Missing, empty, a header (or a file of label names) that promises something else than is found, or far more
+        features or labels than the rows have.
     """
 
     def __init__(

@@ -11,10 +11,10 @@ of the text unless they are left out.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.documents import DocumentSource, encode_text, scan_documents
@@ -22,6 +22,7 @@ from wsabie.io.parsers.text_files import iterate_bounded_numbered_lines, iterate
 from wsabie.io.records import Item
 from wsabie.storage.rejects import Rejects, RowError
 
+_T = TypeVar("_T")
 LONGEST = 1 << 20
 SYNSET = re.compile(rb"(?m)^\d{8} \d\d [nvasr] [0-9a-f]{2} \S+ [0-9a-f] ")
 PROLOG = re.compile(rb"(?m)^(hyp|ins|mp|mm|ms)\((\d)(\d{8}),(\d)(\d{8})\)\.\s*$")
@@ -129,14 +130,18 @@ def iterate_synsets(path: Path) -> Iterator[Synset]:
     InputError
         A line is not one of a synset; the sentence names it.
     """
-    for number, raw in iterate_numbered_lines(path, LONGEST):
-        line = raw.decode("utf-8", "replace")
-        if line.startswith("  "):  # the licence
+    return _iterate_parsed(path, parse_synset, "a synset of WordNet")
+
+
+def _iterate_parsed(path: Path, parse: Callable[[str], _T], content: str, skip_blank: bool = False) -> Iterator[_T]:
+    """Yield the parsed lines of a file behind its licence; `content` names them in an error."""
+    for number, raw in iterate_numbered_lines(path, LONGEST, skip_blank=skip_blank):
+        if raw.startswith(b"  "):  # the licence
             continue
         try:
-            yield parse_synset(line)
-        except ValueError as error:
-            raise InputError(f"{path}:{number} is no line of a synset of WordNet; fetch the file again") from error
+            yield parse(raw.decode("utf-8", "replace"))
+        except (IndexError, ValueError) as error:
+            raise InputError(f"{path}:{number} is no line of {content}; fetch the file again") from error
 
 
 def iterate_prolog_facts(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -185,19 +190,16 @@ def iterate_index_senses(path: Path) -> Iterator[tuple[str, list[str]]]:
     InputError
         A line is something else; the sentence names it.
     """
-    for number, raw in iterate_numbered_lines(path, LONGEST):
-        line = raw.decode("utf-8", "replace")
-        if line.startswith("  ") or not line.strip():  # the licence
-            continue
-        cells = line.split()
-        try:
-            kind, n, n_pointers = cells[1], int(cells[2]), int(cells[3])
-            offsets = cells[6 + n_pointers :]  # behind the pointers, two counts
-            if not n or len(offsets) != n:
-                raise ValueError("fewer senses than promised")
-            yield cells[0], [_make_synset_id(kind, offset) for offset in offsets]
-        except (IndexError, ValueError) as error:
-            raise InputError(f"{path}:{number} is no line of WordNet's index; fetch the file again") from error
+    return _iterate_parsed(path, _parse_senses, "WordNet's index", skip_blank=True)
+
+
+def _parse_senses(line: str) -> tuple[str, list[str]]:
+    cells = line.split()
+    n, n_pointers = int(cells[2]), int(cells[3])
+    offsets = cells[6 + n_pointers :]  # behind the pointers, two counts
+    if not n or len(offsets) != n:
+        raise ValueError("fewer senses than promised")
+    return cells[0], [_make_synset_id(cells[1], offset) for offset in offsets]
 
 
 def is_synset_name(name: str) -> bool:

@@ -27,6 +27,14 @@ def decode_row(line: bytes) -> str:
         raise RowError("text that is not UTF-8", repr(line[:60])) from error
 
 
+def parse_number(text: str, reason: str) -> float:
+    """Return a text as a number; RowError with this reason where it is none."""
+    try:
+        return float(text)
+    except ValueError as error:
+        raise RowError(reason, text) from error
+
+
 def iterate_parsed(
     path: Path, lines: Iterable[tuple[int, Line]], parse: Callable[[Line], Row], rejects: Rejects
 ) -> Iterator[tuple[int, Row]]:

@@ -199,15 +199,7 @@ def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
 def read_head(path: Path, size: int = 1 << 16) -> bytes:
     """Return the first `size` bytes after unpacking."""
     with explain_reading_errors(path), open_decompressed(path) as stream:
-        return _read_fully(stream, size)
-
-
-def _read_fully(stream: BufferedIOBase, size: int) -> bytes:
-    parts, n_left = [], size
-    while n_left and (part := stream.read(n_left)):
-        parts.append(part)
-        n_left -= len(part)
-    return b"".join(parts)
+        return stream.read(size)
 
 
 def iterate_numbered_lines(
@@ -287,8 +279,12 @@ def iterate_line_blocks(path: Path, size: int = 1 << 24) -> Iterator[UInt8]:
         buffer, n_filled = bytearray(size), 0
         while True:
             if n_filled >= len(buffer) - 1:
-                buffer = _double(path, buffer)
-            n_filled, is_at_end = _fill_buffer(stream, buffer, n_filled)
+                if len(buffer) > LONGEST_LINE:
+                    raise make_line_length_error(path, None, LONGEST_LINE)
+                buffer = buffer + bytearray(len(buffer))  # arrays of the last block hold the old one
+            n_free = len(buffer) - 1 - n_filled  # the last byte is that of a newline at the end
+            n_read = stream.readinto(memoryview(buffer)[n_filled : n_filled + n_free])
+            n_filled, is_at_end = n_filled + n_read, n_read < n_free
             if is_at_end and n_filled and buffer[n_filled - 1] != 10:
                 buffer[n_filled : n_filled + 1] = b"\n"
                 n_filled += 1
@@ -299,23 +295,6 @@ def iterate_line_blocks(path: Path, size: int = 1 << 24) -> Iterator[UInt8]:
                 return
             buffer[: n_filled - end] = buffer[end:n_filled]
             n_filled -= end
-
-
-def _fill_buffer(stream: BufferedIOBase, buffer: bytearray, n_filled: int) -> tuple[int, bool]:
-    """Read until one byte is left free; return (bytes filled, whether the file has ended)."""
-    view = memoryview(buffer)
-    while n_filled < len(buffer) - 1:
-        n_read = stream.readinto(view[n_filled : len(buffer) - 1])
-        if not n_read:
-            return n_filled, True
-        n_filled += n_read
-    return n_filled, False
-
-
-def _double(path: Path, buffer: bytearray) -> bytearray:
-    if len(buffer) > LONGEST_LINE:
-        raise make_line_length_error(path, None, LONGEST_LINE)
-    return buffer + bytearray(len(buffer))
 
 
 def make_line_length_error(path: Path, number: int | None, longest: int) -> InputError:

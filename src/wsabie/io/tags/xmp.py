@@ -375,33 +375,20 @@ def _find_edits(packet: bytes, ancestors: list[XmlElement], properties: Mapping[
     for node in rdf.children:
         if properties.keys() & node.attributes.keys():
             edits += _cut_attributes(packet, node, ChainMap(_collect_namespaces(packet, [node]), scope), properties)
-    if old:
-        node, child = old[0]
-        begin, end, _ = edits[0]
-        edits[0] = (
-            begin,
-            end,
-            _format_properties(
-                _collect_namespaces(packet, [*ancestors, node]), properties, packet[begin : child.begin]
-            ),
-        )
-    elif rdf.children:
-        node = rdf.children[0]
-        first = node.children[0] if node.children else node
+    if rdf.children:
+        node = old[0][0] if old else rdf.children[0]
+        first = old[0][1] if old else (node.children or [node])[0]
         margin = packet[_find_blank_start(packet, first.begin) : first.begin] + (b"" if node.children else b" ")
-        edits.append(
-            _insert_at_end(
-                packet, node, _format_properties(_collect_namespaces(packet, [*ancestors, node]), properties, margin)
-            )
-        )
+        new = _format_properties(_collect_namespaces(packet, [*ancestors, node]), properties, margin)
+        if old:
+            edits[0] = (*edits[0][:2], new)
+        else:
+            edits.append(_insert_at_end(packet, node, new))
     else:
         scope[b"rdf"] = RDF.encode()
         start = b'\n  <rdf:Description xmlns:rdf="%s" rdf:about="">' % RDF.encode()
-        edits.append(
-            _insert_at_end(
-                packet, rdf, start + _format_properties(scope, properties, b"\n   ") + b"\n  </rdf:Description>"
-            )
-        )
+        new = _format_properties(scope, properties, b"\n   ")
+        edits.append(_insert_at_end(packet, rdf, start + new + b"\n  </rdf:Description>"))
     return edits
 
 
