@@ -20,6 +20,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_features, check_positive_integer, require
+from wsabie.features.base.sampling import check_seed
 from wsabie.features.nystroem import (
     ApproximationLoss,
     ApproximationReport,
@@ -329,11 +330,7 @@ class KernelPca:
             check_positive_integer(self.n_landmarks, "n_landmarks")
         require(self.kernel == "intersection", f'kernel is {self.kernel!r}; choose "intersection"')
         require(self.choice in ("k-means++", "uniform"), f'choice is {self.choice!r}; choose "k-means++" or "uniform"')
-        seed = self.seed
-        require(
-            isinstance(seed, int | np.integer) and 0 <= seed < 2**63,
-            f"seed is {seed}; choose a whole number from 0 to {2**63 - 1}",
-        )
+        check_seed(self.seed)
 
     def _check_fitted(self) -> None:
         require(hasattr(self, "components_"), "this KernelPca is not fitted yet; call fit(X) first")

@@ -23,6 +23,7 @@ from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection, i
 from wsabie.features.base.sampling import (
     BATCH,
     WorkContext,
+    check_seed,
     format_nothing_readable,
     iterate_at_positions,
     iterate_batches,
@@ -224,8 +225,7 @@ class FeatureExtractor(ABC):
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
-        is_seed = isinstance(self.seed, int | np.integer) and 0 <= self.seed < 2**63
-        require(is_seed, f"seed is {self.seed}; choose a whole number from 0 to {2**63 - 1}")
+        check_seed(self.seed)
 
     def to_parts(self) -> ModelState:
         """Return JSON-able parameters and named arrays."""

@@ -4,8 +4,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
 from wsabie.core.executors import Executor
 from wsabie.core.progress import Progress
+from wsabie.core.validation import require
 from wsabie.io.records import Item, ItemSource
 from wsabie.storage.rejects import Rejects
 
@@ -21,6 +24,12 @@ class WorkContext(NamedTuple):
     executor: Executor
     progress: Progress
     rejects: Rejects
+
+
+def check_seed(seed: int) -> None:
+    """Raise InputError for a seed that random numbers cannot be drawn by."""
+    is_seed = isinstance(seed, int | np.integer) and 0 <= seed < 2**63
+    require(is_seed, f"seed is {seed}; choose a whole number from 0 to {2**63 - 1}")
 
 
 def iterate_batches(elements: Iterable[Element], size: int) -> Iterator[tuple[Element, ...]]:

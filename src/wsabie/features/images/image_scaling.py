@@ -58,11 +58,12 @@ def can_scale_directly(image: Image.Image) -> bool:
 
 def find_grey_levels(image: Image.Image) -> GreyLevels | None:
     """Return the levels of a loaded picture with more than 8 bits a channel; None for others."""
-    if not _is_deep(image):
+    if not (image.mode.startswith("I") or image.mode == "F"):
         return None
     if image.mode.startswith("I;16"):
         return GreyLevels(0.0, _SIXTEEN_BITS)
-    ranges = [(float(values.min()), float(values.max())) for values in map(_as_floats, _tiles(image, 1, 1))]
+    tiles = (_as_floats(tile) for _, _, tile in _iterate_tiles(image, 1, 1))
+    ranges = [(float(values.min()), float(values.max())) for values in tiles]
     darkest, lightest = min(low for low, _ in ranges), max(high for _, high in ranges)
     top = 1.0 if image.mode == "F" else _SIXTEEN_BITS
     return (
@@ -125,10 +126,6 @@ def _convert_to_plain_mode(image: Image.Image, levels: GreyLevels | None) -> Ima
     return image if can_scale_directly(image) else image.convert("RGB")
 
 
-def _is_deep(image: Image.Image) -> bool:
-    return image.mode.startswith("I") or image.mode == "F"
-
-
 def _as_floats(image: Image.Image) -> Float32:
     return np.nan_to_num(np.asarray(image).astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
 
@@ -140,10 +137,6 @@ def _convert_to_bytes(image: Image.Image, levels: GreyLevels) -> UInt8:
         values = values - levels.darkest
     out: UInt8 = np.rint(values * (255 / levels.span)).astype(np.uint8)
     return out
-
-
-def _tiles(image: Image.Image, across: int, down: int) -> Iterator[Image.Image]:
-    return (tile for _, _, tile in _iterate_tiles(image, across, down))
 
 
 def _iterate_tiles(image: Image.Image, across: int, down: int) -> Iterator[tuple[int, int, Image.Image]]:

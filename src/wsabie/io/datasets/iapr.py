@@ -19,7 +19,6 @@ from pathlib import Path, PurePosixPath
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.id_labels import IdLabelCollector, read_names
-from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.text_files import explain_reading_errors, iterate_numbered_lines, open_decompressed
 from wsabie.io.parsers.text_tables import read_code_names
 from wsabie.io.parsers.xml_elements import parse_xml
@@ -91,7 +90,7 @@ def _find_descriptions(folder: Path) -> Iterator[Path]:
 
 
 def _read_descriptions(folder: Path, rejects: Rejects) -> FeatureTable | ItemList:
-    collector, places = IdLabelCollector(folder), dict[str, str]()
+    collector, places = IdLabelCollector(folder, rejects), dict[str, str]()
     candidates = (place / DICTIONARY for place in (folder, folder.absolute().parent))
     dictionary = next((file for file in candidates if file.is_file()), None)
     dictionary_words = None if dictionary is None else {name.lower() for name in read_names(dictionary)}
@@ -105,8 +104,7 @@ def _read_descriptions(folder: Path, rejects: Rejects) -> FeatureTable | ItemLis
             else:
                 collector.add_all(name, [label for label in labels if label in dictionary_words])
             places[name] = place
-    require_rows(len(collector), folder, rejects, "descriptions")
-    return collector.as_pictures_or_rows(folder, rejects, places)
+    return collector.as_pictures_or_rows(folder, places, "descriptions")
 
 
 def _read_description(file: Path) -> tuple[str, str, list[str]]:
@@ -144,7 +142,7 @@ def _read_as_utf8(file: Path) -> bytes:
 
 def _read_regions(folder: Path, rejects: Rejects) -> FeatureTable | ItemList:
     names = read_code_names(folder / CODES)
-    collector, places = IdLabelCollector(folder), dict[str, str]()
+    collector, places = IdLabelCollector(folder, rejects), dict[str, str]()
     for file in sorted(folder.glob(_REGIONS)):
         part = file.parent.name
         for number, line in iterate_numbered_lines(file, skip_blank=True):
@@ -154,8 +152,7 @@ def _read_regions(folder: Path, rejects: Rejects) -> FeatureTable | ItemList:
                     raise RowError("code without a name", code)
                 collector.add(f"{part}/{picture}", names[code])
                 places[f"{part}/{picture}"] = f"{part}/images/{picture}.jpg"
-    require_rows(len(collector), folder, rejects, "regions")
-    return collector.as_pictures_or_rows(folder, rejects, places)
+    return collector.as_pictures_or_rows(folder, places, "regions")
 
 
 def _parse_region(line: bytes) -> tuple[str, str]:

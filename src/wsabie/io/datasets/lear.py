@@ -62,16 +62,16 @@ def read_lear(path: Path, *, rejects: Rejects) -> FeatureTable:
     words = read_names(path.with_name(f"{match[1]}_dictionary.txt"))
     ids = read_names(path.with_name(f"{stem}_list.txt"))
     annotations = _find_annotations(path, stem)
-    collector = IdLabelCollector(annotations)
+    collector = IdLabelCollector(annotations, rejects)
     if annotations.suffix == ".hvecs":
         vectors = _iterate_vectors(annotations, len(words))
-        n = collector.add_flags(vectors, np.flatnonzero, words, ids, rejects, unique=True)
+        n = collector.add_flags(vectors, np.flatnonzero, words, ids, unique=True)
     else:
         lines, parse = iterate_flag_lines(annotations, len(words)), partial(parse_flags, n_labels=len(words))
-        n = collector.add_flags(lines, parse, words, ids, rejects, unique=True)
+        n = collector.add_flags(lines, parse, words, ids, unique=True)
     if n != len(ids):
         raise InputError(f"{annotations} annotates {n:,} pictures but {stem}_list.txt names {len(ids):,}")
-    return collector.as_rows(rejects, "labelled pictures")
+    return collector.as_rows("labelled pictures")
 
 
 def _find_annotations(path: Path, stem: str) -> Path:

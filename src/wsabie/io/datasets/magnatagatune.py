@@ -87,13 +87,13 @@ def read_magnatagatune_attributes(folder: Path, *, rejects: Rejects) -> Attribut
 
 
 def _build_id_table(folder: Path, clips: list[ItemAttributes], kind: str, rejects: Rejects) -> FeatureTable:
-    collector = IdLabelCollector(folder)
+    collector = IdLabelCollector(folder, rejects)
     for clip in clips:
         for name in clip.names[kind]:
             collector.add(clip.id, name)
         if not clip.names[kind]:
             rejects.add(clip.id, SOUNDS.unlabelled, f"no {kind}")
-    return collector.as_rows(rejects, "labelled clips")
+    return collector.as_rows("labelled clips")
 
 
 def _iterate_clips(folder: Path, rejects: Rejects) -> Iterator[ItemAttributes]:

@@ -96,7 +96,7 @@ def _read_folder(path: Path, rejects: Rejects) -> FeatureTable:
 def _read_tags(path: Path, rejects: Rejects) -> FeatureTable:
     final = path.with_name("Final_Tag_List.txt")
     final_tags = set(read_names(final)) if final.is_file() else None
-    collector, left_out = IdLabelCollector(path), 0
+    collector, left_out = IdLabelCollector(path, rejects), 0
 
     def parse(_: int, line: bytes) -> tuple[str, list[str]]:
         nonlocal left_out
@@ -105,10 +105,10 @@ def _read_tags(path: Path, rejects: Rejects) -> FeatureTable:
         left_out += len(tags) - len(selected_tags)
         return name, selected_tags
 
-    collector.add_rows(iterate_numbered_lines(path, skip_blank=True), parse, rejects)
+    collector.add_rows(iterate_numbered_lines(path, skip_blank=True), parse, unique=False)
     if left_out:
         log.info("%s: %d tags that are not in %s are left out", format_path(path), left_out, final.name)
-    return collector.as_rows(rejects, "tagged pictures")
+    return collector.as_rows("tagged pictures")
 
 
 def _read_tables(path: Path, side: str, kind: str, rejects: Rejects) -> FeatureTable:
@@ -130,9 +130,9 @@ def _build_id_table(
     ids: list[str] | None,
     rejects: Rejects,
 ) -> FeatureTable:
-    collector = IdLabelCollector(path)
-    _require_equal(path, collector.add_flags(rows, parse, names, ids, rejects), ids)
-    return collector.as_rows(rejects, "labelled pictures")
+    collector = IdLabelCollector(path, rejects)
+    _require_equal(path, collector.add_flags(rows, parse, names, ids, unique=False), ids)
+    return collector.as_rows("labelled pictures")
 
 
 def _require_equal(path: Path, n: int, ids: list[str] | None) -> None:

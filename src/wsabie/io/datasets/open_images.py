@@ -55,7 +55,7 @@ def read_open_images(path: Path, *, rejects: Rejects) -> FeatureTable:
     InputError
         Missing, without these columns, or without a single usable line.
     """
-    collector, names = IdLabelCollector(path), read_neighbouring_names(path)
+    collector, names = IdLabelCollector(path, rejects), read_neighbouring_names(path)
     lines = iterate_numbered_lines(path, _LONGEST_LINE)
     column_places, n_columns = _locate_columns(path, lines)
     for number, line in lines:
@@ -69,7 +69,7 @@ def read_open_images(path: Path, *, rejects: Rejects) -> FeatureTable:
             if not image:
                 raise RowError("pair without an id")
             collector.add(image, names.get(code, code), stated=_parse_confidence(confidence) > 0)
-    return collector.as_rows(rejects)
+    return collector.as_rows()
 
 
 def read_neighbouring_names(path: Path) -> dict[str, str]:

@@ -41,20 +41,22 @@ class IdLabelCollector:
     ----------
     path : Path
         What is read, for the list of rejects.
+    rejects : Rejects
+        Lists what cannot be used.
     numbered : bool
         Keep the line of each pair, so that a pair which contradicts another is listed by it and not by its id.
 
     Examples
     --------
-    >>> got = IdLabelCollector(Path("tags.tsv"))
+    >>> got = IdLabelCollector(Path("tags.tsv"), Rejects())
     >>> got.add("a", "sea"), got.add("b", "sea"), got.add("a", "sky", stated=False)
     (None, None, None)
-    >>> got.as_rows(Rejects()).Y.toarray().tolist()
+    >>> got.as_rows().Y.toarray().tolist()
     [[1, -1], [1, 0]]
     """
 
-    def __init__(self, path: Path, *, numbered: bool = False) -> None:
-        self.path, self.numbered = path, numbered
+    def __init__(self, path: Path, rejects: Rejects, *, numbered: bool = False) -> None:
+        self.path, self.rejects, self.numbered = path, rejects, numbered
         self.ids: dict[str, int] = {}
         self.labels = LabelIndex()
         self._keys = array("q")  # row, label, whether denied: in an order that brings equal pairs together
@@ -95,12 +97,7 @@ class IdLabelCollector:
         self._keys.extend(row | number << 1 for number in numbers)
 
     def add_rows(
-        self,
-        rows: Iterable[tuple[int, Row]],
-        parse: Callable[[int, Row], tuple[str, Iterable[str]]],
-        rejects: Rejects,
-        *,
-        unique: bool = False,
+        self, rows: Iterable[tuple[int, Row]], parse: Callable[[int, Row], tuple[str, Iterable[str]]], unique: bool
     ) -> int:
         """Add numbered rows, of which `parse` returns id and labels, and return the last number.
 
@@ -108,7 +105,7 @@ class IdLabelCollector:
         """
         number = 0
         for number, row in rows:
-            with rejects.catch(self.path, number):
+            with self.rejects.catch(self.path, number):
                 name, labels = parse(number, row)
                 if unique and name in self.ids:
                     raise RowError("duplicate id", name)
@@ -121,9 +118,7 @@ class IdLabelCollector:
         parse: Callable[[Row], Int64],
         names: Sequence[str],
         ids: Sequence[str] | None,
-        rejects: Rejects,
-        *,
-        unique: bool = False,
+        unique: bool,
     ) -> int:
         """Add the rows of a table of 0 and 1, by their numbers from 1 or their ids; return how many there are.
 
@@ -134,9 +129,9 @@ class IdLabelCollector:
             name = str(number) if ids is None or number > len(ids) else ids[number - 1]
             return name, [names[i] for i in parse(row)]
 
-        return self.add_rows(rows, parse_row, rejects, unique=unique)
+        return self.add_rows(rows, parse_row, unique)
 
-    def as_rows(self, rejects: Rejects, unit: str = "pairs") -> FeatureTable:
+    def as_rows(self, unit: str = "pairs") -> FeatureTable:
         """Return one row for each id, with a feature of its own.
 
         Raises
@@ -144,22 +139,22 @@ class IdLabelCollector:
         InputError
             There is none.
         """
-        require_rows(len(self), self.path, rejects, unit)
-        Y, names = self._label_matrix(rejects)
+        require_rows(len(self), self.path, self.rejects, unit)
+        Y, names = self._label_matrix()
         ids, n = list(self.ids), len(self)
         X = build_feature_matrix(np.arange(n + 1), np.arange(n, dtype=np.int32), np.ones(n, np.float32), n)
         return FeatureTable(X, Y, names, ids, feature_names=ids)
 
     def as_pictures_or_rows(
-        self, folder: Path, rejects: Rejects, files: dict[str, str] | None = None
+        self, folder: Path, files: dict[str, str] | None = None, unit: str = "pairs"
     ) -> FeatureTable | ItemList:
         """Return the pictures if one of the first 50 ids is a file in the folder, else `as_rows`.
+
+        Labels without a picture are rejected, and denied labels, which a picture cannot keep.
 
         Parameters
         ----------
         folder : Path
-        rejects : Rejects
-            Lists labels without a picture, and denied labels, which a picture cannot keep.
         files : dict of str to str or None
             The file of each id, relative to the folder; None when the ids are their names.
 
@@ -167,14 +162,14 @@ class IdLabelCollector:
         -------
         FeatureTable or ItemList
         """
-        rows = self.as_rows(rejects)
+        rows = self.as_rows(unit)
         places = {name: files.get(name, "") for name in rows.ids} if files is not None else {n: n for n in rows.ids}
         first = [places[name] for name in rows.ids[:_LOOKED_AT] if places[name].lower().endswith(PICTURES.endings)]
         if all(find_local_file(folder, name) is None for name in first):
             return rows
-        return _build_picture_list(self.path, folder, rows, places, rejects)
+        return self._build_picture_list(folder, rows, places)
 
-    def _label_matrix(self, rejects: Rejects) -> tuple[Matrix, list[str]]:
+    def _label_matrix(self) -> tuple[Matrix, list[str]]:
         """Return (Y, label names); a pair that is both stated and denied is left out and listed."""
         names, final = self.labels.finish()
         keys: Int64 = np.frombuffer(self._keys, np.int64)
@@ -189,7 +184,7 @@ class IdLabelCollector:
         ids = list(self.ids) if len(clashing) else []
         for pair, place in zip(clashing.tolist(), contradictions[first].tolist(), strict=True):
             line = "" if order is None else f":{self._lines[order[place]]}"
-            rejects.add(f"{self.path}{line or f' id {ids[pair >> 31]}'}", CLASHING, names[final[pair & _LABEL]])
+            self.rejects.add(f"{self.path}{line or f' id {ids[pair >> 31]}'}", CLASHING, names[final[pair & _LABEL]])
         is_new = np.append(True, change > 1)[: len(keys)]
         if len(clashing):
             is_new &= ~np.isin(keys >> 1, clashing)
@@ -198,28 +193,25 @@ class IdLabelCollector:
         signs = 1 - 2 * (keys & 1).astype(np.int8)
         return build_signed_label_matrix(compute_offsets(counts), final[keys >> 1 & _LABEL], signs, len(names)), names
 
-
-def _build_picture_list(
-    path: Path, folder: Path, rows: FeatureTable, places: dict[str, str], rejects: Rejects
-) -> ItemList:
-    pictures: dict[str, Item] = {}
-    Y = rows.Y
-    for row, name in enumerate(rows.ids):
-        where = f"{path} id {name}"
-        entries = slice(Y.indptr[row], Y.indptr[row + 1])
-        signed = list(zip(Y.indices[entries], Y.data[entries], strict=True))
-        for label in [rows.label_names[i] for i, sign in signed if sign < 0]:
-            rejects.add(where, "denied label, which a picture cannot keep", label)
-        labels = tuple(rows.label_names[i] for i, sign in signed if sign > 0)
-        file = find_local_file(folder, places[name])
-        if file is None:
-            rejects.add(where, "labels without a picture", places[name])
-        elif not labels:
-            rejects.add(where, PICTURES.unlabelled, name)
-        else:
-            pictures[name] = Item(name, file, labels)
-    require_rows(len(pictures), path, rejects, "labelled pictures")
-    return ItemList(path, list(pictures.values()))
+    def _build_picture_list(self, folder: Path, rows: FeatureTable, places: dict[str, str]) -> ItemList:
+        pictures: list[Item] = []
+        Y = rows.Y
+        for row, name in enumerate(rows.ids):
+            where = f"{self.path} id {name}"
+            entries = slice(Y.indptr[row], Y.indptr[row + 1])
+            signed = list(zip(Y.indices[entries], Y.data[entries], strict=True))
+            for label in [rows.label_names[i] for i, sign in signed if sign < 0]:
+                self.rejects.add(where, "denied label, which a picture cannot keep", label)
+            labels = tuple(rows.label_names[i] for i, sign in signed if sign > 0)
+            file = find_local_file(folder, places[name])
+            if file is None:
+                self.rejects.add(where, "labels without a picture", places[name])
+            elif not labels:
+                self.rejects.add(where, PICTURES.unlabelled, name)
+            else:
+                pictures.append(Item(name, file, labels))
+        require_rows(len(pictures), self.path, self.rejects, "labelled pictures")
+        return ItemList(self.path, pictures)
 
 
 _BETWEEN = b" \t,;\r"

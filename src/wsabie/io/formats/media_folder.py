@@ -22,7 +22,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import is_regular_file
@@ -48,6 +48,8 @@ from wsabie.vocabulary.label_names import normalise_label_name
 NAMES = ("metadata.csv", "metadata.jsonl")
 FILE_COLUMN = "file_name"
 _SINGLE_FIELDS = ("group", "time", "split")
+Labeller: TypeAlias = Callable[[str, Path], Sequence[str]]
+"""Gives the labels of a file by its path in the folder and on disk."""
 
 
 class MetadataEntry(NamedTuple):
@@ -241,9 +243,7 @@ def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects) -> Ite
     with explain_reading_errors(path):
         path.stat()
     labels = make_labeller(labels_from if labels_from == "none" else modality.inside, modality)
-    items = _build_items(
-        [(path.name, path)], labels, keep_all=labels_from == "none", modality=modality, rejects=rejects
-    )
+    items = _build_items([(path.name, path)], labels, labels_from, modality, rejects)
     _require_labelled(path, items, labels_from, modality, rejects)
     return ItemList(path, items, modality.name)
 
@@ -304,7 +304,7 @@ def _label_by_files(
         if labels_from == "folders":
             _refuse_splits(folder, files)
     labels = make_labeller(labels_from, modality, read_synset_names(folder, files) if labels_from == "folders" else {})
-    return _build_items(files.items(), labels, keep_all=labels_from == "none", modality=modality, rejects=rejects)
+    return _build_items(files.items(), labels, labels_from, modality, rejects)
 
 
 def has_label_folders(files: Iterable[str]) -> bool:
@@ -319,13 +319,8 @@ def read_synset_names(folder: Path, files: Iterable[str]) -> dict[str, str]:
     return read_code_names(words) if words.is_file() and any(_SYNSET.search(name) for name in files) else {}
 
 
-def make_labeller(
-    labels_from: str, modality: Modality, names: dict[str, str] | None = None
-) -> Callable[[str, Path], Sequence[str]]:
-    """Return a function that gives the labels of a file by its path in the folder and on disk.
-
-    A metadata file is read elsewhere.
-    """
+def make_labeller(labels_from: str, modality: Modality, names: dict[str, str] | None = None) -> Labeller:
+    """Return a function that gives the labels of a file; a metadata file is read elsewhere."""
     if labels_from == "folders":
         names = names or {}
         return lambda name, path: tuple(names.get(part, part) for part in PurePosixPath(name).parts[:-1])
@@ -337,15 +332,10 @@ def make_labeller(
 
 
 def _build_items(
-    files: Iterable[tuple[str, Path]],
-    labels_of: Callable[[str, Path], Sequence[str]],
-    *,
-    keep_all: bool,
-    modality: Modality,
-    rejects: Rejects,
+    files: Iterable[tuple[str, Path]], labels_of: Labeller, labels_from: str, modality: Modality, rejects: Rejects
 ) -> list[Item]:
     items = []
-    keep_all = keep_all or modality is DOCUMENTS
+    keep_all = labels_from == "none" or modality is DOCUMENTS
     for name, path in files:
         try:
             labels = normalise_labels(labels_of(name, path))

@@ -50,7 +50,7 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
     InputError
         Missing, or without a single usable line.
     """
-    collector, n_weighted = IdLabelCollector(path, numbered=True), 0
+    collector, n_weighted = IdLabelCollector(path, rejects, numbered=True), 0
     for line_number, (name, label), weight in _iterate_weighted_pairs(path, rejects):
         with rejects.catch(path, line_number):
             collector.labels.number(label)
@@ -60,7 +60,7 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
                 collector.add(name, label, stated=weight > 0, line=line_number)
     if n_weighted:
         log.warning("%s: %d weights are neither 1 nor -1, only their signs are used", format_path(path), n_weighted)
-    return collector.as_pictures_or_rows(path.parent, rejects)
+    return collector.as_pictures_or_rows(path.parent)
 
 
 def read_id_pairs(path: Path, *, rejects: Rejects) -> Iterator[tuple[str, str]]:

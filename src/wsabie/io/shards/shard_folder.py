@@ -222,7 +222,8 @@ class ShardFolder:
             return ShardBlock(X, Y)
         sparse = self.gather_lists(pieces, "x", {"indices": np.int32, "values": np.float32})
         if (bad_row := _find_misplaced(sparse, int(self.facts["features"]))) is not None:
-            shard = next(piece.shard for piece, end in zip(pieces, _iterate_ends(pieces), strict=True) if bad_row < end)
+            ends = accumulate(piece.hi - piece.lo for piece in pieces)
+            shard = next(piece.shard for piece, end in zip(pieces, ends, strict=True) if bad_row < end)
             raise _damaged(self.path / self.files[shard]["file"])
         return ShardBlock(Csr(sparse.starts, sparse.parts["indices"], sparse.parts["values"]), Y)
 
@@ -345,11 +346,6 @@ def _find_misplaced(x: ListColumn, width: int) -> int | None:
     is_falling[x.starts[(x.starts > 0) & (x.starts < len(indices))] - 1] = False  # another row
     is_misplaced[1:] |= is_falling
     return int(np.searchsorted(x.starts, np.argmax(is_misplaced), side="right")) - 1 if is_misplaced.any() else None
-
-
-def _iterate_ends(pieces: Sequence[ShardSlice]) -> Iterator[int]:
-    """Yield the number of rows up to the end of each piece."""
-    return accumulate(piece.hi - piece.lo for piece in pieces)
 
 
 def _is_below(numbers: Array, n: int) -> bool:

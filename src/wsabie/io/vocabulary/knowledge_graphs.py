@@ -66,9 +66,7 @@ def read_knowledge_graph(
     """
     graph = KnowledgeGraph()
     for path in map(Path, paths):
-        with explain_reading_errors(path):
-            is_folder = path.is_dir()
-        for file in _find_files(path) if is_folder else [path]:
+        for file in _find_files(path):
             _read_file(file, graph)
     for relation, pairs in (relations or {}).items():
         stated, inverse = parse_direction(relation)
@@ -114,13 +112,16 @@ def write_label_table(path: Path, matched: LabelConcepts) -> None:
     write_lines(path, lines())
 
 
-def _find_files(folder: Path) -> list[Path]:
-    """Return WordNet's files in a folder, or the pair lists of other distributions if they are missing."""
-    for names in (FILES, FALLBACK_FILES):
-        if files := [folder / name for name in names if (folder / name).is_file()]:
-            lists = {file.name for file in files}
-            return [file for file in files if file.name != "wordnet.is_a.txt" or "wn_hyp.pl" not in lists]
-    raise InputError(f"{folder} holds no data.noun, words.txt or wn_hyp.pl; give a folder of WordNet's, or files")
+def _find_files(path: Path) -> list[Path]:
+    """Return a file, or WordNet's files in a folder: the pair lists of other distributions where others are missing."""
+    with explain_reading_errors(path):
+        if not path.is_dir():
+            return [path]
+        for names in (FILES, FALLBACK_FILES):
+            if files := [path / name for name in names if (path / name).is_file()]:
+                lists = {file.name for file in files}
+                return [file for file in files if file.name != "wordnet.is_a.txt" or "wn_hyp.pl" not in lists]
+    raise InputError(f"{path} holds no data.noun, words.txt or wn_hyp.pl; give a folder of WordNet's, or files")
 
 
 def _read_file(path: Path, graph: KnowledgeGraph) -> None:
@@ -176,9 +177,7 @@ def iterate_relation_pairs(path: str | Path, relation: str) -> Iterator[tuple[st
         As `read_knowledge_graph`.
     """
     path, (stated, inverse) = Path(path), parse_direction(relation)
-    with explain_reading_errors(path):
-        files = _find_files(path) if path.is_dir() else [path]
-    for file in files:
+    for file in _find_files(path):
         for statement in iterate_statements(file, read_head(file)) or ():
             if isinstance(statement, Synset):
                 facts = [(name, statement.id, target) for name, target in statement.related]
