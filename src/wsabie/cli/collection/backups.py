@@ -34,7 +34,15 @@ def backup(options: BackupOptions) -> Report:
     folder, to = options.folder, options.out
     require_database()
     if options.listing:
-        yield from _show_backups(options)
+        from wsabie.collection.folder.backups import list_backups
+        from wsabie.collection.folder.collection_file import PLACE, require_collection
+
+        backups = list_backups(require_collection(folder) / PLACE)
+        yield {"backups": [backup.as_json() for backup in backups]}
+        if backups:
+            show_backup_table(f"{folder}: {format_count(len(backups), 'backup')}, newest first", backups)
+        else:
+            print_note(f"{folder} has no backups yet; make one: wsabie collection backup {quote_path(folder)}")
         return
     with options.open(read_only=True) as collection:
         from wsabie.collection.folder import collection_file
@@ -102,16 +110,3 @@ def show_backup_table(title: str, backups: "list[Backup]") -> None:
         entry, size = "damaged" if backup.journal is None else backup.journal, f"{backup.bytes / 1e6:,.1f} MB"
         rows.append([backup.path.name, format_time(backup.at), REASONS[backup.reason], entry, size])
     show_table(title, ["backup", "when (UTC)", "why", "up to entry", "size"], rows)
-
-
-def _show_backups(options: BackupOptions) -> Report:
-    from wsabie.collection.folder.backups import list_backups
-    from wsabie.collection.folder.collection_file import PLACE, require_collection
-
-    folder = options.folder
-    backups = list_backups(require_collection(folder) / PLACE)
-    yield {"backups": [backup.as_json() for backup in backups]}
-    if backups:
-        show_backup_table(f"{folder}: {format_count(len(backups), 'backup')}, newest first", backups)
-    else:
-        print_note(f"{folder} has no backups yet; make one: wsabie collection backup {quote_path(folder)}")

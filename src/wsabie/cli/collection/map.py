@@ -38,7 +38,7 @@ def map_(options: MapOptions) -> Report:
         quality = item_map.measure_map_quality(collection, projection)
         if to is not None:
             _write_table(collection, projection, labels, to)
-        facts = {
+        yield {
             "model": projection.model,
             "method": projection.method,
             "items": len(projection.items),
@@ -47,7 +47,6 @@ def map_(options: MapOptions) -> Report:
             "around_labels": quality,
             "projections": item_map.list_projections(collection),
         }
-    yield facts
     share = "" if projection.share is None else f", which hold {projection.share:.0%} of what tells items apart"
     method = "UMAP" if umap else f"their principal components{share}"
     out.print(f"{format_count(len(projection.items), 'item')} and {format_count(len(labels), 'label')} by {method}")

@@ -109,7 +109,7 @@ def _rank_inputs(
     options: AnnotateOptions, annotator: "Annotator", siblings: "SiblingSimilarity | None", rejects: Rejects
 ) -> tuple[list[JsonObject], int]:
     """Rank labels for every input, with marks of true labels and siblings; count values of unknown features."""
-    from wsabie.io.records import ConcatenatedSource
+    from wsabie.io.records import ConcatenatedSource, Item, ItemList
 
     search_options = _make_search_options(options, annotator)
     thresholds = inputs.load_thresholds(options.model, annotator, options.min_precision)
@@ -120,7 +120,9 @@ def _rank_inputs(
     has_labels, is_single = siblings is not None, len(paths) == 1
     sources = inputs.open_inputs(paths, rejects, annotator, has_labels=has_labels, is_single=is_single)
     sources = [(prefix, _select_regions(source, regions)) for prefix, source in sources] if regions else sources
-    for prefix, bare in [*sources, *_make_text_sources(options.text or ())]:
+    if texts := [Item(text, text.encode(), ()) for text in options.text or ()]:  # texts are their own ids
+        sources = [*sources, ("", ItemList(Path("--text"), texts, "documents"))]
+    for prefix, bare in sources:
         source = bare
         if prefix and not inputs.is_table(bare):
             source = ConcatenatedSource([bare], [prefix])  # rejects name the input too
@@ -210,15 +212,6 @@ def _add_marks(results: list[JsonObject], rows: "FeatureTable", siblings: "Sibli
         row_slice = slice(Y.indptr[row], Y.indptr[row + 1])
         true = Y.indices[row_slice][Y.data[row_slice] > 0]
         result["marks"] = classify_labels([label_ids[name] for name, _ in result["labels"]], true, siblings)
-
-
-def _make_text_sources(texts: Sequence[str]) -> "list[tuple[str, Source]]":
-    """Make a source of documents from texts, which are their own ids."""
-
-    from wsabie.io.records import Item, ItemList
-
-    items = [Item(text, text.encode(), ()) for text in texts]
-    return [("", ItemList(Path("--text"), items, "documents"))] if items else []
 
 
 def _draw_explanations(annotator: "Annotator", source: "Source", folder: Path, label: str | None, number: int) -> int:

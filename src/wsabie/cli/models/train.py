@@ -155,11 +155,14 @@ def _make_recipe(options: TrainOptions) -> "TrainingRecipe":
         init_model = inputs.load_annotator(options.init_model, options.threads)
         fixed = {name: getattr(init_model.model, name, None) for name in ("dim", "similarity")}
         shape = {name: value for name, value in fixed.items() if hasattr(init_model.model, name)} | shape
+    settings = {name: value for name, value in options.estimator.settings(kind).items() if name not in run}
+    parameters = options.labels.make_parameters(kind, shape.get("dim")) | settings
+    parameters |= _parse_relations(kind, options.labels.relations, parameters) | shape  # flags go before --set
     stated = {"hold_out": options.hold_out if is_trained else 0.0, "metric": options.metric}
     return TrainingRecipe(
         str(options.data),
         options.model,
-        _make_estimator(options, _collect_parameters(options, shape, run), run),
+        _make_estimator(options, parameters, run),
         options.features.settings(),
         min_rows=options.min_rows,
         resume=options.work.resume,
@@ -182,14 +185,6 @@ def _refuse_useless_validation(options: TrainOptions, is_trained: bool) -> None:
         raise InputError("--metric chooses the epoch by rows that are set aside; give --valid DATA or more --hold-out")
     if options.valid is not None and options.hold_out:
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
-
-
-def _collect_parameters(options: TrainOptions, shape: Settings, run: Settings) -> Settings:
-    """Collect the parameters of the estimator; flags override --set and --config."""
-    stated = options.estimator.settings(options.kind)
-    stated = {name: value for name, value in stated.items() if name not in run}
-    parameters = options.labels.make_parameters(options.kind, shape.get("dim")) | stated
-    return parameters | _parse_relations(options.kind, options.labels.relations, parameters) | shape
 
 
 def _check_before_work(options: TrainOptions, recipe: "TrainingRecipe") -> bool:
@@ -269,32 +264,26 @@ def _open_sources(
     options: TrainOptions, recipe: "TrainingRecipe", rejects: Rejects
 ) -> "tuple[Source | ShardedFeatureTable, Source | None]":
     """Open the data and the validation data."""
-
     from wsabie.io.shards.shard_folder import is_shard_folder
+    from wsabie.io.shards.sharded_table import open_shards
 
-    if is_shard_folder(options.data) and getattr(recipe.estimator, "reads_shards", False):
-        return _open_shard_sources(options, recipe, rejects)
     items, image_label, valid = options.items.items, options.items.image_label, None
-    source = inputs.open_data(options.data, rejects, items=items, image_label=image_label)
-    _require_regions(image_label, options.data, source)
+    source: Source | ShardedFeatureTable
+    is_sharded = is_shard_folder(options.data) and getattr(recipe.estimator, "reads_shards", False)
+    if is_sharded and (items or image_label):
+        raise InputError("--items and --image-label are about marked pictures, and shards hold rows; leave them out")
+    if is_sharded:
+        source = shards = open_shards(options.data)
+        width: int | None = shards.n_features
+    else:
+        source = data = inputs.open_data(options.data, rejects, items=items, image_label=image_label)
+        _require_regions(image_label, options.data, data)
+        width = inputs.find_width(data)
     inputs.refuse_without_effect(source, options.data, recipe.description)
     if options.valid is not None:
-        width = inputs.find_width(source)
         valid = inputs.open_data(options.valid, rejects, n_features=width, default_items=items, image_label=image_label)
         _require_regions(image_label, options.valid, valid)
     return source, valid
-
-
-def _open_shard_sources(
-    options: TrainOptions, recipe: "TrainingRecipe", rejects: Rejects
-) -> "tuple[ShardedFeatureTable, Source | None]":
-    from wsabie.io.shards.sharded_table import open_shards
-
-    rows = open_shards(options.data)
-    inputs.refuse_without_effect(rows, options.data, recipe.description)
-    if options.items.items or options.items.image_label:
-        raise InputError("--items and --image-label are about marked pictures, and shards hold rows; leave them out")
-    return rows, None if options.valid is None else inputs.open_data(options.valid, rejects, n_features=rows.n_features)
 
 
 def _require_regions(image_label: str | None, path: Path, source: "Source") -> None:
