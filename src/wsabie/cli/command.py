@@ -2,6 +2,9 @@
 
 Options are fields of classes that derive from `Options`. A command's class inherits the groups of options that it takes
 as they are; a field whose type is such a class holds a group that has a mark or settings of its own.
+
+A command yields its JSON document. With `--json` the document is printed and ends the run; otherwise the run goes on
+and tells people the same in words. A block that has to end well, such as one that collects rejects, has no `yield`.
 """
 
 import inspect
