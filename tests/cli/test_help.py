@@ -4,14 +4,16 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from inspect import signature
+from pkgutil import iter_modules
 from typing import Any, get_args, get_type_hints
 
 import pytest
 import typer
 
 import wsabie
-from wsabie.cli.command import list_leaves
+from wsabie.cli.command import CommandEntry, list_leaves
 from wsabie.cli.estimator_options import EstimatorOptions, ShapeOptions
 from wsabie.cli.main import app
 from wsabie.models.estimator_specs import list_parameters
@@ -35,6 +37,14 @@ def test_the_list_begins_with_what_people_need_first() -> None:
     group: Any = typer.main.get_command(app)
     assert group.list_commands(None)[:3] == ["collection", "train", "annotate"]
     assert sorted(group.list_commands(None)) == sorted(group.commands)
+
+
+@pytest.mark.parametrize(("package", "prefix"), [("collection", "collection "), ("data", ""), ("models", "")])
+def test_every_command_of_a_package_is_in_the_list(package: str, prefix: str) -> None:
+    folder = import_module(f"wsabie.cli.{package}")
+    modules = [import_module(f"{folder.__name__}.{module.name}") for module in iter_modules(folder.__path__)]
+    entries = [value for module in modules for value in vars(module).values() if isinstance(value, CommandEntry)]
+    assert {prefix + entry.name for entry in entries} <= COMMANDS.keys()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
