@@ -1,18 +1,16 @@
 """`wsabie` and `python -m wsabie`: the command line."""
 
-import atexit
-import gc
 import sys
 
+from wsabie.core.garbage_collection import collect_seldom
+
 _INTERRUPTED = 130
-_SELDOM = 50_000
-"""New objects between looks for cycles; Python's own 700 has it look through all modules again and again."""
+
+collect_seldom()  # here, because the processes that `serve` starts import this module first
 
 
 def run() -> None:
     """The command that was given; Ctrl-C while it is still being imported ends it as quietly as later."""
-    gc.set_threshold(_SELDOM)
-    atexit.register(gc.freeze)  # a process that ends looks through nothing once more
     try:
         from wsabie.cli.main import run as begin
     except KeyboardInterrupt:

@@ -66,7 +66,7 @@ class Service:
 
     def jobs(self) -> list[int]:
         """The processes of jobs, whoever started them."""
-        words = f"wsabie.collection.jobs.queue\0{self.folder}\0"
+        words = f"wsabie.collection.jobs\0{self.folder}\0"
         return [pid for pid, told in _processes() if words in told]
 
     def peak_memory(self) -> int:

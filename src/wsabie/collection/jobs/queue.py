@@ -231,7 +231,8 @@ _POLL_INTERVAL = 0.5
 _BACKUP_INTERVAL = 3600.0  # seconds between two checks for today's backup
 _RETRY_DELAY = 2.0  # seconds before a retry
 _LONGEST_PAUSE = 60.0
-_FAILURE_CODE = 3
+FAILURE_CODE = 3
+"""Exit code of a job's process that could not open its collection, or work in it."""
 _PROCESS_ENDED = "its process was ended before it was done; ask for it again"
 
 
@@ -275,13 +276,13 @@ class JobRunner:
                 pause = min(2 * pause, _LONGEST_PAUSE)  # each retry on a damaged database is a full check
 
     def _run_process(self) -> None:
-        words = [sys.executable, "-m", __name__, str(self.folder)]
+        words = [sys.executable, "-m", __package__, str(self.folder)]
         with subprocess.Popen(words, start_new_session=True) as child:  # noqa: S603 - our own
             while child.poll() is None and not self._ended.wait(_POLL_INTERVAL):
                 pass
             if child.poll() is None:
                 child.terminate()
-        if child.returncode == _FAILURE_CODE:
+        if child.returncode == FAILURE_CODE:
             self._ended.wait(_RETRY_DELAY)
 
 
@@ -337,11 +338,3 @@ def _has_work(collection: Collection) -> bool:
         return False
     with lock_file(collection.place / _LOCK) as has_turn:
         return has_turn
-
-
-if __name__ == "__main__":
-    try:
-        run_next_job(Path(sys.argv[1]))
-    except WsabieError as error:
-        sys.stderr.write(f"wsabie: a job cannot be done: {error}\n")
-        sys.exit(_FAILURE_CODE)
