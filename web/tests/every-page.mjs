@@ -25,13 +25,29 @@ async function addresses(base) {
   return [...pages, `/map?label=${label}`, "/labels", "/labels?label=1", "/labels?view=tree", "/labels?view=proposals"];
 }
 
-async function look(browser, base, address, screen, colours) {
-  const swagger = address === "/docs";
-  const { context, page, faults } = await opened(browser, base, { ...screen, colorScheme: colours[0] });
+/** Each address in one page of this screen, as somebody sees it who comes for the first time: nothing is kept of the last one. */
+async function lookAtAll(browser, base, addresses, screen, colours) {
+  const { context, page, faults } = await opened(browser, base, screen);
+  const cdp = await context.newCDPSession(page);
+  await cdp.send("Network.setCacheDisabled", { cacheDisabled: true });
   await page.addInitScript(() => {
+    if (location.protocol === "about:") return;
+    localStorage.clear();
+    sessionStorage.clear();
     window.shifted = 0;
     new PerformanceObserver((list) => list.getEntries().forEach((e) => (window.shifted += e.hadRecentInput ? 0 : e.value))).observe({ type: "layout-shift", buffered: true });
   });
+  for (const address of addresses) {
+    await page.goto("about:blank");
+    faults.length = 0;
+    await look(page, faults, address, screen, colours);
+  }
+  await context.close();
+}
+
+async function look(page, faults, address, screen, colours) {
+  const swagger = address === "/docs";
+  await page.emulateMedia({ colorScheme: colours[0] });
   await page.goto(address);
   await page.waitForLoadState("networkidle");
   if (swagger) await page.locator(".swagger-ui .opblock").first().waitFor();
@@ -52,7 +68,6 @@ async function look(browser, base, address, screen, colours) {
     if (!swagger) assert.ok(shifted < 0.1, `${where}: what is seen jumps (${shifted.toFixed(3)})`);
   }
   if (swagger && screen === WIDE) await operations(page, colours);
-  await context.close();
 }
 
 /** The page in these colours, when none of them fades any longer; Swagger takes them by a script. */
@@ -98,9 +113,10 @@ async function brokenPage(browser, base) {
 
 export async function everyPage(browser, base) {
   await brokenPage(browser, base);
-  const left = (await addresses(base)).flatMap((address) => SCREENS.map((screen) => [address, ...screen]));
+  const pages = await addresses(base);
+  const left = [...SCREENS];
   const worker = async () => {
-    while (left.length) await look(browser, base, ...left.shift());
+    while (left.length) await lookAtAll(browser, base, pages, ...left.shift());
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }
