@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from wsabie.collection.db import database as database_module
-from wsabie.collection.folder import backups
 from wsabie.collection.folder import collection as collection_module
 from wsabie.collection.folder.collection import Collection, create_collection
 
@@ -41,7 +40,7 @@ def switch_to_second_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         shutil.copytree(database_module.MIGRATIONS, migrations)
         (migrations / "versions" / "0002_notes.py").write_text(SECOND_VERSION)
         monkeypatch.setattr(database_module, "MIGRATIONS", migrations)
-        for module in (database_module, backups, collection_module):
+        for module in (database_module, collection_module):
             monkeypatch.setattr(module, "HEAD", "0002")
 
     return switch

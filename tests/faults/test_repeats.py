@@ -121,7 +121,7 @@ def test_the_same_export_again(
 @pytest.mark.parametrize(
     "at",
     [
-        "wsabie.collection.folder.backups.upgrade_schema",
+        "wsabie.collection.db.database.upgrade_schema",
         "wsabie.collection.folder.collection.begin_write",
         "wsabie.collection.folder.collection_file.write_text",
         "wsabie.collection.scan.scanner.write_block",

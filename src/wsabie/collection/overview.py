@@ -1,5 +1,6 @@
 """Views of a collection: its status, the facets of its items, the details of a label, and completion of names."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import starmap
@@ -10,7 +11,7 @@ from sqlalchemy import Connection, and_, func, select
 
 from wsabie.collection.annotations.decisions import find_model_in_use
 from wsabie.collection.db.damage import find_damage
-from wsabie.collection.db.database import begin_read, select_in
+from wsabie.collection.db.database import begin_read, begin_snapshot, select_in
 from wsabie.collection.db.journal import JournalEntry, read_history
 from wsabie.collection.db.tables import annotations, items, labels, merge_exclusions, models, suggestions, synonyms
 from wsabie.collection.folder.collection import Collection
@@ -19,7 +20,7 @@ from wsabie.collection.labels import label_store
 from wsabie.collection.labels.label_list import Label, build_label_query, make_label
 from wsabie.collection.learning.suggestions import build_pending_query
 from wsabie.collection.merge_proposals.evidence import LabelCount
-from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
+from wsabie.collection.registry.model_registry import LoadedModel, find_usable_model, load_model_in_use
 from wsabie.collection.registry.thresholds import PRECISIONS
 from wsabie.collection.scan.roots import list_roots
 from wsabie.collection.search.text_search import find_nearest_labels, read_names
@@ -112,10 +113,7 @@ def read_label_details(collection: Collection, number: int) -> LabelDetails:
     NotFoundError
         The label is missing or was merged.
     """
-    try:
-        loaded_model = load_model_in_use(collection)
-    except InputError:  # reported by the routes and commands that need a model
-        loaded_model = None
+    loaded_model, _ = find_usable_model(collection, load_model_in_use)  # those that need a model report its absence
     with begin_read(collection.engine) as connection:
         label_store.read_label(connection, number)
         row = connection.execute(build_label_query(number)).one()
@@ -123,14 +121,14 @@ def read_label_details(collection: Collection, number: int) -> LabelDetails:
         query = select(s.name, s.language).where(s.label_id == number).order_by(s.language, s.name)
         names = list(starmap(LabelSynonym, connection.execute(query)))
         is_child = (c.parent_id == number) & c.merged_into.is_(None)
-        children = connection.execute(select(c.id).where(is_child)).scalars().all()
+        children = connection.scalars(select(c.id).where(is_child)).all()
         model, merge_targets = find_model_in_use(connection), label_store.read_merge_targets(connection)
         equivalent_ids = [number, *(merged_id for merged_id, target in merge_targets.items() if target == number)]
         child_labels = _read_in_order(connection, children)
         waiting = 0
         if model is not None:
             pending = build_pending_query(model, 0, number).subquery()
-            waiting = connection.execute(select(func.count()).select_from(pending)).scalar() or 0
+            waiting = connection.scalar(select(func.count()).select_from(pending)) or 0
         return LabelDetails(
             make_label(row, [synonym.name for synonym in names], len(children)),
             names,
@@ -150,20 +148,18 @@ def find_label_neighbours(collection: Collection, number: int, k: int = 10) -> l
     NotFoundError
         There is no such label.
     """
-    with begin_read(collection.engine) as connection:
+    with begin_snapshot(collection.engine) as connection:
         label_store.read_label(connection, number)
-    neighbours = find_nearest_labels(collection, number, k)
-    with begin_read(collection.engine) as connection:
+        neighbours = find_nearest_labels(collection, number, k)
         labels_by_id = read_labels_by_number(connection, [neighbour for neighbour, _, _ in neighbours])
     return [LabelNeighbour(labels_by_id[label], cosine) for label, _, cosine in neighbours if label in labels_by_id]
 
 
 def read_labels_by_number(connection: Connection, numbers: Sequence[int]) -> dict[int, LabelCount]:
     """Return labels by id, without merged ones."""
-    c = labels.c
     item_counts = dict(select_in(connection, label_store.ITEMS_BY_LABEL, annotations.c.label_id, numbers))
-    query = select(c.id, c.name, c.language).where(c.merged_into.is_(None))
-    rows = select_in(connection, query, c.id, numbers)
+    query = select(labels.c.id, labels.c.name, labels.c.language).where(labels.c.merged_into.is_(None))
+    rows = select_in(connection, query, labels.c.id, numbers)
     return {label: LabelCount(label, name, language, item_counts.get(label, 0)) for label, name, language in rows}
 
 
@@ -191,16 +187,13 @@ def _evaluate_label(
     except InputError:
         return None
     is_of_label = np.isin(held_out.labels, equivalent_ids)
-    return LabelEvaluation(
-        model.number,
-        bool((model.labels_now(connection) == number).any()),
-        int(is_of_label.sum()),
-        int(held_out.right[is_of_label].sum()),
-        [
-            LabelThreshold(limit.precision, limit.by_label.get(number, limit.common), number in limit.by_label)
-            for limit in limits
-        ],
-    )
+    is_trained = number in model.labels_now(connection).tolist()
+    n_suggested, n_right = int(is_of_label.sum()), int(held_out.right[is_of_label].sum())
+    thresholds = [
+        LabelThreshold(limit.precision, limit.by_label.get(number, limit.common), number in limit.by_label)
+        for limit in limits
+    ]
+    return LabelEvaluation(model.number, is_trained, n_suggested, n_right, thresholds)
 
 
 @dataclass(frozen=True)
@@ -235,14 +228,12 @@ def complete_label(collection: Collection, start: str, k: int = 20) -> list[Labe
         n_synonyms = max(k - len(own_matches), min(k // _SYNONYM_SHARE, len(synonyms_by_label)))
         matched_names: dict[int, str | None] = {number: None for number, _ in own_matches[: k - n_synonyms]}
         matched_names |= dict(list(synonyms_by_label.items())[:n_synonyms])
-        labels = read_labels_by_number(connection, list(matched_names))
+        labels = _read_in_order(connection, list(matched_names))
     languages = names_index.languages
     return [
-        LabelCompletion(
-            number, entry.name, synonym, entry.language if synonym is None else languages[synonym], entry.items
-        )
-        for number, synonym in matched_names.items()
-        if (entry := labels.get(number)) is not None
+        LabelCompletion(label.id, label.name, synonym, languages.get(synonym or "", label.language), label.items)
+        for label in labels
+        for synonym in (matched_names[label.id],)
     ]
 
 
@@ -325,7 +316,7 @@ def read_status(collection: Collection, *, check: bool = False, entries: int = 5
         for root, state, count in connection.execute(query):
             by_root.setdefault(root, {})[state] = count
         is_unmerged = labels.c.merged_into.is_(None)
-        n_labels = connection.execute(select(func.count()).where(is_unmerged).select_from(labels)).scalar() or 0
+        n_labels = connection.scalar(select(func.count()).where(is_unmerged).select_from(labels)) or 0
         a, m = annotations.c, models.c
         query = select(a.state, a.origin, func.count()).group_by(a.state, a.origin).order_by(a.state, a.origin)
         decided = tuple(starmap(AnnotationCount, connection.execute(query)))
@@ -355,9 +346,9 @@ def check_readiness(collection: Collection) -> TrainingReadiness:
 def _count_pending(connection: Connection, model: int) -> int:
     s, a = suggestions.c, annotations.c
     is_same = (a.item_id == s.item_id) & (a.label_id == s.label_id) & (a.region == "")
-    n_suggestions = connection.execute(select(func.count()).where(s.model_id == model)).scalar() or 0
+    n_suggestions = connection.scalar(select(func.count()).where(s.model_id == model)) or 0
     decided = select(func.count()).select_from(suggestions.join(annotations, is_same)).where(s.model_id == model)
-    return n_suggestions - (connection.execute(decided).scalar() or 0)
+    return n_suggestions - (connection.scalar(decided) or 0)
 
 
 @dataclass(frozen=True)
@@ -395,26 +386,19 @@ def read_facets(collection: Collection) -> Facets:
     decided = select(a.label_id, a.state, func.count()).group_by(a.label_id, a.state)
     with begin_read(collection.engine) as connection:
         folder_facets = tuple(starmap(FolderFacet, connection.execute(folders.order_by(c.root_id, c.folder))))
-        counts = {(row[0], row[1]): row[2] for row in connection.execute(decided)}
-        model = find_model_in_use(connection)
-        suggested: dict[int, int] = {}
+        counts = Counter({(row[0], row[1]): row[2] for row in connection.execute(decided)})
+        model, suggested = find_model_in_use(connection), Counter[int]()
         if model is not None:
             is_from_model = s.model_id == model
             waiting = select(s.label_id, func.count()).where(is_from_model).group_by(s.label_id)
-            suggested |= dict(connection.execute(waiting).all())
+            suggested.update(dict(connection.execute(waiting).all()))
             pairs = annotations.join(suggestions, and_(is_from_model, s.item_id == a.item_id, s.label_id == a.label_id))
             reviewed = select(a.label_id, func.count()).select_from(pairs).where(a.region == "").group_by(a.label_id)
             for label, count in connection.execute(reviewed):
                 suggested[label] -= count
         names = label_store.read_label_names(connection)
     label_facets = [
-        LabelFacet(
-            number,
-            name,
-            counts.get((number, "accepted"), 0),
-            counts.get((number, "rejected"), 0),
-            suggested.get(number, 0),
-        )
+        LabelFacet(number, name, counts[number, "accepted"], counts[number, "rejected"], suggested[number])
         for number, name in names.items()
     ]
     return Facets(folder_facets, tuple(sorted(label_facets, key=lambda label: (-label.accepted, label.name))))

@@ -9,18 +9,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
-from shlex import quote
 from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection, FromClause, exists, select
 
 from wsabie.collection.db.cursors import make_next_cursor, read_position
 from wsabie.collection.db.database import begin_read, select_in
+from wsabie.collection.db.errors import format_command
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, check_time, format_current_time
 from wsabie.collection.db.tables import Condition, Query, annotations, items, labels, models, roots, suggestions
-from wsabie.collection.folder.collection import COLLECTION_ROOT, Collection
+from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError, NotFoundError
+from wsabie.io.file_matching import list_relative_paths
 from wsabie.io.regions import parse_region
 
 State = Literal["accepted", "rejected"]
@@ -102,7 +103,7 @@ def write_decisions(
 
 def find_model_in_use(connection: Connection) -> int | None:
     """Return the id of the model in use, or None."""
-    number: int | None = connection.execute(select(models.c.id).where(models.c.in_use.is_(True))).scalar()
+    number: int | None = connection.scalar(select(models.c.id).where(models.c.in_use.is_(True)))
     return number
 
 
@@ -116,17 +117,16 @@ def require_model(connection: Connection, folder: str | Path = "DIR") -> int:
 def make_no_model_error(connection: Connection, folder: str | Path = "DIR") -> InputError:
     """Return the error for a collection without a model in use; it names the next command."""
     is_available = (models.c.is_removed.is_(False)) & (models.c.figures != {})
-    model_ids = connection.execute(select(models.c.id).where(is_available).order_by(models.c.id)).scalars().all()
+    model_ids = connection.scalars(select(models.c.id).where(is_available).order_by(models.c.id)).all()
     subject = "the collection" if folder == "DIR" else folder
     if not model_ids:
         return InputError(
-            f"{subject} has no model yet; run: wsabie collection train {quote(str(folder))}",
+            f"{subject} has no model yet; run: {format_command('train', folder)}",
             served="the collection has no model yet; let one learn, on the page Training",
         )
     status = f"{len(model_ids)} models, and none" if len(model_ids) > 1 else "one model, which is not"
     return InputError(
-        f"{subject} has {status} in use; "
-        f"to use it: wsabie collection models {quote(str(folder))} --use {model_ids[-1]}",
+        f"{subject} has {status} in use; to use it: {format_command('models', folder)} --use {model_ids[-1]}",
         served=f"the collection has {status} in use; choose one on the page Training",
     )
 
@@ -214,9 +214,8 @@ def review_items(collection: Collection, decisions: Sequence[ReviewDecision], *,
     UnknownLabelError
         A rejected or cleared label is unknown.
     """
-    for decision in decisions:
-        if decision.region:
-            parse_region(decision.region)
+    for region in filter(None, (decision.region for decision in decisions)):
+        parse_region(region)
     names = {decision.label: label_store.normalise_name(decision.label) for decision in decisions}
     changes, numbers = list(dict.fromkeys(f"{_SIGN[d.state]}{d.label}" for d in decisions)), {d.item for d in decisions}
     rest = f" and {len(changes) - _N_LISTED} more" if len(changes) > _N_LISTED else ""
@@ -245,33 +244,26 @@ def find_items(collection: Collection, names: Sequence[str], base_folder: Path) 
         There is no such item.
     """
     with begin_read(collection.engine) as connection:
-        folders = {number: str(path) for number, path in connection.execute(select(roots.c.id, roots.c.path))}
-        return [_resolve_item(collection, connection, folders, name, base_folder) for name in names]
+        return [_resolve_item(collection, connection, name, base_folder) for name in names]
 
 
 _SIGN: dict[State | None, str] = {"accepted": "+", "rejected": "-", None: "?"}
 _N_LISTED = 3  # labels in the summary of a review
 
 
-def _resolve_item(
-    collection: Collection, connection: Connection, folders: dict[int, str], name: str, base_folder: Path
-) -> int:
+def _resolve_item(collection: Collection, connection: Connection, name: str, base_folder: Path) -> int:
     if name.isascii() and name.isdigit() and len(name) < 18:
         return int(name)
     full_path = (base_folder / name).absolute()
-    candidates = [(number, name) for number in folders]
-    paths = [full_path]
-    for number, root_path in folders.items():
-        root = collection.folder if root_path == COLLECTION_ROOT else Path(root_path)
-        paths.append(root / name)
-        for spelling in (full_path, full_path.parent.resolve() / full_path.name):
-            if spelling.is_relative_to(root):
-                candidates.insert(0, (number, spelling.relative_to(root).as_posix()))
-    for number, path in candidates:
-        query = select(items.c.id).where(items.c.root_id == number, items.c.path == path)
-        if (item := connection.execute(query).scalar()) is not None:
+    folders = [(folder, items.c.root_id == number) for number, folder in collection.roots().items()]
+    spellings = (full_path.parent.resolve() / full_path.name, full_path)
+    candidates = [match for spelling in spellings for match in list_relative_paths(spelling, folders)]
+    for is_in_root, path in [*candidates, (items.c.root_id.in_(select(roots.c.id)), name)]:
+        query = select(items.c.id).where(is_in_root, items.c.path == path).order_by(items.c.root_id).limit(1)
+        if (item := connection.scalar(query)) is not None:
             return int(item)
-    if (inside := next((root_path for root_path in paths if root_path.is_dir()), None)) is not None:
+    paths = [full_path, *(folder / name for folder, _ in folders)]
+    if (inside := next((path for path in paths if path.is_dir()), None)) is not None:
         raise InputError(f"{name!r} is a folder; name the files in it, such as {inside}/*.jpg")
     raise InputError(f"{name!r} is no item of {collection.folder}; scan its folder first, or give an item's number")
 
@@ -292,9 +284,7 @@ def _resolve_names(
     accepted = list(dict.fromkeys(name for state, name in pairs if state == "accepted"))
     existing = label_store.find_labels(change.connection, accepted)
     label_ids = label_store.ensure_labels(change, accepted)
-    for _, name in pairs:
-        if name not in label_ids:
-            label_ids[name] = label_store.find_label(change.connection, name)
+    label_ids |= {name: label_store.find_label(change.connection, name) for _, name in pairs if name not in label_ids}
     return label_ids, [name for name in accepted if name not in existing]
 
 
@@ -406,7 +396,7 @@ def read_annotation_page(
         query = _select_ids(connection, criteria or AnnotationFilter())
         if position is not None:
             query = query.where(annotations.c.id < position.id)
-        rows = [(number, None) for number in connection.execute(query.limit(limit + 1)).scalars()]
+        rows = [(number, None) for number in connection.scalars(query.limit(limit + 1))]
         records = _read_records(connection, [number for number, _ in rows[:limit]])
     return AnnotationPage(records, make_next_cursor(rows, _SORT, limit))
 
@@ -415,17 +405,14 @@ def _select_ids(connection: Connection, criteria: AnnotationFilter) -> Query:
     """Return the query for the annotation ids in page order."""
     a = annotations.c
     query, is_small = select(a.id), criteria.item is not None
-    if criteria.item is not None:
-        query = query.where(a.item_id == _check_id(criteria.item))
     if criteria.label is not None:
         label = label_store.find_label(connection, criteria.label)
         sample = select(a.id).where(a.label_id == label).limit(SORTED + 1)
         is_small = is_small or len(connection.execute(sample).all()) <= SORTED
         query = query.where((a.label_id if is_small else a.label_id + 0) == label)  # + 0 keeps the index of labels out
-    equalities = ((a.state, criteria.state), (a.origin, criteria.origin), (a.by, criteria.by))
+    numbers = ((a.item_id, _check_id(criteria.item)), (a.model_id, _check_id(criteria.model)))
+    equalities = (*numbers, (a.state, criteria.state), (a.origin, criteria.origin), (a.by, criteria.by))
     query = query.where(*(column == value for column, value in equalities if value is not None))
-    if criteria.model is not None:
-        query = query.where(a.model_id == _check_id(criteria.model))
     if criteria.since is not None:
         query = query.where(a.at >= check_time(criteria.since, ", in UTC"))
     if criteria.until is not None:  # "~" sorts after every time with this prefix
@@ -441,12 +428,11 @@ def _read_records(connection: Connection, numbers: list[int]) -> tuple[Annotatio
 
 def read_item_annotations(connection: Connection, item: int) -> tuple[Annotation, ...]:
     """Return the annotations of an item, by label name and region."""
-    a = annotations.c
-    query = _ANNOTATIONS.where(a.item_id == item).order_by(labels.c.name, a.region)
+    query = _ANNOTATIONS.where(annotations.c.item_id == item).order_by(labels.c.name, annotations.c.region)
     return tuple(starmap(Annotation, connection.execute(query)))
 
 
-def _check_id(number: int) -> int:
-    if not 0 < number < 2**63:
+def _check_id(number: int | None) -> int | None:
+    if number is not None and not 0 < number < 2**63:
         raise InputError(f"{number} is no number of an item or a model; they count from 1 on")
     return number

@@ -76,12 +76,11 @@ def read_examples(connection: Connection, person_weight: float = PERSON_WEIGHT) 
     origin_rank = case((a.origin == "person", 2), (a.origin == "import", 1), else_=0)
     query = select(i.hash, a.label_id, a.state == "accepted", origin_rank).select_from(tables)
     query = query.where(usable, a.region == "").order_by(origin_rank, a.at, a.id)
-    decisions: dict[tuple[str, int], tuple[bool, int]] = {}
-    for name, label, accepted, priority in connection.execute(query):
-        decisions[name, label] = bool(accepted), priority
-    regions = connection.execute(select(func.count()).where(a.region != "")).scalar() or 0
+    rows = connection.execute(query)
+    decisions = {(name, label): (bool(accepted), priority) for name, label, accepted, priority in rows}
+    regions = connection.scalar(select(func.count()).where(a.region != "")) or 0
     absent = (a.state == "accepted") & (a.region == "") & (i.state != "present")
-    n_absent = connection.execute(select(func.count(i.id.distinct())).select_from(tables).where(absent)).scalar() or 0
+    n_absent = connection.scalar(select(func.count(i.id.distinct())).select_from(tables).where(absent)) or 0
     names_by_id = {n: name for n, name in connection.execute(select(labels.c.id, labels.c.name))}  # noqa: C416
     examples = _build_examples(decisions, names_by_id, person_weight)
     return examples._replace(regions=regions, last_entry_id=read_last_entry(connection), n_absent=n_absent)
@@ -103,7 +102,9 @@ def _build_examples(
     weights[rows[accepted & (priority == 2)]] = person_weight
     unjudged = np.zeros(len(hashes), bool)
     unjudged[rows[accepted & (priority == 0)]] = True
-    holdout_bound = _compute_held_to(compute_hash_positions([hashes[i] for i in np.unique(rows[accepted])]))
+    # At least `FEWEST_HELD_OUT` tagged contents are held out; the bound changes with the tags, so models store theirs.
+    lowest = np.sort(compute_hash_positions([hashes[i] for i in np.unique(rows[accepted])]))[:FEWEST_HELD_OUT]
+    holdout_bound = max([HELD_OUT, *lowest[-1:].tolist()])
     held_out = compute_hash_positions(hashes) <= holdout_bound
     names = [names_by_id[int(n)] for n in numbers]
     return TrainingExamples(hashes, Y, numbers, names, weights, held_out, holdout_bound, held_out & unjudged, 0, 0)
@@ -112,15 +113,6 @@ def _build_examples(
 def compute_hash_positions(hashes: Sequence[str]) -> Float64:
     """Return the fixed position of each content in [0, 1), derived from its hash, (n,)."""
     return np.array([int(name[:8], 16) for name in hashes], np.float64) / 2**32
-
-
-def _compute_held_to(tagged: Float64) -> float:
-    """Return the position up to which contents are held out: `HELD_OUT`, or more if few are tagged.
-
-    At least `FEWEST_HELD_OUT` tagged contents lie below it. It changes with the tags, so each model stores its own.
-    """
-    lowest = np.sort(tagged)[:FEWEST_HELD_OUT]
-    return max(HELD_OUT, float(lowest[-1]) if len(lowest) else 0.0)
 
 
 def require_enough(examples: TrainingExamples, folder: Path, n_changed: int = 0) -> None:
@@ -158,7 +150,7 @@ def count_decisions_since(connection: Connection, entry: int) -> int:
     """Return the number of annotations added, changed or removed after a journal entry."""
     c = changes.c
     query = select(func.count(c.row.distinct())).where(c.entry_id > entry, c.table == annotations.name)
-    return connection.execute(query).scalar() or 0
+    return connection.scalar(query) or 0
 
 
 def find_changed_items(connection: Connection, entry: int, at_most: int) -> set[int] | None:
@@ -166,11 +158,10 @@ def find_changed_items(connection: Connection, entry: int, at_most: int) -> set[
 
     None if more than `at_most` decisions changed.
     """
-    c = changes.c
-    since = (c.entry_id > entry) & (c.table == annotations.name)
-    if (connection.execute(select(func.count()).where(since)).scalar() or 0) > at_most:
+    since = (changes.c.entry_id > entry) & (changes.c.table == annotations.name)
+    if (connection.scalar(select(func.count()).where(since)) or 0) > at_most:
         return None
-    rows = connection.execute(select(c.before, c.after).where(since))
+    rows = connection.execute(select(changes.c.before, changes.c.after).where(since))
     return {row["item_id"] for pair in rows for row in pair if row is not None}
 
 

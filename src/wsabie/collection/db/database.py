@@ -2,6 +2,7 @@
 
 import re
 import secrets
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -21,6 +22,7 @@ from wsabie.core.errors import CollectionError, InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
 
+K = TypeVar("K")
 T = TypeVar("T")
 HEAD = "0001"
 """Version of the tables that this program works with: the last of `migrations/versions`."""
@@ -110,6 +112,12 @@ def begin_read(engine: Engine) -> Iterator[Connection]:
             yield connection
 
 
+def fetch_rows(engine: Engine, query: Query) -> Sequence[Row[*tuple[Any, ...]]]:
+    """Return the rows of one query in a transaction of its own."""
+    with begin_read(engine) as connection:
+        return connection.execute(query).all()
+
+
 @contextmanager
 def begin_snapshot(engine: Engine) -> Iterator[Connection]:
     """Open a read-only transaction that `begin_read` inside the block shares."""
@@ -133,13 +141,10 @@ def begin_write(engine: Engine, postgres_lock: str | None = None) -> Iterator[Co
         connection.begin(),
     ):
         if engine.dialect.name == "postgresql":
-            connection.execute(text(postgres_lock or _format_journal_lock()))
+            # waits as long for other writers as SQLite does
+            lock = f"SET LOCAL lock_timeout = {1000 * sqlite_file.WAIT:.0f}; LOCK TABLE journal IN EXCLUSIVE MODE"
+            connection.execute(text(postgres_lock or lock))
         yield connection
-
-
-def _format_journal_lock() -> str:
-    """Return the statements that wait as long for other writers as SQLite does."""
-    return f"SET LOCAL lock_timeout = {1000 * sqlite_file.WAIT:.0f}; LOCK TABLE journal IN EXCLUSIVE MODE"
 
 
 def upgrade_schema(engine: Engine) -> None:
@@ -246,6 +251,20 @@ def select_in(
     remaining = iter(values)
     while part := list(islice(remaining, _MAX_VALUES)):
         yield from connection.execute(query.where(column.in_(part)))
+
+
+def group_pairs(pairs: Iterable[tuple[K, T]]) -> defaultdict[K, list[T]]:
+    """Return the values of each key, in their order.
+
+    Examples
+    --------
+    >>> dict(group_pairs([("a", 1), ("b", 2), ("a", 3)]))
+    {'a': [1, 3], 'b': [2]}
+    """
+    groups: defaultdict[K, list[T]] = defaultdict(list)
+    for key, value in pairs:
+        groups[key].append(value)
+    return groups
 
 
 def iterate_chunks(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:

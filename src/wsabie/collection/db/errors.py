@@ -92,12 +92,18 @@ def format_restore_hint(engine: Engine) -> str:
     if engine.dialect.name != "sqlite":
         return "restore a dump of it (`wsabie collection restore DIR` prints the command)"
     folder = Path(str(engine.url.database)).parent.parent
-    return f"restore a backup: {format_restore_command(folder)}"
+    return f"restore a backup: {format_command('restore', folder)}"
 
 
-def format_restore_command(folder: Path) -> str:
-    """Return the command that restores the catalogue of a folder."""
-    return f"wsabie collection restore {quote(str(folder))}"
+def format_command(verb: str, folder: str | Path) -> str:
+    """Return the command of a collection that a message suggests.
+
+    Examples
+    --------
+    >>> format_command("scan", "my photos")
+    "wsabie collection scan 'my photos'"
+    """
+    return f"wsabie collection {verb} {quote(str(folder))}"
 
 
 def _is_damage(error: BaseException | None) -> bool:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, Table, bindparam, delete, func, inser
 from sqlalchemy.exc import IntegrityError
 
 from wsabie.collection.db import tables
-from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks, select_in
+from wsabie.collection.db.database import begin_write, fetch_rows, iterate_chunks, select_in
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 
@@ -29,21 +29,12 @@ LOCAL = "local"
 """Author of decisions in a service without tokens: the person at this machine."""
 
 JOURNALED_TABLES = {
-    table.name: table
-    for table in (
-        tables.labels,
-        tables.synonyms,
-        tables.merge_exclusions,
-        tables.annotations,
-        tables.models,
-        tables.tag_sources,
-    )
+    name: tables.metadata.tables[name]
+    for name in ("labels", "synonyms", "merge_exclusions", "annotations", "models", "tag_sources")
 }
 """Tables that change only through the journal; later ones refer to earlier ones."""
 
-_LAST = select(
-    select(func.max(tables.journal.c.id)).scalar_subquery(), select(func.max(tables.changes.c.id)).scalar_subquery()
-)
+_LAST = select(*(select(func.max(table.c.id)).scalar_subquery() for table in (tables.journal, tables.changes)))
 _N_CHANGES = select(func.count()).where(tables.changes.c.entry_id == tables.journal.c.id).scalar_subquery()
 _ENTRIES = select(tables.journal, _N_CHANGES).order_by(tables.journal.c.id.desc())
 _BATCH_SIZE = 500  # largest number of ids in a query
@@ -152,9 +143,8 @@ class JournalWriter:
         for part in iterate_chunks([row["id"] for row in rows], _BATCH_SIZE):
             if table is tables.labels:  # suggestions are no decisions, and would block the deletion
                 s, model_ids = tables.suggestions.c, select(tables.models.c.id)
-                self.connection.execute(
-                    delete(tables.suggestions).where(s.model_id.in_(model_ids), s.label_id.in_(part))
-                )
+                is_of_labels = s.model_id.in_(model_ids) & s.label_id.in_(part)
+                self.connection.execute(delete(tables.suggestions).where(is_of_labels))
             self.connection.execute(delete(table).where(table.c.id.in_(part)))
         self._record(table, [(row, None) for row in rows])
 
@@ -184,7 +174,7 @@ def next_id(connection: Connection, table: Table) -> int:
     """Return an id that no row of a table has or had; no other process writes meanwhile."""
     journaled = select(func.max(tables.changes.c.row)).where(tables.changes.c.table == table.name)
     present = select(func.max(table.c.id))
-    return 1 + max(connection.execute(query).scalar() or 0 for query in (journaled, present))
+    return 1 + max(connection.scalar(query) or 0 for query in (journaled, present))
 
 
 @contextmanager
@@ -199,8 +189,7 @@ def begin_entry(
 def read_history(engine: Engine, limit: int = 50, before_id: int | None = None) -> list[JournalEntry]:
     """Return the entries of the journal, last first."""
     query = _ENTRIES if before_id is None else _ENTRIES.where(tables.journal.c.id < before_id)
-    with begin_read(engine) as connection:
-        return list(starmap(JournalEntry, connection.execute(query.limit(limit))))
+    return list(starmap(JournalEntry, fetch_rows(engine, query.limit(limit))))
 
 
 def undo_entry(engine: Engine, number: int | None = None, *, by: str, alias: str | None = None) -> JournalEntry:
@@ -336,7 +325,7 @@ def _refuse_if_changed_since(connection: Connection, undone: JournalEntry) -> No
     is_same_row = (later.c.table == edits.c.table) & (later.c.row == edits.c.row)
     pairs = edits.join(later, is_same_row & (later.c.entry_id > edits.c.entry_id))
     query = select(func.max(later.c.entry_id)).select_from(pairs).where(edits.c.entry_id == undone.id)
-    last = connection.execute(query).scalar()
+    last = connection.scalar(query)
     if last is not None and not _is_restored(connection, undone.id):
         raise InputError(f"entry {last} changed the same after entry {undone.id}; undo {last} first")
 
@@ -345,9 +334,8 @@ def _is_restored(connection: Connection, number: int) -> bool:
     """Return whether every row that an entry changed is as the entry left it."""
     c = tables.changes.c
     final_rows: dict[str, dict[int, Row | None]] = {name: {} for name in JOURNALED_TABLES}
-    for name, row_id, new_row in connection.execute(
-        select(c.table, c.row, c.after).where(c.entry_id == number).order_by(c.id)
-    ):
+    query = select(c.table, c.row, c.after).where(c.entry_id == number).order_by(c.id)
+    for name, row_id, new_row in connection.execute(query):
         final_rows[name][row_id] = new_row
     for name, table in JOURNALED_TABLES.items():
         rows_by_id = {row["id"]: row for row in read_rows(connection, table, final_rows[name])}

@@ -33,9 +33,7 @@ def connect_file(path: Path, mode: Mode) -> sqlite3.Connection:
         "ro" only reads, "rw" needs an existing file, "rwc" creates a missing one, and "draft" writes to a private
         file without log files.
     """
-    connection = (
-        _connect_read_only(path) if mode == "ro" else _connect(path, "mode=rw" if mode == "draft" else f"mode={mode}")
-    )
+    connection = _connect_read_only(path) if mode == "ro" else _connect(path, "rw" if mode == "draft" else mode)
     try:
         with _explain_damage():
             for pragma in _DRAFT_PRAGMAS if mode == "draft" else _PRAGMAS:
@@ -125,7 +123,7 @@ def _get_stamp(path: Path) -> tuple[int, ...]:
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
     """Connect without write access; in a read-only folder no other process may be writing."""
-    connection = _connect(path, "mode=ro")
+    connection = _connect(path, "ro")
     try:
         with _explain_damage():
             connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
@@ -140,7 +138,7 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
                 "who may write there run the same command once",
                 served="the catalogue holds changes that cannot be read here; who runs the service can mend that",
             ) from error
-        connection = _connect(path, "mode=ro&immutable=1")
+        connection = _connect(path, "ro&immutable=1")
         connection.path, connection.stamp = path, stamp
     except BaseException:
         connection.close()
@@ -148,6 +146,6 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _connect(path: Path, query: str) -> _Connection:
-    address = f"file:{quote(os.fsencode(path.absolute()))}?{query}"
+def _connect(path: Path, mode: str) -> _Connection:
+    address = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
     return sqlite3.connect(address, WAIT, isolation_level=None, check_same_thread=False, uri=True, factory=_Connection)

@@ -36,11 +36,15 @@ def _make_table(name: str, *parts: SchemaItem, sqlite_autoincrement: bool = Fals
     return sa.Table(name, metadata, number, *parts, sqlite_autoincrement=sqlite_autoincrement)
 
 
-identity = _make_table(
-    "identity",
-    sa.Column("catalogue", sa.String(32), nullable=False),  # random, in hex
-)
-"""Identity of the catalogue in one row, which copies and backups share."""
+def _make_score_table(name: str, *parts: SchemaItem) -> sa.Table:
+    """Make a table with a model and an item as the first columns of its key."""
+    model = sa.Column("model_id", _key, sa.ForeignKey("models.id"), primary_key=True)
+    item = sa.Column("item_id", _key, sa.ForeignKey("items.id"), primary_key=True)
+    return sa.Table(name, metadata, model, item, *parts, sqlite_with_rowid=False)
+
+
+identity = _make_table("identity", sa.Column("catalogue", sa.String(32), nullable=False))
+"""Identity of the catalogue in one row, random hex digits, which copies and backups share."""
 
 roots = _make_table(
     "roots",
@@ -141,24 +145,17 @@ annotations = _make_table(
 )
 """Decisions: a label fits an item, or does not."""
 
-suggestions = sa.Table(
+suggestions = _make_score_table(
     "suggestions",
-    metadata,
-    sa.Column("model_id", _key, sa.ForeignKey("models.id"), primary_key=True),
-    sa.Column("item_id", _key, sa.ForeignKey("items.id"), primary_key=True),
     sa.Column("label_id", _key, sa.ForeignKey("labels.id"), primary_key=True),
     sa.Column("score", sa.Float, nullable=False),
     sa.Column("probability", sa.Float, nullable=False),
     sa.Index(None, "model_id", "label_id", "probability", "item_id"),
-    sqlite_with_rowid=False,
 )
 """Predictions of models. Undecided ones of the model in use are shown."""
 
-item_scores = sa.Table(
+item_scores = _make_score_table(
     "item_scores",
-    metadata,
-    sa.Column("model_id", _key, sa.ForeignKey("models.id"), primary_key=True),
-    sa.Column("item_id", _key, sa.ForeignKey("items.id"), primary_key=True),
     sa.Column("best_probability", sa.Float, nullable=False),  # the highest probability
     sa.Column("uncertainty", sa.Float, nullable=False),  # highest min(p, 1 - p): 0.5 = undecidable for the model
     sa.Column("scored_at", _text, nullable=False),  # time of prediction
@@ -166,7 +163,6 @@ item_scores = sa.Table(
     sa.Index(None, "model_id", "best_probability", "item_id"),
     sa.Index(None, "model_id", "uncertainty", "item_id"),
     sa.Index(None, "model_id", "best_precision", "item_id"),
-    sqlite_with_rowid=False,
 )
 """Scores of whole items by model. An item without a row has no predictions."""
 

@@ -21,17 +21,8 @@ from typing import Literal, NamedTuple, cast
 
 from sqlalchemy import URL, Engine, insert, make_url, text
 
-from wsabie.collection.db import tables
-from wsabie.collection.db.database import (
-    HEAD,
-    begin_read,
-    begin_write,
-    check_tables,
-    connect_database,
-    read_version,
-    upgrade_schema,
-)
-from wsabie.collection.db.errors import explain_database_errors, format_restore_command
+from wsabie.collection.db import database, tables
+from wsabie.collection.db.errors import explain_database_errors, format_command
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.db.sqlite_file import connect_file, copy_file, get_rollback_journal, has_content, list_log_files
 from wsabie.collection.folder.collection_file import (
@@ -50,15 +41,7 @@ from wsabie.collection.folder.collection_file import (
 )
 from wsabie.core.errors import BusyError, InputError, WsabieError
 from wsabie.core.json_conversion import JsonObject
-from wsabie.storage.atomic_files import (
-    DiskFullError,
-    WriteError,
-    explain_read_errors,
-    explain_write_errors,
-    lock_folder,
-    remove_drafts,
-    replace_file,
-)
+from wsabie.storage import atomic_files
 
 FOLDER = "backups"
 MAX_DAILY = 7
@@ -98,7 +81,7 @@ class Backup(NamedTuple):
 
 def list_backups(place: Path) -> list[Backup]:
     """Return the backups of a collection, newest first."""
-    with explain_read_errors(place / FOLDER):
+    with atomic_files.explain_read_errors(place / FOLDER):
         return [_make_backup(path) for path in _list_paths(place)]
 
 
@@ -135,9 +118,9 @@ def back_up(engine: Engine, place: Path, reason: Reason, path: Path | None = Non
     InputError
         The catalogue, and so the copy, is damaged, or the copy cannot be written.
     """
-    remove_drafts(place / FOLDER)  # of killed backups, which have other names
+    atomic_files.remove_drafts(place / FOLDER)  # of killed backups, which have other names
     path = path or make_backup_path(place, reason)
-    with replace_file(path) as draft:
+    with atomic_files.replace_file(path) as draft:
         with explain_database_errors(engine):
             copy_file(Path(str(engine.url.database)), draft)
         check_backup(draft, f"{engine.url.database} is damaged, and no backup is made of it")
@@ -149,9 +132,9 @@ def back_up_daily(engine: Engine, place: Path) -> None:
     if engine.dialect.name != "sqlite" or _has_daily(place):
         return
     try:
-        with explain_write_errors(place / FOLDER):
+        with atomic_files.explain_write_errors(place / FOLDER):
             (place / FOLDER).mkdir(exist_ok=True)
-        with lock_folder(place / FOLDER, wait=True):  # one of several processes makes it
+        with atomic_files.lock_folder(place / FOLDER, wait=True):  # one of several processes makes it
             if not _has_daily(place) and _has_changed(engine, place):
                 _refuse_little_room(engine, place)
                 back_up(engine, place, "daily")
@@ -187,16 +170,16 @@ def check_backup(path: Path, refusal: str) -> CatalogueState:
         The file is damaged or no catalogue; the message begins with `refusal`.
     """
     try:
-        with connect_database(path, "ro") as engine:
-            with begin_read(engine) as connection:
+        with database.connect_database(path, "ro") as engine:
+            with database.begin_read(engine) as connection:
                 faults = [row[0] for row in connection.execute(text("PRAGMA quick_check(1)")) if row[0] != "ok"]
             if faults:
                 raise InputError(f"({' '.join(faults[0].split())})")
-            tables_version = read_version(engine)
+            tables_version = database.read_version(engine)
             if tables_version is None:
                 raise InputError("it holds no catalogue")
-            if tables_version == HEAD:
-                check_tables(engine)
+            if tables_version == database.HEAD:
+                database.check_tables(engine)
             return read_state(engine)
     except InputError as error:
         reason = re.search(r"\((.*)\)", str(error))
@@ -218,12 +201,11 @@ def refuse_target(path: Path, catalogue: str) -> None:
         The file lies in `.wsabie`, or holds another catalogue, a damaged or open one, or none.
     """
     refusal = f"cannot write {path}"
-    with explain_write_errors(path):
+    with atomic_files.explain_write_errors(path):
         if any(folder.name == PLACE for folder in (*path.absolute().parents, *path.resolve().parents)):
             raise InputError(f"{refusal}: it lies in a collection's own folder; choose another folder")
-        for log in list_log_files(path):
-            if has_content(log):
-                raise InputError(f"{refusal}: {log.name} beside it holds changes of what was there; give another name")
+        if log := next(filter(has_content, list_log_files(path)), None):
+            raise InputError(f"{refusal}: {log.name} beside it holds changes of what was there; give another name")
         if not path.exists():
             return
     if check_backup(path, f"{refusal}: it is no backup of a catalogue and would be lost").catalogue != catalogue:
@@ -241,7 +223,7 @@ def _refuse_little_room(engine: Engine, place: Path) -> None:
     path = Path(str(engine.url.database))
     size = sum(file.stat().st_size for file in (path, *list_log_files(path)) if file.exists())
     if shutil.disk_usage(place).free < 2 * size:
-        raise DiskFullError(f"the disk of {place} has little space left; free some")
+        raise atomic_files.DiskFullError(f"the disk of {place} has little space left; free some")
 
 
 def _list_paths(place: Path) -> list[Path]:
@@ -260,7 +242,7 @@ def _make_backup(path: Path) -> Backup:
     at, reason = datetime.fromtimestamp(stat.st_mtime, UTC), "asked"
     if name is not None:
         at, reason = datetime.strptime(f"{name[1]}+0000", f"{_STAMP}%z"), name[2]
-    with suppress(InputError), connect_database(path, "ro") as engine:
+    with suppress(InputError), database.connect_database(path, "ro") as engine:
         journal = read_state(engine).journal
     stamp = at.isoformat(timespec="microseconds").replace("+00:00", "Z")
     return Backup(path, stamp, cast("Reason", reason), journal, stat.st_size)
@@ -268,12 +250,12 @@ def _make_backup(path: Path) -> Backup:
 
 def upgrade_tables(engine: Engine, place: Path) -> None:
     """Create the tables, or back up and upgrade those of an older version."""
-    with lock_folder(place, wait=True):
-        tables_version = read_version(engine)  # another process may have been first
-        if tables_version not in (None, HEAD) and engine.dialect.name == "sqlite":
+    with atomic_files.lock_folder(place, wait=True):
+        tables_version = database.read_version(engine)  # another process may have been first
+        if tables_version not in (None, database.HEAD) and engine.dialect.name == "sqlite":
             back_up(engine, place, "migration")
-        if tables_version != HEAD:
-            upgrade_schema(engine)
+        if tables_version != database.HEAD:
+            database.upgrade_schema(engine)
 
 
 class RestoreResult(NamedTuple):
@@ -324,7 +306,7 @@ def restore_backup(folder: Path, source: Path | None = None, *, by: str, accept:
         catalogue = place / CATALOGUE
         replaced, end = _keep_replaced(place, catalogue)
         last = max(record.journal, state.journal, end)
-        with replace_file(catalogue) as draft:
+        with atomic_files.replace_file(catalogue) as draft:
             message = f"restored the backup {path.name}, which ends at entry {state.journal}"
             new = _prepare_catalogue(path, draft, last, by, message)
             if new.catalogue != record.catalogue:  # both catalogues are accepted until the new one is in place
@@ -346,11 +328,11 @@ def accept_catalogue(folder: Path, *, by: str) -> RestoreResult:
     folder = require_collection(folder)
     refuse_read_only(folder)
     place, record = folder / PLACE, read_collection_file(folder / PLACE)
-    with lock_catalogue(place), connect_database(record.database or place / CATALOGUE) as engine:
-        if (record.database is None and not has_content(place / CATALOGUE)) or read_version(engine) is None:
-            raise InputError(f"there is no catalogue to accept; restore a backup: {format_restore_command(folder)}")
+    with lock_catalogue(place), database.connect_database(record.database or place / CATALOGUE) as engine:
+        if (record.database is None and not has_content(place / CATALOGUE)) or database.read_version(engine) is None:
+            raise InputError(f"there is no catalogue to accept; restore a backup: {format_command('restore', folder)}")
         upgrade_tables(engine, place)
-        check_tables(engine)
+        database.check_tables(engine)
         old = read_state(engine)
         last = max(record.journal, old.journal)
         new = _add_line(engine, last, by, f"accepted the catalogue, which ended at entry {old.journal}")
@@ -395,10 +377,10 @@ def _keep_replaced(place: Path, catalogue: Path) -> tuple[str | None, int]:
     if catalogue not in files or get_rollback_journal(catalogue) in files:
         return (_copy_files(place, *files) if files else None), 0
     try:
-        with connect_database(catalogue, "ro") as engine:
+        with database.connect_database(catalogue, "ro") as engine:
             backup = back_up(engine, place, "replaced")
         return str(backup.path), backup.journal or 0
-    except (WriteError, BusyError):
+    except (atomic_files.WriteError, BusyError):
         raise
     except InputError:
         return _copy_files(place, *files), 0
@@ -409,7 +391,7 @@ def _copy_files(place: Path, *files: Path) -> str:
     name = make_backup_path(place, "replaced").name
     copies = [place / FOLDER / file.name.replace(CATALOGUE, name) for file in files]
     for file, copy in zip(files, copies, strict=True):
-        with explain_write_errors(copy), replace_file(copy) as draft:
+        with atomic_files.explain_write_errors(copy), atomic_files.replace_file(copy) as draft:
             shutil.copyfile(file, draft)
     return str(copies[0])
 
@@ -417,7 +399,7 @@ def _copy_files(place: Path, *files: Path) -> str:
 def _keep_restored(place: Path, catalogue: Path) -> None:
     """Back up the restored catalogue, so that a later restore takes it instead of the replaced one."""
     try:
-        with connect_database(catalogue, "ro") as engine:
+        with database.connect_database(catalogue, "ro") as engine:
             back_up(engine, place, "restored")
     except (WsabieError, OSError) as error:
         _log.warning("no backup of what was restored: %s", error)
@@ -425,17 +407,17 @@ def _keep_restored(place: Path, catalogue: Path) -> None:
 
 def _prepare_catalogue(source: Path, draft: Path, last: int, by: str, message: str) -> CatalogueState:
     """Make the new catalogue: a backup with tables of this version and a new journal entry."""
-    with connect_database(draft, "draft") as engine:
+    with database.connect_database(draft, "draft") as engine:
         with explain_database_errors(engine):
             copy_file(source, draft)
-        upgrade_schema(engine)
+        database.upgrade_schema(engine)
         return _add_line(engine, last, by, message)
 
 
 def _add_line(engine: Engine, last: int, by: str, message: str) -> CatalogueState:
     """Add a journal entry with an id above `last`, as all later entries have."""
     line = {"id": last + 1, "at": format_current_time(), "by": by, "action": "restore", "summary": message}
-    with begin_write(engine) as connection:
+    with database.begin_write(engine) as connection:
         connection.execute(insert(tables.journal).values(line))
         if engine.dialect.name == "postgresql":
             connection.execute(text(f"SELECT setval(pg_get_serial_sequence('journal', 'id'), {last + 1})"))
@@ -447,12 +429,12 @@ def _close_logs(catalogue: Path) -> None:
     try:
         if has_content(catalogue):
             with (
-                connect_database(catalogue) as engine,
+                database.connect_database(catalogue) as engine,
                 explain_database_errors(engine),
                 closing(connect_file(catalogue, "rw")) as old,
             ):
                 old.execute("PRAGMA journal_mode=DELETE").fetchall()
-    except (WriteError, BusyError):
+    except (atomic_files.WriteError, BusyError):
         raise
     except InputError:  # the old catalogue is damaged, and all its files are backed up
         pass

@@ -18,7 +18,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Self
 
@@ -29,14 +28,14 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.damage import find_damage
 from wsabie.collection.db.database import (
     HEAD,
-    begin_read,
     begin_write,
     check_tables,
     connect_database,
+    fetch_rows,
     open_database,
     read_version,
 )
-from wsabie.collection.db.errors import DAMAGED, format_address, format_restore_command
+from wsabie.collection.db.errors import DAMAGED, format_address, format_command
 from wsabie.collection.db.sqlite_file import Mode, get_rollback_journal, has_content
 from wsabie.collection.folder.backups import back_up_daily, find_best_backup, upgrade_tables
 from wsabie.collection.folder.collection_file import (
@@ -70,14 +69,11 @@ def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, E
     place = folder / PLACE
     with ExitStack() as stack:
         engine = open_database(record.database or place / CATALOGUE, mode)
-        if mode != "ro" and engine.dialect.name == "sqlite":
+        is_sqlite = engine.dialect.name == "sqlite"
+        if mode != "ro" and is_sqlite:
             refuse_read_only(folder)
             stack.enter_context(share_catalogue(place))
-        elif (
-            engine.dialect.name == "sqlite"
-            and has_content(get_rollback_journal(place / CATALOGUE))
-            and can_write(folder)
-        ):
+        elif is_sqlite and has_content(get_rollback_journal(place / CATALOGUE)) and can_write(folder):
             _open_to_write(folder)  # rolls back the killed write
         stack.callback(engine.dispose)
         tables_version = read_version(engine)
@@ -105,7 +101,7 @@ def _upgrade_old_tables(folder: Path, tables_version: str) -> None:
     if not can_write(folder):
         raise InputError(
             f"the tables of {folder} are of an older version ({tables_version}, here {HEAD}) and cannot be changed "
-            f"here; let somebody who may write there run: wsabie collection status {quote(str(folder))}"
+            f"here; let somebody who may write there run: {format_command('status', folder)}"
         )
     _open_to_write(folder)
 
@@ -123,24 +119,20 @@ def _refuse_other(engine: Engine, state: CatalogueState, folder: Path, record: C
         fault = f"ends at entry {state.journal} of its journal, and the one that was there had {record.journal}"
     else:
         return
-    accept = f"or accept it as it is: {format_restore_command(folder)} --accept"
+    accept = f"or accept it as it is: {format_command('restore', folder)} --accept"
     raise InputError(f"{format_address(engine)} {fault}; {suggest_recovery(folder, can_start_over=False)}, {accept}")
 
 
 def suggest_recovery(folder: Path, *, can_start_over: bool = True) -> str:
     """Return a hint on how to restore a catalogue, or to start over if there is no backup."""
     if (folder / PLACE / NAME).is_file() and read_collection_file(folder / PLACE).database is not None:
-        return f"restore a dump of it, by the command that this prints: {format_restore_command(folder)}"
+        return f"restore a dump of it, by the command that this prints: {format_command('restore', folder)}"
     backup = find_best_backup(folder / PLACE)
     if backup is None:
-        restore_command = f"restore a copy of your own: {format_restore_command(folder)} FILE"
-        init_command = f"wsabie collection init {quote(str(folder))}"
-        return (
-            f"{restore_command}, or begin anew: move {folder / PLACE} away, then {init_command}"
-            if can_start_over
-            else restore_command
-        )
-    return f"restore the backup of {backup.at[:16].replace('T', ' ')} UTC: {format_restore_command(folder)}"
+        start_over = f", or begin anew: move {folder / PLACE} away, then {format_command('init', folder)}"
+        command = format_command("restore", folder)
+        return f"restore a copy of your own: {command} FILE{start_over if can_start_over else ''}"
+    return f"restore the backup of {backup.at[:16].replace('T', ' ')} UTC: {format_command('restore', folder)}"
 
 
 COLLECTION_ROOT = "."
@@ -198,11 +190,8 @@ class Collection:
 
     def roots(self) -> dict[int, Path]:
         """Return the scanned folders by id."""
-        with begin_read(self.engine) as connection:
-            rows = connection.execute(select(tables.roots.c.id, tables.roots.c.path)).all()
-        return {
-            number: self.folder if path == COLLECTION_ROOT else Path(path) for number, path in rows if path != WEB_ROOT
-        }
+        rows = fetch_rows(self.engine, select(tables.roots.c.id, tables.roots.c.path))
+        return {number: self.folder / path for number, path in rows if path != WEB_ROOT}
 
     def close(self) -> None:
         """Close the database; a writer records the state of the catalogue."""
@@ -218,7 +207,7 @@ class Collection:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is not None:
-                refuse_damage(self, error)
+                _refuse_damage(self, error)
         finally:
             self.close()
 
@@ -312,7 +301,7 @@ def can_result_from_damage(error: BaseException) -> bool:
     return isinstance(error, _DAMAGE_ERRORS) and not isinstance(error, WsabieError)
 
 
-def refuse_damage(collection: Collection, error: BaseException) -> None:
+def _refuse_damage(collection: Collection, error: BaseException) -> None:
     """Search for damage that explains an error from values of a wrong type in rows.
 
     Raises

@@ -11,14 +11,13 @@ import os
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from shlex import quote
 from typing import Literal, NamedTuple
 
 from sqlalchemy import Engine, select
 
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
-from wsabie.collection.db.errors import make_damage_error
+from wsabie.collection.db.errors import format_command, make_damage_error
 from wsabie.collection.db.journal import read_last_entry
 from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import WriteError, explain_read_errors, hold_file, lock_folder, write_text
@@ -89,7 +88,7 @@ def read_state(engine: Engine) -> CatalogueState:
         The catalogue has no valid identity.
     """
     with begin_read(engine) as connection:
-        names: list[object] = list(connection.execute(select(tables.identity.c.catalogue)).scalars())
+        names: list[object] = list(connection.scalars(select(tables.identity.c.catalogue)))
         journal = read_last_entry(connection)
     if len(names) != 1 or not isinstance(names[0], str):
         raise make_damage_error(engine, f"identity: {len(names)} rows")
@@ -146,7 +145,7 @@ def require_collection(folder: Path) -> Path:
             raise InputError(f"there is no folder {folder}; check its name")
         if (enclosing := find_enclosing_collection(folder)) is not None:
             raise InputError(f"{folder} lies in the collection {enclosing} and is none of its own; give {enclosing}")
-        raise InputError(f"{folder} is not a collection yet; make it one: wsabie collection init {quote(str(folder))}")
+        raise InputError(f"{folder} is not a collection yet; make it one: {format_command('init', folder)}")
     return folder
 
 

@@ -98,9 +98,7 @@ def _format_region(text: str, frame: Frame) -> JsonObject:
             raise RowError("region in per cent of a picture whose size is not known")
         x_scale, y_scale = frame[0] / region.frame[0], frame[1] / region.frame[1]
     box = region.box.scaled(x_scale, y_scale)
-    outlines = [
-        [round(x * (y_scale if i % 2 else x_scale), 4) for i, x in enumerate(outline)] for outline in region.outlines
-    ]
+    outlines = [[round(x * (x_scale, y_scale)[i % 2], 4) for i, x in enumerate(outline)] for outline in region.outlines]
     bounds = [round(number, 4) for number in (box.left, box.top, box.width, box.height)]
     area = sum(map(_compute_area, outlines)) if outlines else bounds[2] * bounds[3]
     polygons = {"segmentation": outlines} if outlines else {}
@@ -136,32 +134,25 @@ def read_coco_tags(path: Path, rejects: Rejects) -> Iterator[TagLine]:
     parents = _find_ancestors(categories.values())
     for number, (_, element) in enumerate(iterate_elements(path, ("annotations",)), start=1):
         with rejects.catch(format_path(path), number):
-            yield _parse_annotation(number, element, images, categories, parents)
+            image, category = _require_key(element, "image_id"), _require_key(element, "category_id")
+            if image not in images:
+                raise RowError("annotation of an unknown picture", str(image))
+            if category not in categories:
+                raise RowError("annotation of an unknown category", str(category))
+            label = categories[category][0]
+            yield TagLine(number, images[image], (label,), region=_parse_region(element), parents=parents[label])
 
 
-def _parse_annotation(
-    number: int,
-    element: JsonObject,
-    images: dict[int | str, str],
-    categories: dict[int | str, tuple[str, str]],
-    parents: dict[str, tuple[str, ...]],
-) -> TagLine:
-    image, category = _require_key(element, "image_id"), _require_key(element, "category_id")
-    if image not in images:
-        raise RowError("annotation of an unknown picture", str(image))
-    if category not in categories:
-        raise RowError("annotation of an unknown category", str(category))
-    label = categories[category][0]
-    region = ""
-    if element.get("whole") is not True and (element.get("bbox") or element.get("segmentation")):
-        shape = parse_coco_region(element)
-        if shape.box.area <= 0:
-            raise RowError("empty region", f"annotation {element.get('id')}")
-        try:
-            region = format_region(shape)
-        except InputError as error:
-            raise RowError("outline with too many corners", f"annotation {element.get('id')}") from error
-    return TagLine(number, images[image], (label,), region=region, parents=parents[label])
+def _parse_region(element: JsonObject) -> str:
+    if element.get("whole") is True or not (element.get("bbox") or element.get("segmentation")):
+        return ""
+    shape = parse_coco_region(element)
+    if shape.box.area <= 0:
+        raise RowError("empty region", f"annotation {element.get('id')}")
+    try:
+        return format_region(shape)
+    except InputError as error:
+        raise RowError("outline with too many corners", f"annotation {element.get('id')}") from error
 
 
 def _find_ancestors(categories: Collection[tuple[str, str]]) -> dict[str, tuple[str, ...]]:

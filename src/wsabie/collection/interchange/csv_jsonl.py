@@ -15,6 +15,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from math import isfinite
 from pathlib import Path
@@ -95,38 +96,31 @@ def read_table(path: Path, rejects: Rejects, *, is_json: bool) -> Iterator[TagLi
             return
         raise InputError(f"{format_path(path)} has no rows; write one for each tag")
     is_ours = first[1].keys() >= OURS
-    parse_row = _make_own_parser(is_json) if is_ours else _make_foreign_parser(path, first[1].keys(), is_json)
+    parse_row = partial(_parse_own_row, is_json) if is_ours else _make_foreign_parser(path, first[1].keys(), is_json)
     for place, row in chain([first], rows):
         with rejects.catch(place):
             yield parse_row(int(place.rpartition(":")[2]), row)
 
 
-def _make_own_parser(is_json: bool) -> RowParser:
-    def parse_row(line: int, row: JsonObject) -> TagLine:
-        if not is_json:
-            row = {name: unescape_formula(cell) for name, cell in row.items()}
-        return _parse_common_columns(line, row, row.get("path"))._replace(
-            labels=(parse_text(row.get("label"), "label"),),
-            state=_parse_state(row.get("state")),
-            provenance=_parse_provenance(row),
-            parents=tuple(parse_text(name, "parent") for name in _parse_list(row.get("parents") or [])),
-            synonyms=tuple(map(_parse_synonym, _parse_list(row.get("synonyms") or []))),
-            wordnet=parse_text(row.get("wordnet"), "wordnet"),
-        )
-
-    return parse_row
+def _parse_own_row(is_json: bool, line: int, row: JsonObject) -> TagLine:
+    if not is_json:
+        row = {name: unescape_formula(cell) for name, cell in row.items()}
+    return _parse_common_columns(line, row, row.get("path"))._replace(
+        labels=(parse_text(row.get("label"), "label"),),
+        state=_parse_state(row.get("state")),
+        provenance=_parse_provenance(row),
+        parents=tuple(parse_text(name, "parent") for name in _parse_list(row.get("parents") or [])),
+        synonyms=tuple(map(_parse_synonym, _parse_list(row.get("synonyms") or []))),
+        wordnet=parse_text(row.get("wordnet"), "wordnet"),
+    )
 
 
 def _parse_common_columns(line: int, row: JsonObject, path: object) -> TagLine:
-    return TagLine(
-        line,
-        parse_text(path, "path"),
-        (),
-        parse_text(row.get("root"), "root"),
-        parse_text(row.get("hash"), "hash", 64),
-        _parse_region(row.get("region")),
-        language=_parse_language(row),
-    )
+    name = parse_text(path, "path")
+    root = parse_text(row.get("root"), "root")
+    digest = parse_text(row.get("hash"), "hash", 64)
+    region = _parse_region(row.get("region"))
+    return TagLine(line, name, (), root, digest, region, language=_parse_language(row))
 
 
 def _parse_provenance(row: JsonObject) -> TagProvenance:
@@ -139,15 +133,10 @@ def _parse_provenance(row: JsonObject) -> TagProvenance:
     model, model_time = parse_text(row.get("model"), "model", 200), parse_text(row.get("model_made"), "time")
     if model and not _MODEL.fullmatch(model):
         raise RowError("model that is no name of a folder", ascii(model)[:100])
-    return TagProvenance(
-        origin,
-        by,
-        parse_time(parse_text(row.get("at"), "time")),
-        model,
-        format_time(parse_time(model_time)) if model_time else "",
-        _parse_number(row.get("score"), "score"),
-        _parse_number(row.get("probability"), "probability"),
-    )
+    at = parse_time(parse_text(row.get("at"), "time"))
+    model_made = format_time(parse_time(model_time)) if model_time else ""
+    score, probability = (_parse_number(row.get(column), column) for column in ("score", "probability"))
+    return TagProvenance(origin, by, at, model, model_made, score, probability)
 
 
 def _make_foreign_parser(path: Path, columns: Iterable[str], is_json: bool) -> RowParser:
@@ -168,11 +157,9 @@ def _make_foreign_parser(path: Path, columns: Iterable[str], is_json: bool) -> R
 def _find_column(path: Path, original_names: dict[str, str], choices: tuple[str, ...], remedy: str) -> str:
     column = next((original_names[name] for name in choices if name in original_names), None)
     if column is None:
-        raise InputError(
-            f"{format_path(path)} has no column {' or '.join(map(repr, choices))} (it has "
-            f"{text_tables.format_column_names(original_names.values())}); "
-            f"{remedy}"
-        )
+        names = text_tables.format_column_names(original_names.values())
+        choice = " or ".join(map(repr, choices))
+        raise InputError(f"{format_path(path)} has no column {choice} (it has {names}); {remedy}")
     return column
 
 

@@ -1,6 +1,5 @@
 """Match the lines of a file to items of a collection."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from hashlib import blake2b
@@ -11,9 +10,9 @@ from urllib.parse import urlsplit
 import numpy as np
 from sqlalchemy import Connection, select
 
-from wsabie.collection.db.database import select_in
+from wsabie.collection.db.database import group_pairs, select_in
 from wsabie.collection.db.tables import items, roots
-from wsabie.collection.folder.collection import COLLECTION_ROOT, WEB_ROOT, Collection
+from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.interchange.tag_record import TagLine
 from wsabie.core.arrays import Int64
 from wsabie.io.file_matching import list_relative_paths, list_spellings
@@ -44,11 +43,7 @@ class ItemMatcher:
         self._connection = connection
         query = select(roots.c.id, roots.c.path)
         self._roots: dict[str, int] = {path: number for number, path in connection.execute(query)}
-        self._folders = [
-            ((collection.folder if path == COLLECTION_ROOT else Path(path)), number)
-            for path, number in self._roots.items()
-            if path != WEB_ROOT
-        ]
+        self._folders = [(folder, number) for number, folder in collection.roots().items()]
         self._file_folders = list_relative_paths(file_folder.resolve(), self._folders)
 
     def find(self, lines: Sequence[TagLine]) -> list[Match]:
@@ -58,22 +53,17 @@ class ItemMatcher:
         paths = {path for steps in candidates for step in steps for _, path in step}
         rows = select_in(self._connection, query, items.c.path, sorted(paths))
         ids_by_path = {(root, path): number for root, path, number in rows}
-        matches: list[Match] = []
-        unmatched: list[int] = []
-        for number, (line, steps) in enumerate(zip(lines, candidates, strict=True)):
-            matches.append(_match_first(steps, ids_by_path))
-            if matches[-1] == ():
-                if _is_address(line.path):
-                    matches[-1] = _check_address(line.path)
-                else:
-                    unmatched.append(number)
-        ids_by_hash = defaultdict(list)
+        matches = [
+            _match_first(steps, ids_by_path) or (_check_address(line.path) if _is_address(line.path) else ())
+            for line, steps in zip(lines, candidates, strict=True)
+        ]
+        unmatched = [number for number, match in enumerate(matches) if match == ()]
         hashes = {lines[number].hash for number in unmatched} - {""}
-        for digest, item in select_in(self._connection, select(items.c.hash, items.c.id), items.c.hash, sorted(hashes)):
-            ids_by_hash[digest].append(item)
+        rows = select_in(self._connection, select(items.c.hash, items.c.id), items.c.hash, sorted(hashes))
+        ids_by_hash = group_pairs((digest, item) for digest, item in rows)
         for number in unmatched:
             line = lines[number]
-            matches[number] = tuple(ids_by_hash.get(line.hash, ())) or self._names.find(line.path)
+            matches[number] = tuple(ids_by_hash[line.hash]) or self._names.find(line.path)
         return matches
 
     @cached_property
@@ -93,10 +83,8 @@ class ItemMatcher:
             if line.root in self._roots:
                 steps.append([(self._roots[line.root], spelling)])
             else:
-                steps.append(
-                    [(number, f"{prefix}/{spelling}" if prefix else spelling) for number, prefix in self._file_folders]
-                )
-                steps.append([(number, spelling) for _, number in self._folders])
+                beside = [(number, f"{prefix}/{spelling}".lstrip("/")) for number, prefix in self._file_folders]
+                steps += [beside, [(number, spelling) for _, number in self._folders]]
         return steps
 
 
@@ -104,13 +92,10 @@ class _FileNames:
     """Names of all files without folders, as sorted hashes: 16 bytes an item."""
 
     def __init__(self, connection: Connection) -> None:
-        query = (
-            select(items.c.id, items.c.path).join(roots, roots.c.id == items.c.root_id).where(roots.c.path != WEB_ROOT)
-        )
+        query = select(items.c.id, items.c.path).join(roots).where(roots.c.path != WEB_ROOT)
         rows = connection.execute(query, execution_options={"yield_per": 5000})
-        pairs = np.fromiter(
-            ((number, _hash(path.rpartition("/")[2])) for number, path in rows), np.dtype((np.int64, 2))
-        )
+        hashes = ((number, _hash(path.rpartition("/")[2])) for number, path in rows)
+        pairs = np.fromiter(hashes, np.dtype((np.int64, 2)))
         order = np.argsort(pairs[:, 1], kind="stable")
         self._ids: Int64 = pairs[order, 0]
         self._hashes: Int64 = pairs[order, 1]

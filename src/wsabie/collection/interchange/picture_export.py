@@ -14,11 +14,11 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from wsabie.collection.folder.collection import COLLECTION_ROOT, WEB_ROOT
 from wsabie.collection.folder.drafts import DraftNote
-from wsabie.collection.interchange.tag_record import Tag, group_by_item
+from wsabie.collection.interchange.tag_record import PlacementMode, Tag, group_by_item
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import is_regular_file
 from wsabie.io.file_matching import normalise_relative_path
@@ -26,8 +26,8 @@ from wsabie.io.tags.image_tags import read_image_tags
 from wsabie.storage.atomic_files import DiskFullError, explain_write_errors, replace_file
 from wsabie.storage.rejects import Rejects, RowError
 
-PlacementMode = Literal["copy", "hardlink", "symlink"]
 TagPath: TypeAlias = tuple[str, ...]
+TagWriter: TypeAlias = Callable[..., Path | bool | None]
 
 
 class ExportNames:
@@ -109,7 +109,7 @@ def _copy_or_link(picture: Path, place: Path, mode: PlacementMode) -> None:
 
 
 def write_image_folder(
-    tags: Iterable[Tag], out: Path, *, folder: Path, mode: PlacementMode, rejects: Rejects
+    tags: Iterable[Tag], out: Path, folder: Path, mode: PlacementMode, rejects: Rejects
 ) -> tuple[int, int]:
     """Write pictures and their labels; return the numbers of tags and of pictures.
 
@@ -138,12 +138,7 @@ def write_image_folder(
 
 
 def write_xmp(
-    tags: Iterable[Tag],
-    place: Callable[[Tag], Path],
-    write: Callable[..., Path | bool | None],
-    *,
-    rejects: Rejects,
-    note: DraftNote | None = None,
+    tags: Iterable[Tag], place: Callable[[Tag], Path], write: TagWriter, rejects: Rejects, note: DraftNote | None = None
 ) -> tuple[int, int]:
     """Write tags beside or into the picture of each item; return the numbers of tags and of files.
 

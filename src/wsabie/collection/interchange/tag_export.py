@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from heapq import merge
 from itertools import islice
 from pathlib import Path
@@ -13,7 +12,7 @@ from sqlalchemy import Connection, Table, and_, func, literal, or_, select, true
 
 from wsabie.collection.annotations.decisions import find_model_in_use, has_decision, require_model
 from wsabie.collection.db import tables
-from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.database import begin_read, group_pairs
 from wsabie.collection.db.tables import annotations, item_scores, items, labels, models, roots, suggestions, synonyms
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.folder.collection_file import refuse_read_only
@@ -21,7 +20,7 @@ from wsabie.collection.folder.drafts import note_drafts, remove_drafts
 from wsabie.collection.interchange import picture_export
 from wsabie.collection.interchange.coco import write_coco
 from wsabie.collection.interchange.csv_jsonl import write_table
-from wsabie.collection.interchange.tag_record import ENDINGS, ExportFormat, Tag
+from wsabie.collection.interchange.tag_record import ENDINGS, ExportFormat, PlacementMode, Tag
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
@@ -38,8 +37,7 @@ _ROWS = 5000
 _DEEPEST = 100  # ancestors of a label
 
 
-@dataclass(frozen=True)
-class TagSelection:
+class TagSelection(NamedTuple):
     """Selection of the tags to export.
 
     Attributes
@@ -105,17 +103,16 @@ def _select_tags(
     source: Table, facts: Iterable[tables.Expression], numbers: list[int], where: tables.Condition
 ) -> tables.Query:
     """Return the query for rows of annotations or suggestions, item by item, with these facts of each."""
-    c, i = source.c, items.c
     query = (
-        select(i.id, i.width, i.height, i.path, roots.c.path, i.hash, c.label_id)
-        .add_columns(*facts, models.c.folder, models.c.created_at, c.score, c.probability)
-        .join_from(source, items, i.id == c.item_id)
-        .join(roots, roots.c.id == i.root_id)
-        .outerjoin(models, models.c.id == c.model_id)
+        select(items.c.id, items.c.width, items.c.height, items.c.path, roots.c.path, items.c.hash, source.c.label_id)
+        .add_columns(*facts, models.c.folder, models.c.created_at, source.c.score, source.c.probability)
+        .join_from(source, items, items.c.id == source.c.item_id)
+        .join(roots, roots.c.id == items.c.root_id)
+        .outerjoin(models, models.c.id == source.c.model_id)
         .where(where)
-        .order_by(c.item_id, c.label_id)
+        .order_by(source.c.item_id, source.c.label_id)
     )
-    return query.where(c.label_id.in_(numbers)) if numbers else query
+    return query.where(source.c.label_id.in_(numbers)) if numbers else query
 
 
 def _stream_tags(
@@ -144,14 +141,13 @@ def _make_label_lookup(connection: Connection) -> Callable[[int], _LabelFacts]:
     c, s = labels.c, synonyms.c
     rows = {row[0]: row for row in connection.execute(select(c.id, c.name, c.language, c.wordnet, c.parent_id))}
     parents = {number: row[4] for number, row in rows.items()}
-    other_names: dict[int, list[tuple[str, str]]] = {}
-    for label, *name in connection.execute(select(s.label_id, s.name, s.language).order_by(s.id)):
-        other_names.setdefault(label, []).append(tuple(name))
+    names = connection.execute(select(s.label_id, s.name, s.language).order_by(s.id))
+    other_names = group_pairs((label, (name, language)) for label, name, language in names)
 
     @cache
     def look_up(number: int) -> _LabelFacts:
         ancestors = [rows[label][1] for label in islice(label_store.iterate_ancestors(parents, number), _DEEPEST)]
-        return (*rows[number][1:4], tuple(reversed(ancestors)), tuple(other_names.get(number, ())))
+        return (*rows[number][1:4], tuple(reversed(ancestors)), tuple(other_names[number]))
 
     return look_up
 
@@ -189,7 +185,7 @@ def export_tags(
     *,
     kind: ExportFormat | None = None,
     choice: TagSelection | None = None,
-    pictures: picture_export.PlacementMode | None = None,
+    pictures: PlacementMode | None = None,
     overwrite: bool = False,
     rejects: Rejects | None = None,
     progress: Progress = SILENT,
@@ -237,9 +233,7 @@ def export_tags(
             with _draft_folder(out) as folder:
                 if kind == "imagefolder":
                     mode = pictures or "copy"
-                    n, n_files = picture_export.write_image_folder(
-                        tags, folder, folder=collection.folder, mode=mode, rejects=rejects
-                    )
+                    n, n_files = picture_export.write_image_folder(tags, folder, collection.folder, mode, rejects)
                 else:
                     names = picture_export.ExportNames()
                     n, n_files = picture_export.write_xmp(
@@ -298,18 +292,17 @@ def write_to_pictures(
     """
     choice, rejects = choice or TagSelection(), Rejects() if rejects is None else rejects
     _refuse_choice("xmp", choice, None)
-    choice = replace(choice, state=None) if choice.state == "accepted" else choice  # rejected tags are removed too
+    choice = choice._replace(state=None) if choice.state == "accepted" else choice  # rejected tags are removed too
     write = write_embedded if into else write_sidecar
     refuse_read_only(collection.folder, "write the tags elsewhere")
     remove_drafts(collection.place, rejects)
     with note_drafts(collection.place) as note, _open_tags(collection, choice, progress) as (_, tags):
-        n, n_files = picture_export.write_xmp(
-            tags, lambda tag: picture_export.find_original(tag, collection.folder), write, rejects=rejects, note=note
-        )
+        place = partial(picture_export.find_original, folder=collection.folder)
+        n, n_files = picture_export.write_xmp(tags, place, write, rejects, note)
     return ExportResult(None, "xmp", n, n_files, len(rejects))
 
 
-def _refuse_choice(kind: ExportFormat, choice: TagSelection, pictures: picture_export.PlacementMode | None) -> None:
+def _refuse_choice(kind: ExportFormat, choice: TagSelection, pictures: PlacementMode | None) -> None:
     if kind not in TABLES and choice.state == "rejected":
         raise InputError(f"{kind} says which labels fit, not which do not; export rejected ones as csv or jsonl")
     if pictures is not None and kind not in ("coco", "imagefolder"):
@@ -317,11 +310,7 @@ def _refuse_choice(kind: ExportFormat, choice: TagSelection, pictures: picture_e
 
 
 def _refuse_place(
-    collection: Collection,
-    out: Path,
-    kind: ExportFormat,
-    pictures: picture_export.PlacementMode | None,
-    overwrite: bool,
+    collection: Collection, out: Path, kind: ExportFormat, pictures: PlacementMode | None, overwrite: bool
 ) -> None:
     """Raise if the place cannot be written, holds a file, or would be scanned as new items."""
     if not out.parent.is_dir():
@@ -361,7 +350,7 @@ def _is_current(folder: Path) -> bool:
 
 
 def _make_namer(
-    collection: Collection, out: Path, folder: Path | None, pictures: picture_export.PlacementMode | None
+    collection: Collection, out: Path, folder: Path | None, pictures: PlacementMode | None
 ) -> Callable[[Tag], str]:
     """Return the function that names a picture in COCO: by address, relative path or export name."""
     names, out_folder = picture_export.ExportNames(), out.resolve().parent

@@ -4,7 +4,6 @@ The file is read and its items are matched first, then all tags are written in o
 collected as rejects. A buffered tag takes about 60 bytes.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
 from math import isnan
@@ -15,7 +14,7 @@ import numpy as np
 from sqlalchemy import Connection, insert, select
 
 from wsabie.collection.annotations.decisions import Decision, DecisionCounts, State, write_decisions
-from wsabie.collection.db.database import begin_read, iterate_chunks, select_in
+from wsabie.collection.db.database import begin_read, group_pairs, iterate_chunks, select_in
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time, read_rows
 from wsabie.collection.db.tables import items, labels, models, roots
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
@@ -304,7 +303,7 @@ def _find_addresses(connection: Connection, addresses: list[str]) -> tuple[Int64
     """Return the item ids of addresses and the number of new items; no undo removes items."""
     if not addresses:
         return np.empty(0, np.int64), 0
-    web_root = connection.execute(select(roots.c.id).where(roots.c.path == WEB_ROOT)).scalar()
+    web_root = connection.scalar(select(roots.c.id).where(roots.c.path == WEB_ROOT))
     if web_root is None:
         web_root = connection.execute(insert(roots).values(path=WEB_ROOT)).inserted_primary_key[0]  # type: ignore[index]  # it has one
     is_address = select(items.c.path, items.c.id).where(items.c.root_id == web_root)
@@ -323,20 +322,12 @@ def _find_labels(change: JournalWriter, buffer: TagBuffer, rejects: Rejects) -> 
     facts, names = buffer.lines_by_name, list(buffer.names)
     all_names = list(dict.fromkeys([*names, *(name for line in facts.values() for name in line.parents)]))
     existing = label_store.find_labels(change.connection, all_names)
-    by_language = defaultdict(list)
-    for name in all_names:
-        by_language[facts[name].language if name in facts else ""].append(name)
+    by_language = group_pairs((facts[name].language if name in facts else "", name) for name in all_names)
     numbers: dict[str, int] = {}
     for language, group in by_language.items():
         numbers |= label_store.ensure_labels(change, group, language)
-    change.update(
-        labels,
-        {
-            numbers[name]: {"wordnet": line.wordnet}
-            for name, line in facts.items()
-            if line.wordnet and name not in existing
-        },
-    )
+    wordnets = {name: line.wordnet for name, line in facts.items() if line.wordnet and name not in existing}
+    change.update(labels, {numbers[name]: {"wordnet": wordnet} for name, wordnet in wordnets.items()})
     _set_parents(change, numbers, facts, rejects)
     for name, line in facts.items():
         for synonym in label_store.add_synonyms(change, numbers[name], dict(line.synonyms)) if line.synonyms else ():
@@ -346,10 +337,8 @@ def _find_labels(change: JournalWriter, buffer: TagBuffer, rejects: Rejects) -> 
 
 def _set_parents(change: JournalWriter, numbers: dict[str, int], facts: dict[str, TagLine], rejects: Rejects) -> None:
     """Set the parents of labels that have none."""
-    pairs: dict[int, int] = {}
-    for name, line in facts.items():
-        path = (*line.parents, name)
-        pairs |= {numbers[child]: numbers[parent] for parent, child in pairwise(path)}
+    paths = ((*line.parents, name) for name, line in facts.items())
+    pairs = {numbers[child]: numbers[parent] for path in paths for parent, child in pairwise(path)}
     orphans = {row["id"] for row in read_rows(change.connection, labels, pairs) if row["parent_id"] is None}
     for child, parent in pairs.items():
         if child not in orphans or child == parent:
@@ -363,16 +352,11 @@ def _set_parents(change: JournalWriter, numbers: dict[str, int], facts: dict[str
 def _find_model(change: JournalWriter, folder: str, made_at: str) -> int:
     """Return the id of a model; a missing one is added as removed."""
     c, dated_name = models.c, f"{folder} of {made_at}"
-    rows = change.connection.execute(
-        select(c.id, c.folder, c.created_at).where(c.folder.in_([folder, dated_name]))
-    ).all()
+    query = select(c.id, c.folder, c.created_at).where(c.folder.in_([folder, dated_name]))
+    rows = change.connection.execute(query).all()
     for number, _, row_made_at in rows:
         if row_made_at == made_at:
             return int(number)
-    row = {
-        "folder": dated_name if any(name == folder for _, name, _ in rows) else folder,
-        "created_at": made_at,
-        "method": "full",
-        "last_entry_id": 0,
-    }
+    name = dated_name if any(row.folder == folder for row in rows) else folder
+    row = {"folder": name, "created_at": made_at, "method": "full", "last_entry_id": 0}
     return change.add(models, [row | {"in_use": False, "facts": {}, "figures": {}, "is_removed": True}])[0]

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from wsabie.storage.rejects import RowError
 
 ExportFormat = Literal["csv", "jsonl", "coco", "imagefolder", "xmp"]
+PlacementMode = Literal["copy", "hardlink", "symlink"]
 ENDINGS: dict[str, ExportFormat] = {".csv": "csv", ".jsonl": "jsonl", ".json": "coco"}
 """Format of a file by its suffix."""
 Frame: TypeAlias = tuple[int, int] | None

@@ -84,17 +84,15 @@ class FilterQuery(NamedTuple):
 
     def limit_suggestions(self, table: FromClause = suggestions) -> list[Condition]:
         """Return the conditions on `suggestions`: model, label and probability."""
-        s = table.c
         lowest, highest = self.criteria.min_probability, self.criteria.max_probability
-        conditions = [s.model_id == self.model, s.label_id == self.label]
-        conditions += [] if lowest is None else [s.probability >= lowest]
-        return conditions + ([] if highest is None else [s.probability <= highest])
+        conditions = [table.c.model_id == self.model, table.c.label_id == self.label]
+        conditions += [] if lowest is None else [table.c.probability >= lowest]
+        return conditions + ([] if highest is None else [table.c.probability <= highest])
 
     def limit_scores(self, table: FromClause = item_scores) -> list[Condition]:
         """Return the conditions on `item_scores`: model in use, and too uncertain if requested."""
-        v = table.c
         precision = self.criteria.no_tag_fits
-        return [v.model_id == self.model, *([] if precision is None else [v.best_precision < precision])]
+        return [table.c.model_id == self.model, *([] if precision is None else [table.c.best_precision < precision])]
 
 
 class FilterClause(NamedTuple):
@@ -192,14 +190,10 @@ def _filter_folder(criteria: ItemFilter, folder: str) -> FilterClause:
 
 
 def _filter_time(criteria: ItemFilter) -> FilterClause:
-    limits = []
-    for column in (items.c.taken_at, items.c.taken_at.concat("")):
-        bounds: list[Condition] = [column.is_not(None)]
-        if criteria.taken_from is not None:
-            bounds.append(column >= check_time(criteria.taken_from))
-        if criteria.taken_to is not None:
-            bounds.append(column < check_time(criteria.taken_to) + "~")  # "~" sorts after every time with this prefix
-        limits.append(and_(*bounds))
+    lower = "" if criteria.taken_from is None else check_time(criteria.taken_from)
+    upper = "" if criteria.taken_to is None else check_time(criteria.taken_to)
+    columns = (items.c.taken_at, items.c.taken_at.concat(""))
+    limits = [and_(column >= lower, column < upper + "~") for column in columns]  # "~" sorts after every time
     return FilterClause(select(items.c.id).where(items.c.state == criteria.state, limits[0]), limits[1])
 
 

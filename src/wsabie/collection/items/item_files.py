@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
-from shlex import quote
 from typing import NamedTuple
 
 from sqlalchemy import select
 
-from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.database import fetch_rows
+from wsabie.collection.db.errors import format_command
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.scan.file_inspection import InspectionTask, inspect_file, read_file_stat, rescan_error
@@ -50,18 +50,14 @@ def find_item_file(collection: Collection, item: int) -> ItemFile:
         The file was unreadable, or a link leads out of its folder.
     """
     c = items.c
-    with begin_read(collection.engine) as connection:
-        query = select(c.root_id, c.path, c.hash, c.size, c.mtime_ns).where(c.id == item)
-        row = connection.execute(query).first() if abs(item) < 2**63 else None
+    query = select(c.root_id, c.path, c.hash, c.size, c.mtime_ns).where(c.id == item)
+    row = next(iter(fetch_rows(collection.engine, query)), None) if abs(item) < 2**63 else None
     folder = None if row is None else collection.roots().get(row.root_id)
     if row is None or folder is None:
         message = f"there is no item number {item} with a file"
         raise NotFoundError(f"{message}; `wsabie collection status` says what there is", served=message)
     if row.hash is None:
-        message, command = (
-            f"{row.path} cannot be read; mend it",
-            f"wsabie collection scan {quote(str(collection.folder))}",
-        )
+        message, command = f"{row.path} cannot be read; mend it", format_command("scan", collection.folder)
         raise InputError(f"{message}, and run: {command}", served=f"{message}, {_SCAN_HINT}")
     path = folder / row.path
     if not _lies_within(path, folder):
@@ -78,13 +74,9 @@ def find_item_by_path(collection: Collection, path: str) -> int:
         There is none.
     """
     query = select(items.c.id).where(items.c.path == path).order_by(items.c.root_id, items.c.id).limit(1)
-    with begin_read(collection.engine) as connection:
-        number = connection.execute(query).scalar()
-    if number is None:
-        raise NotFoundError(
-            f"there is no item {path!r}; give its path in the collection's folder, such as 2024/cat.jpg"
-        )
-    return int(number)
+    for (number,) in fetch_rows(collection.engine, query):
+        return int(number)
+    raise NotFoundError(f"there is no item {path!r}; give its path in the collection's folder, such as 2024/cat.jpg")
 
 
 def open_item_file(item_file: ItemFile) -> FileIO:
@@ -179,10 +171,8 @@ def make_thumbnail(collection: Collection, item: int, size: int = 256) -> Path:
     if not path.is_file():
         with open_item_file(item_file) as stream:
             stream_path = get_stream_path(stream)
-            if (
-                read_file_stat(stream_path) != item_file.stat
-                and inspect_file(InspectionTask(stream_path, PICTURES.name)).hash != content
-            ):
+            is_suspect = read_file_stat(stream_path) != item_file.stat
+            if is_suspect and inspect_file(InspectionTask(stream_path, PICTURES.name)).hash != content:
                 names = (f"{name} changed since it was scanned" for name in (file, file.relative_to(item_file.folder)))
                 raise rescan_error(collection.folder, *names)
             _write_thumbnail(stream_path, path, size, f"item {item} cannot be shown: {file}")

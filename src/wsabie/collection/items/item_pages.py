@@ -6,7 +6,6 @@ until enough pass. If few pass, it is fast to read the items of one clause of th
 the clauses, up to `MAX_SORTED`, decide.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import starmap
@@ -16,7 +15,7 @@ import sqlalchemy as sa
 
 from wsabie.collection.annotations import decisions
 from wsabie.collection.db.cursors import Cursor, SortValue, make_next_cursor, read_position
-from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.database import begin_read, group_pairs
 from wsabie.collection.db.journal import Row
 from wsabie.collection.db.tables import (
     Condition,
@@ -95,11 +94,8 @@ class SortedQueries(NamedTuple):
     def build(self, limit: int) -> list[Query]:
         """Return the queries: items with a value, then those without; each needs at most `limit` items."""
         has_value = self.position is None or self.position.value is not None
-        if (
-            self.sort == "uncertainty"
-            and self.filter_query.suggested_label is not None
-            and self.selection.numbers is None
-        ):
+        is_of_label = self.filter_query.suggested_label is not None
+        if self.sort == "uncertainty" and is_of_label and self.selection.numbers is None:
             return [self._sort_by_uncertainty(limit)] if has_value else []
         order = _choose_order(self.filter_query, self.sort)
         queries = [self._query_with_value(order)] if has_value else []
@@ -148,10 +144,8 @@ class SortedQueries(NamedTuple):
         """Return the query for rows after the position."""
         if self.position is None:
             return query
-        row_key, cursor_key = (
-            sa.tuple_(value, number),
-            sa.tuple_(sa.literal(self.position.value), sa.literal(self.position.id)),
-        )
+        row_key = sa.tuple_(value, number)
+        cursor_key = sa.tuple_(sa.literal(self.position.value), sa.literal(self.position.id))
         return query.where(row_key < cursor_key if self.descending else row_key > cursor_key)
 
     def _sort(self, query: Query, *keys: Expression) -> Query:
@@ -291,7 +285,12 @@ def read_item_page(
                 rows += [(row[0], row[1]) for row in connection.execute(query.limit(limit + 1 - len(rows)))]
         numbers = [number for number, _ in rows[:limit]]
         page_items = _read_page_items(connection, numbers, filter_query.model, filter_query.suggested_label)
-        total = _count_total(connection, filter_query, clauses, selection) if position is None else None
+        total = None
+        if position is None and not clauses:
+            query = sa.select(sa.func.count()).where(items.c.state == criteria.state)
+            total = connection.scalar(query)
+        elif position is None and not selection.conditions:
+            total = len(selection.numbers or ())
     return ItemPage(page_items, make_next_cursor(rows, order, limit), total)
 
 
@@ -302,9 +301,8 @@ def _resolve_filter(connection: sa.Connection, criteria: ItemFilter, sort: str) 
     needs_model = is_pending or criteria.no_tag_fits is not None
     if model is None and (needs_model or sort in ("best_probability", "uncertainty", "probability")):
         raise decisions.make_no_model_error(connection)
-    if (criteria.label is None or not is_pending) and (
-        sort == "probability" or (criteria.min_probability, criteria.max_probability) != (None, None)
-    ):
+    is_limited = (criteria.min_probability, criteria.max_probability) != (None, None)
+    if (criteria.label is None or not is_pending) and (sort == "probability" or is_limited):
         raise InputError('probabilities are those of a suggested label; give a label and label_state="suggested"')
     label = None if criteria.label is None else label_store.find_label(connection, criteria.label)
     return FilterQuery(criteria, label, model, connection.dialect.name)
@@ -320,9 +318,11 @@ def _select_narrowest(
         is_walked = clause.remainder is not None and sort in ("uncertainty", "probability")  # by suggestions
         if clause.numbers is not None and not is_walked and numbers != []:
             limit = (MAX_COUNTED if clause.is_scattered else MAX_SORTED) + 1 if numbers is None else len(numbers)
-            ids = _read_if_fewer(connection, clause.numbers, limit, probe=not clause.scans_all)
-            if ids is not None:
-                narrowest, numbers = clause, ids
+            probe = clause.numbers.offset(limit - 1).limit(1)  # checks an index first
+            if clause.scans_all or connection.execute(probe).first() is None:
+                ids = list(connection.scalars(clause.numbers.limit(limit)))
+                if len(ids) < limit:
+                    narrowest, numbers = clause, ids
     conditions = [clause.condition for clause in clauses if clause is not narrowest]
     state = filter_query.criteria.state
     if narrowest is None or numbers is None:
@@ -332,26 +332,7 @@ def _select_narrowest(
     selection = FilterConditions([has_state, *conditions, *remainder], numbers)
     if len(numbers) > MAX_COUNTED:
         return selection
-    return FilterConditions(
-        [], list(connection.execute(selection.restrict(sa.select(items.c.id), items.c.id)).scalars())
-    )
-
-
-def _read_if_fewer(connection: sa.Connection, numbers: Query, limit: int, *, probe: bool) -> list[int] | None:
-    """Return the ids of a query if there are fewer than a limit; `probe` checks an index first."""
-    if probe and connection.execute(numbers.offset(limit - 1).limit(1)).first() is not None:
-        return None
-    ids = list(connection.execute(numbers.limit(limit)).scalars())
-    return ids if len(ids) < limit else None
-
-
-def _count_total(
-    connection: sa.Connection, filter_query: FilterQuery, clauses: Sequence[FilterClause], selection: FilterConditions
-) -> int | None:
-    """Return the number of items, if it is known or an index knows it."""
-    if clauses:
-        return None if selection.conditions else len(selection.numbers or ())
-    return connection.execute(sa.select(sa.func.count()).where(items.c.state == filter_query.criteria.state)).scalar()
+    return FilterConditions([], list(connection.scalars(selection.restrict(sa.select(items.c.id), items.c.id))))
 
 
 def read_items_by_number(collection: Collection, numbers: Sequence[int]) -> tuple[PageItem, ...]:
@@ -366,10 +347,9 @@ def _read_page_items(
     """Return the items that exist, with the probability of a suggested label."""
     parameters = {"numbers": list(numbers), "model": model, "label": label}
     rows = {row[0]: row for row in connection.execute(_ROWS, parameters)}
-    names: defaultdict[int, dict[str, None]] = defaultdict(dict)
-    for item, name in connection.execute(_LABEL_NAMES, parameters):
-        names[item][name] = None
-    return tuple(PageItem._make((*rows[number], tuple(names[number]))) for number in numbers if number in rows)
+    names = group_pairs((item, name) for item, name in connection.execute(_LABEL_NAMES, parameters))
+    labels_by_item = {item: tuple(dict.fromkeys(item_names)) for item, item_names in names.items()}
+    return tuple(PageItem._make((*rows[n], labels_by_item.get(n, ()))) for n in numbers if n in rows)
 
 
 @dataclass(frozen=True)
@@ -421,13 +401,9 @@ def read_item_details(collection: Collection, number: int) -> AnnotatedItem:
         v = item_scores.c
         query = sa.select(v.best_probability, v.uncertainty).where(v.model_id == model, v.item_id == number)
         best, uncertainty = connection.execute(query).first() or (None, None)
-        return AnnotatedItem(
-            dict(row._mapping),
-            best,
-            uncertainty,
-            decisions.read_item_annotations(connection, number),
-            _read_suggestions(connection, number, model),
-        )
+        decided = decisions.read_item_annotations(connection, number)
+        suggested = _read_suggestions(connection, number, model)
+        return AnnotatedItem(dict(row._mapping), best, uncertainty, decided, suggested)
 
 
 def _read_suggestions(connection: sa.Connection, number: int, model: int | None) -> tuple[Suggestion, ...]:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from sqlalchemy import insert, select, update
 
-from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.database import begin_write, fetch_rows
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.db.tables import Condition, jobs
 from wsabie.collection.folder.backups import back_up_daily
@@ -116,9 +116,8 @@ def _check_options(kind: str, options: Mapping[str, object]) -> None:
         option_type = JOB_OPTIONS[kind].get(name)
         if option_type is None:
             raise InputError(f"a {kind} job has no option {name!r}; it has {', '.join(JOB_OPTIONS[kind])}")
-        if isinstance(value, bool) != (option_type is bool) or not isinstance(
-            value, (int, float) if option_type is float else option_type
-        ):
+        types = (int, float) if option_type is float else option_type
+        if isinstance(value, bool) != (option_type is bool) or not isinstance(value, types):
             raise InputError(f"the option {name!r} of a {kind} job is {value!r}; give a {option_type.__name__}")
         if isinstance(value, list) and not all(type(entry) is int for entry in value):
             raise InputError(f"the option {name!r} of a {kind} job is {value!r}; give a list of numbers")
@@ -132,24 +131,20 @@ def read_job(collection: Collection, number: int) -> Job:
     NotFoundError
         There is no such job.
     """
-    with begin_read(collection.engine) as connection:
-        row = connection.execute(select(jobs).where(jobs.c.id == number)).first()
-    if row is None:
-        raise NotFoundError(f"there is no job {number}")
-    return Job._make(row)
+    for row in fetch_rows(collection.engine, select(jobs).where(jobs.c.id == number)):
+        return Job._make(row)
+    raise NotFoundError(f"there is no job {number}")
 
 
 def list_jobs(collection: Collection, k: int = 50) -> list[Job]:
     """Return the jobs, last first."""
-    with begin_read(collection.engine) as connection:
-        return [Job._make(row) for row in connection.execute(select(jobs).order_by(jobs.c.id.desc()).limit(k))]
+    return list(map(Job._make, fetch_rows(collection.engine, select(jobs).order_by(jobs.c.id.desc()).limit(k))))
 
 
 def stop_job(collection: Collection, number: int) -> Job:
     """Stop a waiting or running job; an ended one stays as it is."""
-    update_jobs(
-        collection, (jobs.c.id == number) & jobs.c.state.not_in(FINAL), state="stopped", ended_at=format_current_time()
-    )
+    is_open = (jobs.c.id == number) & jobs.c.state.not_in(FINAL)
+    update_jobs(collection, is_open, state="stopped", ended_at=format_current_time())
     return read_job(collection, number)
 
 
@@ -310,15 +305,14 @@ def _run_job(collection: Collection, job: Job) -> None:
 
 def _record_outcome(collection: Collection, condition: Condition, outcome: JsonObject) -> None:
     """Record the outcome of a job; retry for some minutes while the disk is full or the database away."""
-    delays = [1, 5, 20, 60, 200]
-    while True:
+    for delay in (1, 5, 20, 60, 200, None):
         try:
             update_jobs(collection, condition, ended_at=format_current_time(), **outcome)
             return
         except WsabieError:
-            if not delays:
+            if delay is None:
                 raise
-            time.sleep(delays.pop(0))
+            time.sleep(delay)
 
 
 def _exit_when_stopped(collection: Collection, number: int) -> None:
@@ -332,9 +326,7 @@ def _exit_when_stopped(collection: Collection, number: int) -> None:
 
 def _has_work(collection: Collection) -> bool:
     """Return whether a job waits or is marked as running while no process works."""
-    with begin_read(collection.engine) as connection:
-        open_jobs = connection.execute(select(jobs.c.id).where(jobs.c.state.in_(("waiting", "running")))).first()
-    if open_jobs is None:
+    if not fetch_rows(collection.engine, select(jobs.c.id).where(jobs.c.state.in_(("waiting", "running"))).limit(1)):
         return False
     with lock_file(collection.place / _LOCK) as has_turn:
         return has_turn

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, select
 
 from wsabie.collection.db import tables
-from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.database import begin_read, group_pairs
 from wsabie.collection.db.journal import Row, begin_entry
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
@@ -53,9 +53,7 @@ def plan_enrichment(
     names, concepts = _match_concepts(collection, knowledge, table)
     with begin_read(collection.engine) as connection:
         columns, new_names = _make_plan(connection, knowledge, names, concepts)
-    synonyms: dict[int, list[str]] = {}
-    for row in new_names:
-        synonyms.setdefault(row["label_id"], []).append(row["name"])
+    synonyms = group_pairs((row["label_id"], row["name"]) for row in new_names)
     enrichments = [
         LabelEnrichment(
             names[number],
@@ -94,9 +92,8 @@ def enrich_labels(
     names, concepts = _match_concepts(collection, knowledge, table)
     with begin_entry(collection.engine, by, "fill") as change:
         columns, new_names = _make_plan(change.connection, knowledge, names, concepts)
-        meanings, languages, parents = (
-            sum(field in new for new in columns.values()) for field in ("wordnet", "language", "parent_id")
-        )
+        fields = ("wordnet", "language", "parent_id")
+        meanings, languages, parents = (sum(field in new for new in columns.values()) for field in fields)
         change.update(tables.labels, columns)
         change.add(tables.synonyms, new_names)
         change.summary = f"filled in {len(concepts):,} labels: {parents:,} parents, {len(new_names):,} synonyms"
@@ -110,13 +107,12 @@ def _match_concepts(
     with begin_read(collection.engine) as connection:
         names = label_store.read_label_names(connection)
     matches = match_labels(knowledge, list(names.values()), table)
-    return names, {
-        number: concept for number, concept in zip(names, matches.concepts, strict=True) if concept is not None
-    }
+    pairs = zip(names, matches.concepts, strict=True)
+    return names, {number: concept for number, concept in pairs if concept is not None}
 
 
 def _make_plan(
-    connection: Connection, knowledge: KnowledgeGraph, names: Mapping[int, str], concepts: Mapping[int, str]
+    connection: Connection, knowledge: KnowledgeGraph, names: Mapping[int, str], concepts: dict[int, str]
 ) -> tuple[dict[int, Row], list[Row]]:
     """Return new columns by label id, and rows of new synonyms."""
     ancestors, synonyms = _find_broader_labels(knowledge, concepts), _find_synonyms(knowledge, concepts)
@@ -155,11 +151,9 @@ def _fill_columns(knowledge: KnowledgeGraph, row: Row, concept: str) -> Row:
     return new
 
 
-def _find_broader_labels(knowledge: KnowledgeGraph, concepts: Mapping[int, str]) -> dict[int, list[int]]:
+def _find_broader_labels(knowledge: KnowledgeGraph, concepts: dict[int, str]) -> dict[int, list[int]]:
     """Return up to five more general labels of each label, nearest first."""
-    labels_by_concept: dict[str, int] = {}
-    for number, concept in concepts.items():
-        labels_by_concept.setdefault(concept, number)
+    labels_by_concept = {concept: number for number, concept in reversed(concepts.items())}  # the first label of each
     return {
         number: [
             labels_by_concept[broader]

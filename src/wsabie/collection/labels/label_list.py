@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from wsabie.collection.db.cache import CatalogueCache
-from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.database import begin_read, group_pairs
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry
 from wsabie.collection.db.tables import annotations, labels, merge_exclusions, synonyms
 from wsabie.collection.folder.collection import Collection
@@ -136,9 +136,8 @@ def build_label_query(number: int | None = None) -> Any:
     label_counts = (counts if number is None else counts.where(a.label_id == number)).subquery()
     parents, c = labels.alias("above"), labels.c
     numbers = [func.coalesce(column, 0) for column in list(label_counts.c)[1:]]
-    joined = labels.outerjoin(parents, parents.c.id == c.parent_id).outerjoin(
-        label_counts, label_counts.c.label_id == c.id
-    )
+    with_parents = labels.outerjoin(parents, parents.c.id == c.parent_id)
+    joined = with_parents.outerjoin(label_counts, label_counts.c.label_id == c.id)
     columns = (c.id, c.name, c.language, c.wordnet, parents.c.name, parents.c.id, *numbers)
     query = select(*columns).select_from(joined).where(c.merged_into.is_(None))
     return query if number is None else query.where(c.id == number)
@@ -158,11 +157,10 @@ def _is_below(label: Label, parent: int | None, parent_id: int | None) -> bool:
 def _read_labels(connection: Connection) -> list[tuple[Label, int | None, str]]:
     """Return labels with their parents' ids and all their names in one searchable text."""
     rows = connection.execute(build_label_query()).all()
-    other_names: dict[int, list[str]] = {}
-    for number, name in connection.execute(select(synonyms.c.label_id, synonyms.c.name).order_by(synonyms.c.name)):
-        other_names.setdefault(number, []).append(name)
+    names = connection.execute(select(synonyms.c.label_id, synonyms.c.name).order_by(synonyms.c.name))
+    other_names = group_pairs((number, name) for number, name in names)
     children = Counter(row[5] for row in rows)
-    entries = [(make_label(row, other_names.get(row[0], []), children[row[0]]), row[5]) for row in rows]
+    entries = [(make_label(row, other_names[row[0]], children[row[0]]), row[5]) for row in rows]
     return [(label, parent, "\n".join([label.name, *label.synonyms]).casefold()) for label, parent in entries]
 
 

@@ -18,9 +18,8 @@ T = TypeVar("T")
 MAX_LENGTH = 500
 """Longest name, in characters."""
 
-_LANGUAGE = re.compile(
-    r"(?=.{1,35}$)[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*"
-)  # registered first parts have at most three letters
+# registered first parts have at most three letters
+_LANGUAGE = re.compile(r"(?=.{1,35}$)[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _CONCEPT_ID = re.compile("[!-~]{1,20}")
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 """Break and direction marks: names that differ only in these look the same."""
@@ -191,7 +190,7 @@ def rename_label(change: JournalWriter, number: int, name: str) -> None:
     owner_id = find_labels(change.connection, [name]).get(name)
     if owner_id not in (None, number):
         raise InputError(f"another label is called {name!r} already; merge {old['name']!r} into it instead")
-    equal_synonyms = change.connection.execute(select(synonyms.c.id).where(synonyms.c.name == name)).scalars().all()
+    equal_synonyms = change.connection.scalars(select(synonyms.c.id).where(synonyms.c.name == name)).all()
     change.remove(synonyms, equal_synonyms)
     change.update(labels, {number: {"name": name}})
     if name != old["name"]:
@@ -275,11 +274,11 @@ def merge_label(change: JournalWriter, number: int, into: int) -> MergeCounts:
     change.remove(annotations, duplicate_ids)
     change.update(annotations, moves)
     is_below = number in list_ancestors(connection, into)
-    children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars()
+    children = connection.scalars(select(labels.c.id).where(labels.c.parent_id == number))
     change.update(labels, {child: {"parent_id": into} for child in children if child != into})
     if is_below:
         change.update(labels, {into: {"parent_id": source["parent_id"]}})
-    source_synonyms = connection.execute(select(synonyms.c.id).where(synonyms.c.label_id == number)).scalars()
+    source_synonyms = connection.scalars(select(synonyms.c.id).where(synonyms.c.label_id == number))
     change.update(synonyms, {synonym_id: {"label_id": into} for synonym_id in source_synonyms})
     change.update(labels, {number: {"merged_into": into, "parent_id": None}})
     change.add(synonyms, [{"name": source["name"], "label_id": into, "language": source["language"]}])
@@ -315,15 +314,15 @@ def delete_label(change: JournalWriter, number: int, *, with_tags: bool = False)
         The label has annotations, and `with_tags` is False.
     """
     label, connection = read_label(change.connection, number), change.connection
-    tags = connection.execute(select(annotations.c.id).where(annotations.c.label_id == number)).scalars().all()
+    tags = connection.scalars(select(annotations.c.id).where(annotations.c.label_id == number)).all()
     if tags and not with_tags:
         raise TaggedLabelError(f"{label['name']!r} is accepted or rejected {len(tags):,} times")
     change.remove(annotations, tags)
-    children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars().all()
+    children = connection.scalars(select(labels.c.id).where(labels.c.parent_id == number)).all()
     change.update(labels, {child: {"parent_id": label["parent_id"]} for child in children})
     label_ids = [*reversed(_list_merged_labels(connection, number)), number]  # each after the labels merged into it
     is_synonym = synonyms.c.label_id == number
-    change.remove(synonyms, connection.execute(select(synonyms.c.id).where(is_synonym)).scalars().all())
+    change.remove(synonyms, connection.scalars(select(synonyms.c.id).where(is_synonym)).all())
     for column in (merge_exclusions.c.label_a, merge_exclusions.c.label_b):
         rows = select_in(connection, select(merge_exclusions.c.id), column, label_ids)
         change.remove(merge_exclusions, [row[0] for row in rows])
@@ -359,12 +358,8 @@ def read_label(connection: Connection, number: int) -> Row:
 
 def list_ancestors(connection: Connection, number: int) -> list[int]:
     """Return the ancestors of a label, nearest first."""
-    ancestors: list[int] = []
-    parent = read_label(connection, number)["parent_id"]
-    while parent is not None and parent not in ancestors:
-        ancestors.append(parent)
-        parent = read_label(connection, parent)["parent_id"]
-    return ancestors
+    read_label(connection, number)
+    return list(iterate_ancestors(_read_parents(connection, [number]), number))
 
 
 def set_parents_by_path(change: JournalWriter, paths: Iterable[Sequence[str]]) -> dict[tuple[str, ...], str]:
@@ -384,9 +379,8 @@ def set_parents_by_path(change: JournalWriter, paths: Iterable[Sequence[str]]) -
     sorted_paths = sorted({tuple(path) for path in paths}, key=lambda path: (-len(path), path))
     numbers = ensure_labels(change, [name for path in sorted_paths for name in path])
     parents = _read_parents(change.connection, numbers.values())
-    detached = _find_detached_labels(
-        change.connection, [label_id for label_id in set(numbers.values()) if parents.get(label_id) is None]
-    )
+    orphans = [label_id for label_id in set(numbers.values()) if parents.get(label_id) is None]
+    detached = _find_detached_labels(change.connection, orphans)
     new_parents: dict[int, int] = {}
     refusals: dict[tuple[str, ...], str] = {}
     broader_ids = {parent for parent in parents.values() if parent is not None}  # only these have labels below them

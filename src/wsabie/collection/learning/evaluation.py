@@ -9,7 +9,7 @@ import numpy as np
 from wsabie.collection.annotations.training_examples import TrainingExamples, compute_hash_positions, read_examples
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection, lock_models
-from wsabie.collection.learning.feature_store import FeatureStore, extract_missing_features, open_feature_store
+from wsabie.collection.learning import feature_store
 from wsabie.collection.learning.suggestions import LabelRanker
 from wsabie.collection.registry.model_registry import LoadedModel, load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions
@@ -56,22 +56,21 @@ def find_tagged_rows(holdout: TrainingExamples) -> Int64:
     return np.flatnonzero(np.diff((holdout.Y > 0).tocsr().indptr))
 
 
-def open_feature_stores(collection: Collection, models: Iterable[LoadedModel]) -> dict[str, FeatureStore]:
+def open_feature_stores(collection: Collection, models: Iterable[LoadedModel]) -> dict[str, feature_store.FeatureStore]:
     """Return the feature stores of the models' extractors by fingerprint."""
-    return {model.dictionary: open_feature_store(collection, model.extractor) for model in models}
+    return {model.dictionary: feature_store.open_feature_store(collection, model.extractor) for model in models}
 
 
 def read_features(
     collection: Collection,
     holdout: TrainingExamples,
     models: Sequence[LoadedModel],
-    stores: dict[str, FeatureStore],
-    executor: Executor | None,
-    progress: Progress,
+    stores: dict[str, feature_store.FeatureStore],
+    resources: feature_store.Resources,
 ) -> tuple[TrainingExamples, list[Matrix]]:
     """Return the held-out items with features for every model, and these; missing ones are computed."""
     for store in stores.values():
-        extract_missing_features(collection, store, holdout.hashes, executor=executor, progress=progress)
+        feature_store.extract_missing_features(collection, store, holdout.hashes, resources)
     matrices = [stores[model.dictionary].matrix(holdout.hashes) for model in models]
     is_complete = np.logical_and.reduce([is_stored for _, is_stored in matrices])
     return holdout.take(is_complete), [X[is_complete[is_stored]] for X, is_stored in matrices]
@@ -231,7 +230,8 @@ def compare_models(
     is_missing = any(name not in store.places for store in stores.values() for name in all_holdout.hashes)
     with lock_models(collection) if is_missing else nullcontext():
         stores = open_feature_stores(collection, models) if is_missing else stores
-        holdout, rows = read_features(collection, all_holdout, models, stores, executor, progress)
+        resources = feature_store.Resources(executor, progress=progress)
+        holdout, rows = read_features(collection, all_holdout, models, stores, resources)
     n_unreadable = len(all_holdout.hashes) - len(holdout.hashes)
     n_tagged = len(find_tagged_rows(holdout))
     if not n_tagged and n_unreadable:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy import select, update
 
-from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks
+from wsabie.collection.db.database import begin_write, fetch_rows, group_pairs, iterate_chunks
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.scan.file_inspection import read_file_stat, rescan_error
@@ -43,6 +43,14 @@ SAMPLE = 4000
 _CHUNK = 500
 _MIN_PARALLEL = 64  # items that are worth starting processes
 _CACHED_SHARDS = 8
+
+
+class Resources(NamedTuple):
+    """Means of a computation: executor of the feature extraction, number of threads, and progress."""
+
+    executor: Executor | None = None
+    threads: int | None = None
+    progress: Progress = SILENT
 
 
 class MissingFeatures(NamedTuple):
@@ -112,7 +120,7 @@ def open_feature_store(collection: Collection, extractor: FeatureExtractor) -> F
 
 
 def choose_feature_extractor(
-    collection: Collection, name: str | None, *, seed: int, executor: Executor | None, progress: Progress
+    collection: Collection, name: str | None, seed: int, resources: Resources
 ) -> FeatureExtractor:
     """Return the collection's extractor, or fit another one if it is requested.
 
@@ -134,7 +142,7 @@ def choose_feature_extractor(
         raise rescan_error(
             collection.folder, f"of {len(hashes):,} items all files changed since the last scan, or went away"
         )
-    extractor = fit_extractor(candidate, source, executor, progress, Rejects())
+    extractor = fit_extractor(candidate, source, resources.executor, resources.progress, Rejects())
     save_feature_extractor(collection, extractor)
     return extractor
 
@@ -148,12 +156,7 @@ def save_feature_extractor(collection: Collection, extractor: FeatureExtractor) 
 
 
 def extract_missing_features(
-    collection: Collection,
-    store: FeatureStore,
-    hashes: Sequence[str],
-    *,
-    executor: Executor | None = None,
-    progress: Progress,
+    collection: Collection, store: FeatureStore, hashes: Sequence[str], resources: Resources
 ) -> MissingFeatures:
     """Compute the rows of contents that have none; unreadable items are marked.
 
@@ -163,37 +166,27 @@ def extract_missing_features(
         Content hashes.
     """
     new_hashes = list(dict.fromkeys(content for content in hashes if content not in store.places))
-    missing_features = MissingFeatures([], [])
+    missing_features, executor = MissingFeatures([], []), resources.executor
     if new_hashes:
         run = SerialExecutor() if executor is None or len(new_hashes) < _MIN_PARALLEL else executor
-        with progress.stage("describing items", len(new_hashes), "items") as stage:
-            batches = iterate_item_batches(
-                _iterate_files(collection, new_hashes, missing_features, stage), store.extractor.batch_size
-            )
-            _store_results(store, store.extractor.extract_batches(batches, executor=run), missing_features, stage)
+        with resources.progress.stage("describing items", len(new_hashes), "items") as stage:
+            files = _iterate_files(collection, new_hashes, missing_features, stage)
+            batches = iterate_item_batches(files, store.extractor.batch_size)
+            rows: list[ItemFeatures] = []
+            for batch in store.extractor.extract_batches(batches, executor=run):
+                for result in batch:
+                    if isinstance(result, ItemRejection):
+                        missing_features.unreadable.append(result.id)
+                    else:
+                        rows += result
+                stage.advance(len(batch))
+                if len(rows) >= SHARD:
+                    _write(store, rows)
+                    rows = []
+            if rows:
+                _write(store, rows)
     _mark_unreadable(collection, missing_features.unreadable)
     return missing_features
-
-
-def _store_results(
-    store: FeatureStore,
-    batches: Iterable[list[list[ItemFeatures] | ItemRejection]],
-    missing_features: MissingFeatures,
-    stage: Stage,
-) -> None:
-    rows: list[ItemFeatures] = []
-    for batch in batches:
-        for result in batch:
-            if isinstance(result, ItemRejection):
-                missing_features.unreadable.append(result.id)
-            else:
-                rows += result
-        stage.advance(len(batch))
-        if len(rows) >= SHARD:
-            _write(store, rows)
-            rows = []
-    if rows:
-        _write(store, rows)
 
 
 def _write(store: FeatureStore, rows: list[ItemFeatures]) -> None:
@@ -209,13 +202,10 @@ def _iterate_files(
     roots, c = collection.roots(), items.c
     query = select(c.hash, c.root_id, c.path, c.size, c.mtime_ns).where(c.state == "present").order_by(c.id)
     for part in iterate_chunks(hashes, _CHUNK):
-        files: dict[str, list[tuple[Path, int | None, int | None]]] = {}
-        with begin_read(collection.engine) as connection:
-            for content, root, path, *stat in connection.execute(query.where(c.hash.in_(part))):
-                if root in roots:
-                    files.setdefault(content, []).append((roots[root] / path, *stat))
+        rows = [row for row in fetch_rows(collection.engine, query.where(c.hash.in_(part))) if row.root_id in roots]
+        files = group_pairs((row.hash, (roots[row.root_id] / row.path, row.size, row.mtime_ns)) for row in rows)
         for content in part:
-            file = next((path for path, *stat in files.get(content, ()) if _is_unchanged(path, *stat)), None)
+            file = next((path for path, *stat in files[content] if _is_unchanged(path, *stat)), None)
             if file is None:
                 missing_features.changed.append(content)
                 stage.advance(1)
@@ -239,8 +229,7 @@ def _sample_hashes(collection: Collection) -> list[str]:
     """Return contents in the order of their hashes: an arbitrary sample, but always the same."""
     c = items.c
     query = select(c.hash).where(c.state == "present", c.hash.is_not(None)).distinct().order_by(c.hash).limit(SAMPLE)
-    with begin_read(collection.engine) as connection:
-        return list(connection.execute(query).scalars())
+    return [row[0] for row in fetch_rows(collection.engine, query)]
 
 
 def _load_current_extractor(collection: Collection) -> FeatureExtractor | None:

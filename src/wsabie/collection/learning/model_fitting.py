@@ -8,12 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from wsabie.collection.annotations.training_examples import TrainingExamples
-from wsabie.collection.learning.feature_store import FeatureStore
+from wsabie.collection.learning.feature_store import FeatureStore, Resources
 from wsabie.collection.registry.model_registry import LoadedModel
 from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.progress import Progress
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.vocabulary.label_names import Vocabulary
 
@@ -49,33 +47,27 @@ class LearningCurve:
 
     def __init__(self, watch: EpochCallback = lambda _: None) -> None:
         self._watch = watch
-        self._stored: list[Point] = []
-        self._last: Point | None = None
-        self._stride, self._n = 1, 0
+        self._all_points: list[Point] = []
         self.best, self._best_figure = 0, -1.0
 
     def note(self, loss: float, figure: float) -> None:
         """Add the next epoch, with its MAP."""
-        self.add({"epoch": self._n + 1, "loss": round(loss, 6), "MAP": round(figure, 6)})
+        self.add({"epoch": len(self._all_points) + 1, "loss": round(loss, 6), "MAP": round(figure, 6)})
         if figure > self._best_figure:
-            self.best, self._best_figure = self._n, figure
+            self.best, self._best_figure = len(self._all_points), figure
 
     def add(self, point: Point) -> None:
         """Add an epoch."""
-        self._last = point
-        if self._n % self._stride == 0:
-            self._stored.append(point)
-        self._n += 1
-        if len(self._stored) == MOST:
-            self._stored = self._stored[::2]
-            self._stride *= 2
+        self._all_points.append(point)
         self._watch(point)
 
     @property
     def points(self) -> list[Point]:
-        """Stored points in the order of the epochs."""
-        last = [] if self._last is None or self._stored[-1] is self._last else [self._last]
-        return self._stored + last
+        """Points in the order of the epochs."""
+        points = self._all_points
+        while len(points) >= MOST:
+            points = points[::2]
+        return points if points[-1:] == self._all_points[-1:] else [*points, self._all_points[-1]]
 
 
 REPLAYED = 4
@@ -86,13 +78,11 @@ EPOCHS = 5
 
 
 class FitSettings(NamedTuple):
-    """Length, resources and seed of a training; epochs None chooses the default."""
+    """Length, seed and resources of a training; epochs None chooses the default."""
 
     epochs: int | None
-    threads: int | None
     seed: int
-    executor: Executor | None
-    progress: Progress
+    resources: Resources
     watch: EpochCallback
 
 
@@ -109,7 +99,7 @@ def fit_model(examples: TrainingExamples, store: FeatureStore, dim: int, run: Fi
     """Fit a model from scratch; labels without a training item are left out."""
     train, holdout = examples.take(~examples.held_out), _select_holdout(examples)
     columns = np.flatnonzero(np.asarray((train.Y > 0).sum(axis=0)).ravel())
-    model = Wsabie(dim, epochs=run.epochs or "auto", threads=run.threads, seed=run.seed)
+    model = Wsabie(dim, epochs=run.epochs or "auto", threads=run.resources.threads, seed=run.seed)
     truth = holdout.Y[:, columns]
     _require_known_label(truth)
     curve = LearningCurve(run.watch)
@@ -119,7 +109,7 @@ def fit_model(examples: TrainingExamples, store: FeatureStore, dim: int, run: Fi
         validation=(store.matrix(holdout.hashes)[0], truth),
         sample_weight=train.weights,
         label_names=[examples.names[i] for i in columns],
-        progress=run.progress,
+        progress=run.resources.progress,
         on_epoch=lambda stats: curve.note(stats.loss, stats.validation or 0.0),
     )
     return FitResult(model, examples.labels[columns], len(train.hashes), curve)
@@ -137,7 +127,7 @@ def update_model(
     is_new = (counts > 0) & ~np.isin(examples.labels, base.labels)
     labels = np.concatenate([base.labels, examples.labels[is_new]])
     model = copy(base.model)
-    model.threads = run.threads
+    model.threads = run.resources.threads
     model.vocabulary_ = Vocabulary(_list_current_names(base, examples))
     rows = _select_rows(train, changed, np.flatnonzero(is_new), run.seed + len(model.history_))
     sample = train.take(rows)
@@ -147,7 +137,7 @@ def update_model(
     _require_known_label(truth)
     best, curve = model, LearningCurve(run.watch)
     n_epochs = run.epochs or EPOCHS
-    with run.progress.stage("learning changes", n_epochs, "epochs") as stage:
+    with run.resources.progress.stage("learning changes", n_epochs, "epochs") as stage:
         for epoch in range(1, n_epochs + 1):
             model.partial_fit(X, Y, sample_weight=sample.weights, label_names=names, epochs=1)
             figure = model.score(X_holdout, truth)

@@ -7,21 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy import delete, func, insert, select
 
-from wsabie.collection.annotations.decisions import (
-    Decision,
-    DecisionCounts,
-    DecisionResult,
-    find_model_in_use,
-    has_decision,
-    require_model,
-    write_decisions,
-)
+from wsabie.collection.annotations import decisions
 from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks, select_in
 from wsabie.collection.db.journal import Row, begin_entry, format_current_time
 from wsabie.collection.db.tables import Query, annotations, item_scores, items, suggestions
 from wsabie.collection.folder.collection import Collection, lock_models
 from wsabie.collection.labels import label_store
-from wsabie.collection.learning.feature_store import FeatureStore, extract_missing_features, open_feature_store
+from wsabie.collection.learning import feature_store
 from wsabie.collection.registry import item_index
 from wsabie.collection.registry.model_registry import LoadedModel, load_model
 from wsabie.collection.registry.thresholds import Threshold
@@ -111,6 +103,15 @@ _BLOCK = 1000  # items in a transaction
 _LISTED = 1000  # uncovered items that an answer lists
 
 
+class InferenceOptions(NamedTuple):
+    """Options of an inference, as `apply_model` explains them."""
+
+    resources: feature_store.Resources
+    again: bool = False
+    k: int = TOP
+    floor: float = FLOOR
+
+
 class InferenceResult(NamedTuple):
     """Counts of an inference; `unreadable` and `changed` items have no features."""
 
@@ -137,7 +138,7 @@ class ApplyResult(NamedTuple):
     model: int
     inference: InferenceResult
     coverage: SuggestionCoverage | None
-    accepted: DecisionCounts | None
+    accepted: decisions.DecisionCounts | None
 
 
 def apply_model(
@@ -182,18 +183,9 @@ def apply_model(
     with lock_models(collection):
         loaded_model = load_model(collection)
         threshold = None if min_precision is None else loaded_model.threshold(min_precision)
-        store = open_feature_store(collection, loaded_model.annotator.terms)  # type: ignore[arg-type]  # it describes items
-        inference = infer_suggestions(
-            collection,
-            loaded_model,
-            store,
-            again=again,
-            k=k,
-            floor=floor,
-            threads=threads,
-            executor=executor,
-            progress=progress,
-        )
+        store = feature_store.open_feature_store(collection, loaded_model.annotator.terms)  # type: ignore[arg-type]  # it describes items
+        options = InferenceOptions(feature_store.Resources(executor, threads, progress), again, k, floor)
+        inference = infer_suggestions(collection, loaded_model, store, options)
         item_index.renew_indices(collection, loaded_model.path, progress)
         if inference.items:  # the entry records the inference; suggestions themselves are never undone
             message = f"looked at {inference.items:,} items and suggests {inference.suggestions:,} labels"
@@ -207,38 +199,29 @@ def apply_model(
 
 
 def infer_suggestions(
-    collection: Collection,
-    loaded_model: LoadedModel,
-    store: FeatureStore,
-    *,
-    again: bool = False,
-    k: int = TOP,
-    floor: float = FLOOR,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    progress: Progress = SILENT,
+    collection: Collection, loaded_model: LoadedModel, store: feature_store.FeatureStore, options: InferenceOptions
 ) -> InferenceResult:
     """Run the inference of `apply_model` on open resources; the caller holds the lock.
 
     A killed run continues where it stopped.
     """
     points = item_index.load_item_embeddings(loaded_model.path, loaded_model.model.dim)
-    numbers, hashes = _find_new_items(collection, loaded_model.number, points, again)
+    numbers, hashes = _find_new_items(collection, loaded_model.number, points, options.again)
     if not len(numbers):
         return InferenceResult(0, 0, 0, 0)
-    missing = extract_missing_features(collection, store, hashes, executor=executor, progress=progress)
+    missing = feature_store.extract_missing_features(collection, store, hashes, options.resources)
     with begin_read(collection.engine) as connection:
         ranker = LabelRanker(loaded_model, loaded_model.labels_now(connection))
     embeddings: list[item_index.ItemEmbeddings] = []
     written = 0
-    with progress.stage("suggesting", len(numbers), "items") as stage:
+    with options.resources.progress.stage("suggesting", len(numbers), "items") as stage:
         for lo in range(0, len(numbers), _BLOCK):
             block, block_hashes = numbers[lo : lo + _BLOCK], hashes[lo : lo + _BLOCK]
             X, has_features = store.matrix(block_hashes)
             if has_features.any():
                 marks = np.array([*map(item_index.compute_mark, compress(block_hashes, has_features))], np.uint64)
                 block_points = item_index.ItemEmbeddings(block[has_features], marks, loaded_model.model.transform(X))
-                written += _store_results(collection, ranker, block_points, k, floor, threads)
+                written += _store_results(collection, ranker, block_points, options)
                 embeddings.append(block_points)
             stage.advance(len(block))
     if embeddings:
@@ -250,19 +233,19 @@ def infer_suggestions(
 
 def accept_suggestions(
     collection: Collection, model: int, min_probability: float, *, by: str, label: int | None = None
-) -> DecisionResult:
+) -> decisions.DecisionResult:
     """Accept pending suggestions of a model from a probability on; `undo` takes them back."""
     s = suggestions.c
-    total = DecisionCounts()
+    total = decisions.DecisionCounts()
     with begin_entry(collection.engine, by, "accept") as change:
         query = build_pending_query(model, min_probability, label).order_by(s.item_id, s.label_id)
         pairs = change.connection.execute(query).all()
         for block in iterate_chunks(pairs, 10 * _BLOCK):
-            decisions = [Decision(item, label, "accepted") for item, label in block]
-            counts = write_decisions(change, decisions, origin="model", by=f"model {model}")
-            total = DecisionCounts(*map(sum, zip(total, counts, strict=True)))
+            accepted = [decisions.Decision(item, label, "accepted") for item, label in block]
+            counts = decisions.write_decisions(change, accepted, origin="model", by=f"model {model}")
+            total = decisions.DecisionCounts(*map(sum, zip(total, counts, strict=True)))
         change.summary = f"{total.added:,} suggestions of model {model} from {min_probability:g} on accepted"
-    return DecisionResult(change.id if total.added else None, total)
+    return decisions.DecisionResult(change.id if total.added else None, total)
 
 
 def measure_coverage(collection: Collection, model: int, threshold: Threshold) -> SuggestionCoverage:
@@ -274,10 +257,10 @@ def measure_coverage(collection: Collection, model: int, threshold: Threshold) -
     scored_items = select(v.item_id).where(v.model_id == model, is_present, ~is_tagged).order_by(v.item_id)
     lowest = min([threshold.of(label) for label in threshold.by_label] + [threshold.of(-1)])
     query = select(s.item_id, s.label_id, s.probability)
-    query = query.where(s.model_id == model, s.probability >= lowest, ~has_decision())
+    query = query.where(s.model_id == model, s.probability >= lowest, ~decisions.has_decision())
     with begin_read(collection.engine) as connection:
         covered = {item for item, label, p in connection.execute(query) if p >= threshold.of(label)}
-        uncovered = [item for item in connection.execute(scored_items).scalars() if item not in covered]
+        uncovered = [item for item in connection.scalars(scored_items) if item not in covered]
     counts = len(threshold.by_label), len(covered), len(uncovered)
     return SuggestionCoverage(threshold.precision, threshold.common, *counts, uncovered[:_LISTED])
 
@@ -290,10 +273,11 @@ def _check_shares(**shares: float | None) -> None:
 
 def build_pending_query(model: int, min_probability: float, label: int | None = None) -> Query:
     """Return the query for undecided (item, label) suggestions from a probability on."""
-    s = suggestions.c
-    query = select(s.item_id, s.label_id).where(s.model_id == model, s.probability >= min_probability, ~has_decision())
-    present = select(items.c.id).where(items.c.id == s.item_id, items.c.state == "present").exists()
-    return query.where(present) if label is None else query.where(present, s.label_id == label)
+    query = select(suggestions.c.item_id, suggestions.c.label_id).where(
+        suggestions.c.model_id == model, suggestions.c.probability >= min_probability, ~decisions.has_decision()
+    )
+    present = select(items.c.id).where(items.c.id == suggestions.c.item_id, items.c.state == "present").exists()
+    return query.where(present) if label is None else query.where(present, suggestions.c.label_id == label)
 
 
 def _find_new_items(
@@ -309,19 +293,13 @@ def _find_new_items(
         for part in rows.partitions():
             ids, marks = [row[0] for row in part], [item_index.compute_mark(row[1]) for row in part]
             has_embedding = points.contains(np.array(ids, np.int64), np.array(marks, np.uint64))
-            for (number, content, is_scored), is_known in zip(part, has_embedding, strict=True):
-                if again or not is_known or not is_scored:
-                    new.append((number, content))
+            candidates = zip(part, has_embedding, strict=True)
+            new += [(row[0], row[1]) for row, is_known in candidates if again or not is_known or not row[2]]
     return np.array([number for number, _ in new], np.int64), [content for _, content in new]
 
 
 def _store_results(
-    collection: Collection,
-    ranker: LabelRanker,
-    points: item_index.ItemEmbeddings,
-    k: int,
-    floor: float,
-    threads: int | None,
+    collection: Collection, ranker: LabelRanker, points: item_index.ItemEmbeddings, options: InferenceOptions
 ) -> int:
     """Rank the labels of some items and store them; return the number of suggestions."""
     loaded_model, numbers = ranker.loaded_model, points.items.tolist()
@@ -332,8 +310,8 @@ def _store_results(
     with begin_read(collection.engine) as connection:
         decided = [(row_of[item], label) for item, label in select_in(connection, query, a.item_id, numbers)]
     exclude = ranker.exclude_pairs(decided, len(numbers)) if decided else None
-    top = ranker.top(points.points, k, exclude, threads)
-    is_listed = (top.labels >= 0) & (top.probabilities >= floor)
+    top = ranker.top(points.points, options.k, exclude, options.resources.threads)
+    is_listed = (top.labels >= 0) & (top.probabilities >= options.floor)
     score_rows = _to_rows(
         model_id=np.full(len(numbers), model),
         item_id=points.items,
@@ -380,17 +358,17 @@ def _compute_best_precisions(loaded_model: LoadedModel, top: TopLabels, is_liste
 def count_suggestions_above(collection: Collection, probability: float, label: str | None = None) -> int:
     """Return the number of pending suggestions of the model in use from a probability on."""
     with begin_read(collection.engine) as connection:
-        model = find_model_in_use(connection)
+        model = decisions.find_model_in_use(connection)
         number = None if label is None else label_store.find_label(connection, label)
         if model is None:
             return 0
         pending = build_pending_query(model, probability, number).subquery()
-        return connection.execute(select(func.count()).select_from(pending)).scalar() or 0
+        return connection.scalar(select(func.count()).select_from(pending)) or 0
 
 
 def accept_suggestions_above(
     collection: Collection, probability: float, label: str | None = None, *, by: str
-) -> DecisionResult:
+) -> decisions.DecisionResult:
     """Accept pending suggestions of the model in use from a probability on, in one journal entry.
 
     Raises
@@ -399,6 +377,6 @@ def accept_suggestions_above(
         There is no model.
     """
     with begin_read(collection.engine) as connection:
-        model = require_model(connection, collection.folder)
+        model = decisions.require_model(connection, collection.folder)
         number = None if label is None else label_store.find_label(connection, label)
     return accept_suggestions(collection, model, probability, label=number, by=by)

@@ -1,6 +1,5 @@
 """Train on decisions: from scratch, or from the model in use with the changes since."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 from typing import Literal, NamedTuple
@@ -8,14 +7,13 @@ from typing import Literal, NamedTuple
 from sqlalchemy import Connection, update
 
 from wsabie.collection.annotations import training_examples
-from wsabie.collection.annotations.decisions import find_model_in_use
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.db.tables import models
 from wsabie.collection.folder.collection import Collection, lock_models
 from wsabie.collection.learning import evaluation, feature_store
 from wsabie.collection.learning.model_fitting import EpochCallback, FitResult, FitSettings, fit_model, update_model
-from wsabie.collection.learning.suggestions import InferenceResult, infer_suggestions
+from wsabie.collection.learning.suggestions import InferenceOptions, InferenceResult, infer_suggestions
 from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.item_index import renew_indices
 from wsabie.collection.registry.thresholds import save_holdout_suggestions
@@ -54,34 +52,19 @@ class RetrainForecast:
 
 def forecast_training(collection: Collection) -> RetrainForecast:
     """Return the mode of the next training; with too few tags it would still be refused."""
-    parent, parent_error = choose_parent(collection, model_registry.load_model_in_use)
+    parent, parent_error = model_registry.find_usable_model(collection, model_registry.load_model_in_use)
     plan = plan_training(collection, parent, parent_error)
     with begin_read(collection.engine) as connection:
         n_decisions = training_examples.count_decisions_since(connection, parent.record.last_entry_id if parent else 0)
     return RetrainForecast(n_decisions, plan.method, plan.reason)
 
 
-def choose_parent(
-    collection: Collection, load: Callable[[Collection], model_registry.LoadedModel] = model_registry.load_model
-) -> tuple[model_registry.LoadedModel | None, str]:
-    """Return the model in use, or None and the reason why it is unusable."""
-    with begin_read(collection.engine) as connection:
-        number = find_model_in_use(connection)
-    if number is None:
-        return None, "there is no model in use yet"
-    try:
-        return load(collection), ""
-    except InputError as error:
-        return None, str(error)
-
-
 def plan_training(
     collection: Collection,
     parent: model_registry.LoadedModel | None,
     parent_error: str,
-    *,
     full: bool = False,
-    dictionary: str | None = None,
+    features: str | None = None,
     holdout_bound: float = 0.0,
 ) -> RetrainPlan:
     """Choose training from scratch or from the model in use, with the reason.
@@ -90,17 +73,17 @@ def plan_training(
     ----------
     collection : Collection
     parent, parent_error : model_registry.LoadedModel or None, str
-        Results of `choose_parent`.
+        Results of `model_registry.find_usable_model`.
     full : bool
         Train from scratch.
-    dictionary : str or None
+    features : str or None
         Fingerprint of the feature extractor; None keeps the current one.
     holdout_bound : float
         Position up to which contents are held out now.
     """
     if full or parent is None:
         return RetrainPlan("full", "as asked" if full else parent_error)
-    if dictionary not in (None, parent.dictionary):
+    if features not in (None, parent.dictionary):
         return RetrainPlan("full", "items are described in another way than before")
     if holdout_bound > parent.holdout_bound:
         return RetrainPlan("full", f"too few tags are left on the items that model {parent.number} never learnt from")
@@ -112,9 +95,8 @@ def plan_training(
         changed = frozenset(training_examples.read_hashes(connection, items or set()))
         rejected_model = _find_rejected(connection, records, number)
     if items is not None and not items:
-        return RetrainPlan(
-            "nothing", f"nothing was decided since model {number} learnt; train from scratch to do so anyway"
-        )
+        reason = f"nothing was decided since model {number} learnt; train from scratch to do so anyway"
+        return RetrainPlan("nothing", reason)
     if rejected_model is not None:
         return RetrainPlan(
             "nothing",
@@ -130,11 +112,8 @@ def plan_training(
 def _find_rejected(connection: Connection, records: list[model_registry.ModelRecord], parent: int) -> int | None:
     """Return a later model that knows all decisions but did worse than the one in use."""
     for record in records:
-        if (
-            record.parent == parent
-            and record.rejection_reason
-            and not training_examples.count_decisions_since(connection, record.last_entry_id)
-        ):
+        is_rejected = record.parent == parent and record.rejection_reason
+        if is_rejected and not training_examples.count_decisions_since(connection, record.last_entry_id):
             return record.number
     return None
 
@@ -232,29 +211,20 @@ def train_model(
     """
     _check_options(person_weight, epochs)
     _check_modality(collection)
-    run = FitSettings(epochs, threads, seed, executor, progress, watch)
+    run = FitSettings(epochs, seed, feature_store.Resources(executor, threads, progress), watch)
     with lock_models(collection):
         start = monotonic()
         model_registry.remove_unfinished_models(collection)
         with begin_read(collection.engine) as connection:
             examples = training_examples.read_examples(connection, person_weight)
         training_examples.require_enough(examples, collection.folder)
-        parent, parent_error = choose_parent(collection)
+        parent, parent_error = model_registry.find_usable_model(collection)
         store = _open_store(collection, parent, features, run)
-        plan = plan_training(
-            collection,
-            parent,
-            parent_error,
-            full=full,
-            dictionary=store.fingerprint,
-            holdout_bound=examples.holdout_bound,
-        )
+        plan = plan_training(collection, parent, parent_error, full, store.fingerprint, examples.holdout_bound)
         if plan.method == "nothing" and parent is not None:
             facts, figures = parent.record.facts, parent.record.figures
             return TrainingResult(parent.number, True, "nothing", plan.reason, facts, figures, None)
-        missing = feature_store.extract_missing_features(
-            collection, store, examples.hashes, executor=executor, progress=progress
-        )
+        missing = feature_store.extract_missing_features(collection, store, examples.hashes, run.resources)
         examples = examples.take([i for i, name in enumerate(examples.hashes) if name in store.places])
         examples = examples._replace(n_absent=examples.n_absent + len(missing.unreadable))
         training_examples.require_enough(examples, collection.folder, len(missing.changed))
@@ -264,7 +234,7 @@ def train_model(
         model = training.save_model(fit, facts)
         figures = training.evaluate(model)
         facts["rejection_reason"] = "" if even_if_worse or parent is None else _explain_decline(figures, parent.number)
-        inference = infer_suggestions(collection, model, store, threads=threads, executor=executor, progress=progress)
+        inference = infer_suggestions(collection, model, store, InferenceOptions(run.resources))
         renew_indices(collection, model.path, progress)
         facts |= {"curve": fit.curve.points, "seconds": round(monotonic() - start, 1)}
         training.publish(model.number, facts, figures, by)
@@ -328,17 +298,13 @@ class _Training(NamedTuple):
         annotator_facts["label_ids"] = fit.labels.tolist()
         annotator = Annotator(fit.model, store.extractor, None, annotator_facts, store.fingerprint)
         annotator.save(collection.models / folder)
-        row: JsonObject = {
-            "folder": folder,
-            "method": self.plan.method,
-            "parent_id": self.parent and self.parent.number,
-        }
-        row |= {"facts": facts, "last_entry_id": self.examples.last_entry_id, "figures": {}}
+        row: JsonObject = {"folder": folder, "method": self.plan.method, "facts": facts, "figures": {}}
+        row |= {"parent_id": self.parent and self.parent.number, "last_entry_id": self.examples.last_entry_id}
         return model_registry.load_model(collection, model_registry.register_model(collection, row))
 
     def evaluate(self, model: model_registry.LoadedModel) -> JsonObject:
         """Return the metrics of a model and its predecessor on the same items; save its suggestions."""
-        collection, examples, run = self.collection, self.examples, self.run
+        collection, examples = self.collection, self.examples
         models = [model] if self.parent is None else [model, self.parent]
         with begin_read(collection.engine) as connection:
             column_labels = [model.labels_now(connection) for model in models]
@@ -347,12 +313,11 @@ class _Training(NamedTuple):
             models, column_labels = models[:1], column_labels[:1]
             holdout = evaluation.make_holdout_set(examples, models, column_labels)
         stores = evaluation.open_feature_stores(collection, models[1:]) | {self.store.fingerprint: self.store}
-        holdout, rows = evaluation.read_features(collection, holdout, models, stores, run.executor, run.progress)
+        holdout, rows = evaluation.read_features(collection, holdout, models, stores, self.run.resources)
         suggestions = evaluation.score_suggestions(model, column_labels[0], rows[0], holdout)
         save_holdout_suggestions(model.path, suggestions)
-        now, *before = (
-            evaluation.evaluate_model(*model, holdout) for model in zip(models, column_labels, rows, strict=True)
-        )
+        contestants = zip(models, column_labels, rows, strict=True)
+        now, *before = (evaluation.evaluate_model(*contestant, holdout) for contestant in contestants)
         figures = {"items": now.n_rows, "labels": len(holdout.labels), "now": evaluation.summarize_metrics(now)}
         if not before:
             return figures | {"before": None, "difference": None}
@@ -397,9 +362,7 @@ def _open_store(
         if not (store.folder / "extractor").is_dir():
             feature_store.save_feature_extractor(collection, parent.extractor)
         return store
-    extractor = feature_store.choose_feature_extractor(
-        collection, features, seed=run.seed, executor=run.executor, progress=run.progress
-    )
+    extractor = feature_store.choose_feature_extractor(collection, features, run.seed, run.resources)
     return feature_store.open_feature_store(collection, extractor)
 
 

@@ -25,7 +25,7 @@ from sqlalchemy import Connection, func, select
 
 from wsabie.collection.annotations.decisions import find_model_in_use
 from wsabie.collection.db.cache import FileCache
-from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.database import begin_read, fetch_rows, group_pairs
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.db.tables import annotations, items, suggestions
 from wsabie.collection.folder.collection import Collection
@@ -248,7 +248,7 @@ def build_map(collection: Collection, method: Method = "pca") -> Map:
 
         def draw() -> Map:
             ids, query = index.embeddings.items, select(items.c.id).where(items.c.state == "present")
-            is_present = np.isin(ids, connection.execute(query).scalars().all())
+            is_present = np.isin(ids, connection.scalars(query).all())
             n_placed = int(plane.is_placed[is_present].sum())
             present_points = ids[is_present], plane.places[is_present], n_placed, plane.share
             return Map(loaded_model, index, method, version, source_version, *present_points)
@@ -469,12 +469,10 @@ class MapQuality(NamedTuple):
 def measure_map_quality(collection: Collection, item_map: Map, k: int = 10) -> MapQuality:
     """Measure how often the items around a label in the plane carry it, for the largest labels."""
     positions = [p for p in place_labels(collection, item_map, _MEASURED_LABELS) if p.accepted >= _FEWEST]
-    a, items_by_label = annotations.c, defaultdict[int, list[int]](list)
+    a = annotations.c
     is_measured = a.label_id.in_([position.id for position in positions])
-    with begin_read(collection.engine) as connection:
-        query = select(a.item_id, a.label_id).where(a.state == "accepted", is_measured)
-        for item, label in connection.execute(query):
-            items_by_label[label].append(item)
+    query = select(a.label_id, a.item_id).where(a.state == "accepted", is_measured)
+    items_by_label = group_pairs((label, item) for label, item in fetch_rows(collection.engine, query))
     shares, chances = [], []
     for position in positions:
         has_label = np.isin(item_map.items, items_by_label[position.id])

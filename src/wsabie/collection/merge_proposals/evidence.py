@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy import Connection, select
 
+from wsabie.collection.db.database import group_pairs
 from wsabie.collection.db.tables import annotations
 from wsabie.core.arrays import Bool, Float32, Int64, Matrix
 from wsabie.vocabulary.hierarchy import make_lookup_key
@@ -58,11 +59,6 @@ class Cooccurrence:
             counts += self.A[:, part[:, 0]].multiply(self.A[:, part[:, 1]]).sum(axis=0).astype(int).tolist()[0]
         return counts
 
-    def compute_cosines(self, pairs: Int64) -> Float32:
-        """Return the cosine between the contexts of two labels, for pairs (n, 2)."""
-        cosines: Float32 = np.einsum("nd,nd->n", self.contexts[pairs[:, 0]], self.contexts[pairs[:, 1]])
-        return cosines
-
     def find_neighbours(self, min_cosine: float) -> list[tuple[int, int, float]]:
         """Return pairs of labels with similar contexts, each among the three nearest of the other."""
         frequent = np.flatnonzero(self.counts >= MIN_ITEMS)
@@ -86,8 +82,7 @@ def read_cooccurrence(connection: Connection, columns_by_label: dict[int, int]) 
 
     from scipy.sparse import csc_matrix
 
-    a = annotations.c
-    query = select(a.item_id, a.label_id).where(a.state == "accepted")
+    query = select(annotations.c.item_id, annotations.c.label_id).where(annotations.c.state == "accepted")
     item_rows, item_columns = array("q"), array("q")
     rows_by_item: dict[int, int] = {}
     for item, label in connection.execute(query.execution_options(yield_per=10_000)):
@@ -251,10 +246,7 @@ class EvidenceCollector:
 
     def add_concepts(self) -> None:
         """Add evidence for names that share a sense."""
-        places_by_sense: dict[str, list[int]] = defaultdict(list)
-        for place, senses in enumerate(self._senses):
-            for sense in senses:
-                places_by_sense[sense].append(place)
+        places_by_sense = group_pairs((sense, place) for place, senses in enumerate(self._senses) for sense in senses)
         for sense, places in places_by_sense.items():
             primary = [place for place in places if self._senses[place][0] == sense]
             pairs = combinations(primary, 2)
@@ -292,7 +284,8 @@ class EvidenceCollector:
         if not pairs:
             return
         places = np.array(pairs)
-        cosines, counts = cooccurrence.compute_cosines(places).tolist(), cooccurrence.count_items_of_both(places)
+        contexts, counts = cooccurrence.contexts, cooccurrence.count_items_of_both(places)
+        cosines = np.einsum("nd,nd->n", contexts[places[:, 0]], contexts[places[:, 1]]).tolist()
         n_items = max(cooccurrence.A.shape[0], 1)
         for pair, cosine, n_both in zip(pairs, cosines, counts, strict=True):
             self.by_pair[pair] += self._make_cooccurrence_evidence(pair, cosine, n_both, n_items)

@@ -7,7 +7,6 @@ New labels need a new comparison.
     FOLDER/.wsabie/proposals.json
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from sqlalchemy import Connection, func, select
 from wsabie.collection.annotations.decisions import find_model_in_use
 from wsabie.collection.db import tables
 from wsabie.collection.db.cache import CatalogueCache, FileCache
-from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.database import begin_read, group_pairs
 from wsabie.collection.db.journal import begin_entry, format_current_time, read_last_entry, read_rows
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels.label_store import ITEMS_BY_LABEL, merge_label, read_merge_targets
@@ -37,7 +36,7 @@ from wsabie.collection.merge_proposals.evidence import (
     normalise_rows,
     read_cooccurrence,
 )
-from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
+from wsabie.collection.registry.model_registry import NO_MODEL, LoadedModel, find_usable_model, load_model_in_use
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.core.progress import SILENT, Progress
@@ -119,7 +118,7 @@ def find_proposals(
         Preferred language of targets; "": the most frequent label is the target.
     progress : Progress
     """
-    model, model_message = _load_model(collection)
+    model, model_error = find_usable_model(collection, load_model_in_use)
     with begin_read(collection.engine) as connection:
         labels, places, exclusions = read_labels_by_frequency(connection)
         cooccurrence = read_cooccurrence(connection, places)
@@ -148,6 +147,7 @@ def find_proposals(
         if (score := round(compute_score(evidence), 3)) >= min_score  # the displayed score decides
     }
     proposals = group_links(labels, links, exclusions, language)
+    model_message = "none was in use" if model_error == NO_MODEL else f"it has no space of labels ({model_error})"
     unused_sources = {"model": model_message} if embeddings is None else {}
     unused_sources |= {"knowledge": "none was given"} if knowledge is None else {}
     return ProposalList(proposals, len(proposals), len(labels), unused_sources)
@@ -168,8 +168,12 @@ def group_links(
     language : str
         As in `find_proposals`.
     """
-    groups = _group_pairs(links, exclusions, [label.language for label in labels])
-    proposals = [_make_proposal(labels, language, [(pair, links[pair]) for pair in group]) for group in groups]
+    proposals = []
+    for group in _group_pairs(links, exclusions, [label.language for label in labels]):
+        reasons, places = [links[pair] for pair in group], sorted({place for pair in group for place in pair})
+        target = next((place for place in places if language and labels[place].language == language), places[0])
+        sources = [labels[place] for place in places if place != target]
+        proposals.append(MergeProposal(labels[target], sources, min(reason.score for reason in reasons), reasons))
     return sorted(
         proposals,
         key=lambda proposal: (-proposal.score, -sum(label.items for label in proposal.labels), proposal.target.name),
@@ -216,25 +220,12 @@ def apply_proposals(collection: Collection, proposals: Sequence[MergeProposal], 
     return MergeSummary(n_targets, n_merged, n_moved)
 
 
-def _load_model(collection: Collection) -> tuple[LoadedModel | None, str]:
-    """Return the model in use; None and the reason if there is none or it does not open."""
-    with begin_read(collection.engine) as connection:
-        if find_model_in_use(connection) is None:
-            return None, "none was in use"
-    try:
-        return load_model_in_use(collection), ""
-    except InputError as error:
-        return None, f"it has no space of labels ({error})"
-
-
 def _compute_label_means(
     model: LoadedModel, connection: Connection, places: Mapping[int, int]
 ) -> tuple[Float32, list[int]]:
     """Return label embeddings of a model with their places; merged labels give the mean."""
-    vectors, columns = model.model.label_vectors, defaultdict[int, list[int]](list)
-    for column, number in enumerate(model.labels_now(connection).tolist()):
-        if number in places:
-            columns[places[number]].append(column)
+    vectors, numbers = model.model.label_vectors, model.labels_now(connection).tolist()
+    columns = group_pairs((places[number], column) for column, number in enumerate(numbers) if number in places)
     frequent = sorted(columns)[:MAX_SEARCHED]
     means = np.empty((len(frequent), vectors.shape[1]), np.float32)
     for row, label_place in enumerate(frequent):
@@ -268,15 +259,6 @@ def _group_pairs(
         members[left_group] = left_members + members.pop(right_group)
         links[left_group] = [*links.get(left_group, []), *links.pop(right_group, []), pair]
     return list(links.values())
-
-
-def _make_proposal(
-    labels: Sequence[LabelCount], language: str, links: Sequence[tuple[Pair, MergeReason]]
-) -> MergeProposal:
-    places = sorted({place for pair, _ in links for place in pair})
-    target = next((place for place in places if language and labels[place].language == language), places[0])
-    reasons, sources = [reason for _, reason in links], [labels[place] for place in places if place != target]
-    return MergeProposal(labels[target], sources, min(reason.score for reason in reasons), reasons)
 
 
 MAX_PROPOSALS = 5_000
@@ -364,17 +346,11 @@ def refresh_proposals(
         entry, model = read_last_entry(connection), find_model_in_use(connection)
     result = find_proposals(collection, knowledge=graph, min_score=min_score, language=language, progress=progress)
     result = result._replace(unused_sources=result.unused_sources | messages)
-    snapshot = ProposalSnapshot(
-        created=format_current_time(),
-        entry=entry,
-        model=model,
-        labels=result.labels,
-        total=result.total,
-        unused_sources=result.unused_sources,
-        knowledge=[str(path.resolve()) for path in paths],
-        language=language,
-        links=[link for proposal in result.proposals[:MAX_PROPOSALS] for link in _list_links(proposal)],
-    )
+    _, total, n_labels, unused_sources = result
+    knowledge_paths = [str(path.resolve()) for path in paths]
+    links = [link for proposal in result.proposals[:MAX_PROPOSALS] for link in _list_links(proposal)]
+    facts = entry, model, n_labels, total, unused_sources, knowledge_paths, language, links
+    snapshot = ProposalSnapshot(format_current_time(), *facts)
     with suppress(WriteError) if collection.read_only else nullcontext():
         write_text(collection.place / _FILE, msgspec.json.encode(snapshot).decode() + "\n")
     return result
@@ -386,7 +362,7 @@ def read_proposals(collection: Collection) -> ProposalStatus:
     if snapshot is None:
         return ProposalStatus(None, 0, False, [])
     with begin_read(collection.engine) as connection:
-        n_entries = connection.execute(select(func.count()).where(tables.journal.c.id > snapshot.entry)).scalar() or 0
+        n_entries = connection.scalar(select(func.count()).where(tables.journal.c.id > snapshot.entry)) or 0
         is_other_model = find_model_in_use(connection) not in (None, snapshot.model)
         labels, places_by_id, exclusions = _read_cached_labels(connection)
         merge_targets = read_merge_targets(connection)

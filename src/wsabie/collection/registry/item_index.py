@@ -11,8 +11,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from sqlalchemy import bindparam, select
 
 from wsabie.collection.db.cache import FileCache
 from wsabie.collection.db.database import begin_read, iterate_chunks
+from wsabie.collection.db.errors import format_command
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.registry.model_registry import find_model_folder, load_model_in_use
@@ -124,8 +125,7 @@ def load_search_index(model: Path) -> SearchIndex:
     return _index_cache.get((model, stat.st_mtime_ns, stat.st_ino), lambda: _build_search_index(model))
 
 
-def _make_unseen_error(message: str, folder: str = "") -> InputError:
-    command = f"wsabie collection apply{folder}"
+def _make_unseen_error(message: str, command: str = "wsabie collection apply") -> InputError:
     return InputError(f"{message}; run: {command}", served=f"{message}; press Suggest on the page Status")
 
 
@@ -149,9 +149,8 @@ SENSIBLE = 100_000
 """Minimum number of items for which an index is proposed; an exact search of fewer takes a millisecond or two."""
 
 _SPARE = 16  # additional matches, as some items may be gone
-_PRESENT = select(items.c.id).where(
-    items.c.id.in_(bindparam("numbers", expanding=True)), items.c.state == "present"
-)  # built once: checking hundreds of ids as parts of a new query took longer than the query
+# Built once: checking hundreds of ids as parts of a new query took longer than the query.
+_PRESENT = select(items.c.id).where(items.c.id.in_(bindparam("numbers", expanding=True)), items.c.state == "present")
 _SIMILARITIES = ("dot", "cosine")
 _log = logging.getLogger("wsabie")
 
@@ -226,7 +225,10 @@ def find_nearest_items(
         exclusion = _repeat_exclusion(excluded, len(pending), len(points.items)) if len(excluded) else None
         ids, scores = index.top_k(table[pending], n_requested, exclude=exclusion)
         numbers = np.where(ids >= 0, points.items[ids], -1)
-        present = _read_present(collection, np.unique(numbers[ids >= 0]).tolist())
+        with begin_read(collection.engine) as connection:
+            blocks = iterate_chunks(np.unique(numbers[ids >= 0]).tolist(), 500)
+            rows = [connection.scalars(_PRESENT, {"numbers": block}).all() for block in blocks]
+        present = set(chain.from_iterable(rows))
         for query, row_items, row_scores in zip(pending, numbers.tolist(), scores.tolist(), strict=True):
             pairs = zip(row_items, row_scores, strict=True)
             results[query] = [ItemNeighbour(item, score) for item, score in pairs if item in present][:k]
@@ -249,7 +251,8 @@ def find_similar_items(collection: Collection, item: int, k: int = 20) -> list[I
     points = load_search_index(folder).embeddings
     position = int(np.searchsorted(points.items, item))
     if position == len(points.items) or points.items[position] != item:
-        raise _make_unseen_error(f"the model has not seen item {item} yet", f" {quote(str(collection.folder))}")
+        command = format_command("apply", collection.folder)
+        raise _make_unseen_error(f"the model has not seen item {item} yet", command)
     return find_nearest_items(collection, [points.points[position]], k, exclude=(item,), model=model)[0]
 
 
@@ -259,14 +262,6 @@ def _repeat_exclusion(positions: Int64, n_queries: int, n_items: int) -> Matrix:
 
     columns, starts = np.tile(positions, n_queries), np.arange(n_queries + 1) * len(positions)
     return csr_matrix((np.ones(len(columns), np.int8), columns, starts), (n_queries, n_items))
-
-
-def _read_present(collection: Collection, numbers: list[int]) -> set[int]:
-    present: set[int] = set()
-    with begin_read(collection.engine) as connection:
-        for block in iterate_chunks(numbers, 500):
-            present.update(connection.execute(_PRESENT, {"numbers": block}).scalars())
-    return present
 
 
 def read_index_status(model: Path, n_items: int) -> IndexStatus:
@@ -355,9 +350,8 @@ def _open(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactInd
     try:
         index = ApproximateIndex.from_parts(state, exact, places)
     except (WsabieError, KeyError, TypeError, ValueError) as error:
-        _log.warning(
-            "%s cannot be used (%s), so items are searched exactly", _index_folder(model, exact.similarity), error
-        )
+        folder = _index_folder(model, exact.similarity)
+        _log.warning("%s cannot be used (%s), so items are searched exactly", folder, error)
         return exact
     return exact if index is None else index
 

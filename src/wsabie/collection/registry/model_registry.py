@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,8 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 from wsabie.collection.annotations.decisions import find_model_in_use, require_model
 from wsabie.collection.annotations.training_examples import HELD_OUT
 from wsabie.collection.db.cache import CatalogueCache, FileCache
-from wsabie.collection.db.database import begin_read, begin_write
+from wsabie.collection.db.database import begin_read, begin_write, fetch_rows
+from wsabie.collection.db.errors import format_command
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time, next_id
 from wsabie.collection.db.tables import changes, item_scores, items, journal, models, suggestions
 from wsabie.collection.folder.collection import Collection, lock_models
@@ -36,6 +36,7 @@ from wsabie.models.annotators import Annotator
 from wsabie.storage.atomic_files import remove_drafts
 from wsabie.storage.model_folder import is_model_folder
 
+NO_MODEL = "there is no model in use yet"
 _THRESHOLDS = 100  # cached for each model
 
 
@@ -181,8 +182,7 @@ _RECORDS = select(
 def list_models(collection: Collection) -> list[ModelRecord]:
     """Return the records of all finished models that were not removed, last first."""
     query = _RECORDS.where(models.c.is_removed.is_(False)).order_by(models.c.id.desc())
-    with begin_read(collection.engine) as connection:
-        records = [_make_record(collection, row._mapping) for row in connection.execute(query)]
+    records = [_make_record(collection, row._mapping) for row in fetch_rows(collection.engine, query)]
     return [record for record in records if record.figures or record.in_use]
 
 
@@ -202,16 +202,13 @@ def read_model(collection: Collection, number: int) -> ModelRecord:
 
 
 def _suggest_list(collection: Collection, message: str) -> str:
-    return f"{message}; `wsabie collection models {quote(str(collection.folder))}` lists them"
+    return f"{message}; `{format_command('models', collection.folder)}` lists them"
 
 
 def list_removed_models(collection: Collection) -> list[int]:
     """Return the ids of removed models, last first."""
-    query = (
-        select(models.c.id).where(models.c.is_removed.is_(True), models.c.figures != {}).order_by(models.c.id.desc())
-    )
-    with begin_read(collection.engine) as connection:
-        return list(connection.execute(query).scalars())
+    query = select(models.c.id).where(models.c.is_removed.is_(True), models.c.figures != {})
+    return [row[0] for row in fetch_rows(collection.engine, query.order_by(models.c.id.desc()))]
 
 
 def find_rollback(collection: Collection) -> Rollback | None:
@@ -255,8 +252,8 @@ def load_model(collection: Collection, number: int | None = None) -> LoadedModel
             raise ModelFolderError(f"{path} is no model of a collection")
     except (WsabieError, KeyError, TypeError) as error:
         raise InputError(
-            f"model {record.number} cannot be used ({error}); train again, or use another: wsabie collection models "
-            f"{quote(str(collection.folder))} --use N",
+            f"model {record.number} cannot be used ({error}); train again, or use another: "
+            f"{format_command('models', collection.folder)} --use N",
             served=f"model {record.number} cannot be used; train again, or choose another on the page Training",
         ) from error
     return LoadedModel(record.number, path, annotator, record)
@@ -272,6 +269,20 @@ def load_model_in_use(collection: Collection) -> LoadedModel:
     """
     folder, number = find_model_folder(collection, None)
     return _loaded_models.get((folder, folder.is_dir()), lambda: load_model(collection, number))
+
+
+def find_usable_model(
+    collection: Collection, load: Callable[[Collection], LoadedModel] = load_model
+) -> tuple[LoadedModel | None, str]:
+    """Return the model in use, or None and the reason why it is unusable."""
+    with begin_read(collection.engine) as connection:
+        number = find_model_in_use(connection)
+    if number is None:
+        return None, NO_MODEL
+    try:
+        return load(collection), ""
+    except InputError as error:
+        return None, str(error)
 
 
 def find_model_folder(collection: Collection, model: int | None) -> tuple[Path, int]:
@@ -292,11 +303,9 @@ def use_model(collection: Collection, number: int, *, by: str) -> ModelSwitch:
     """
     load_model(collection, number)
     with begin_entry(collection.engine, by, "models", f"model {number} in use") as change:
-        if change.connection.execute(select(models.c.is_removed).where(models.c.id == number)).scalar():
+        if change.connection.scalar(select(models.c.is_removed).where(models.c.id == number)):
             raise InputError(f"model {number} was removed; choose another, or train again")
-        previous = put_into_use(change, number)
-    with begin_read(collection.engine) as connection:
-        return ModelSwitch(number, previous, count_unseen_items(connection, number))
+        return ModelSwitch(number, put_into_use(change, number), count_unseen_items(change.connection, number))
 
 
 def put_into_use(change: JournalWriter, number: int) -> int | None:
@@ -311,7 +320,7 @@ def count_unseen_items(connection: Connection, number: int) -> int:
     v = item_scores.c
     is_scored = select(v.item_id).where(v.model_id == number, v.item_id == items.c.id).exists()
     query = select(func.count()).where(items.c.state == "present", items.c.hash.is_not(None), ~is_scored)
-    return connection.execute(query).scalar() or 0
+    return connection.scalar(query) or 0
 
 
 def _make_record(collection: Collection, row: RowMapping) -> ModelRecord:
@@ -360,8 +369,7 @@ def remove_old_models(collection: Collection, n: int, *, by: str) -> list[int]:
 def remove_unfinished_models(collection: Collection) -> None:
     """Remove the remains of unfinished trainings; the caller holds the lock."""
     c = models.c
-    with begin_read(collection.engine) as connection:
-        rows = connection.execute(select(c.id, c.folder, c.in_use, c.figures, c.is_removed)).all()
+    rows = fetch_rows(collection.engine, select(c.id, c.folder, c.in_use, c.figures, c.is_removed))
     unfinished = {row.id for row in rows if not (row.in_use or row.figures or row.is_removed)}
     for row in rows:
         if row.is_removed or row.id in unfinished:
@@ -385,5 +393,5 @@ def _delete_data(collection: Collection, number: int, folder: str) -> None:
         item_ids: Sequence[int] | None = None
         while item_ids is None or item_ids:
             with begin_write(collection.engine) as connection:
-                item_ids = connection.execute(query).scalars().all()
+                item_ids = connection.scalars(query).all()
                 connection.execute(delete(table).where(table.c.model_id == number, table.c.item_id.in_(item_ids)))

@@ -103,9 +103,8 @@ def compute_threshold(suggestions: HoldoutSuggestions, precision: float) -> Thre
     if not 0 < precision <= 1:
         raise InputError(f"a precision of {precision:g} cannot be; give a share above 0 and up to 1, such as 0.9")
     by_label = {label: find_lowest_probability(p, right, precision) for label, p, right in _group_by_label(suggestions)}
-    return Threshold(
-        precision, find_lowest_probability(suggestions.probabilities, suggestions.right, precision), by_label
-    )
+    common = find_lowest_probability(suggestions.probabilities, suggestions.right, precision)
+    return Threshold(precision, common, by_label)
 
 
 def find_lowest_probability(probabilities: Float64, right: Int64, precision: float) -> float | None:
@@ -121,9 +120,9 @@ def find_lowest_probability(probabilities: Float64, right: Int64, precision: flo
     >>> find_lowest_probability(p[:5], right[:5], 0.9) is None
     True
     """
-    p, share = _compute_precisions(probabilities, right)
-    reached = np.flatnonzero(share >= precision)
-    return float(p[reached[-1]]) if len(reached) else None
+    p, highest = _compute_steps(probabilities, right)
+    first = int(np.searchsorted(highest[:-1], precision))
+    return float(p[first]) if first < len(p) else None
 
 
 def _group_by_label(suggestions: HoldoutSuggestions) -> Iterator[tuple[int, Float64, Int64]]:
@@ -136,19 +135,13 @@ def _group_by_label(suggestions: HoldoutSuggestions) -> Iterator[tuple[int, Floa
         yield int(labels[i]), p[rows], right[rows]
 
 
-def _compute_precisions(probabilities: Float64, right: Int64) -> tuple[Float64, Float64]:
-    """Return probabilities in descending order and the precision from each on."""
+def _compute_steps(probabilities: Float64, right: Int64) -> tuple[Float64, Float64]:
+    """Return probabilities in ascending order and the highest precision reached from each on."""
     order = np.argsort(-probabilities, kind="stable")
     p, hits = probabilities[order], np.cumsum(right[order])
     share = hits / (np.arange(1, len(p) + 1) + 1)
     ends = np.append(p[1:] < p[:-1], True) if len(p) else np.zeros(0, bool)  # ties stay together
-    return p[ends], share[ends]
-
-
-def _compute_steps(probabilities: Float64, right: Int64) -> tuple[Float64, Float64]:
-    """Return probabilities in ascending order and the highest precision reached from each on."""
-    p, share = _compute_precisions(probabilities, right)
-    return p[::-1], np.append(np.maximum.accumulate(share[::-1]), 0.0)
+    return p[ends][::-1], np.append(np.maximum.accumulate(share[ends][::-1]), 0.0)
 
 
 def _read_precision(steps: tuple[Float64, Float64], probabilities: Float64) -> Float64:

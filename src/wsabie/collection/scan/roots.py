@@ -5,12 +5,12 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from shlex import quote
 from typing import Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, insert, select, update
 
-from wsabie.collection.db.database import begin_read
+from wsabie.collection.db.database import fetch_rows
+from wsabie.collection.db.errors import format_command
 from wsabie.collection.db.journal import JournalWriter, begin_entry
 from wsabie.collection.db.tables import roots, tag_sources
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
@@ -21,16 +21,7 @@ from wsabie.core.input_files import is_regular_file, open_input
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress
 from wsabie.io.file_matching import find_files, normalise_relative_path
-from wsabie.io.formats.media_folder import (
-    NAMES,
-    SPLITS,
-    find_metadata,
-    has_label_folders,
-    make_labeller,
-    normalise_labels,
-    read_metadata,
-    read_synset_names,
-)
+from wsabie.io.formats import media_folder
 from wsabie.io.modalities import PICTURES, Modality
 from wsabie.io.parsers.text_files import explain_reading_errors, format_path
 from wsabie.io.tags.image_tags import list_sidecar_paths, read_keywords
@@ -61,11 +52,9 @@ def list_roots(collection: Collection) -> list[Root]:
     """Return the folders of a collection, its own folder first."""
     query = select(roots.c.id, roots.c.options, tag_sources.c.source).outerjoin(tag_sources).order_by(roots.c.id)
     folders = collection.roots()
-    with begin_read(collection.engine) as connection:
-        rows = connection.execute(query.where(roots.c.path != WEB_ROOT)).all()
     return [
         Root(number, folders[number], (options or {}) | ({"tags": tags} if tags else {}))
-        for number, options, tags in rows
+        for number, options, tags in fetch_rows(collection.engine, query.where(roots.c.path != WEB_ROOT))
     ]
 
 
@@ -85,7 +74,7 @@ def save_root_options(connection: Connection, number: int, options: JsonObject) 
 
 def change_tag_source(change: JournalWriter, number: int, tags: str) -> None:
     """Change the source of tags of a root; an undo restores it."""
-    choice_ids = change.connection.execute(select(tag_sources.c.id).where(tag_sources.c.root_id == number)).scalars()
+    choice_ids = change.connection.scalars(select(tag_sources.c.id).where(tag_sources.c.root_id == number))
     change.update(tag_sources, {choice_id: {"source": tags} for choice_id in choice_ids})
 
 
@@ -118,7 +107,7 @@ def _check_folder(collection: Collection, path: Path, scanned: Sequence[Path]) -
     if enclosing is not None:
         raise InputError(
             f"{folder} {'is' if enclosing == folder else 'lies in ' + str(enclosing) + ', which is'} scanned already; "
-            f"run: wsabie collection scan {quote(str(collection.folder))}"
+            f"run: {format_command('scan', collection.folder)}"
         )
     nested = next((root for root in scanned if root.is_relative_to(folder)), None)
     if nested is not None:
@@ -130,8 +119,7 @@ def add_root(collection: Collection, folder: Path, *, by: str) -> int:
     """Add a folder that `check_folders` returned to the collection; return its id."""
     with begin_entry(collection.engine, by, "add", f"added the folder {folder}", always=True) as change:
         if change.connection.execute(select(roots.c.id).where(roots.c.path == str(folder))).first() is not None:
-            command = f"wsabie collection scan {quote(str(collection.folder))}"
-            raise InputError(f"{folder} is scanned already; run: {command}")
+            raise InputError(f"{folder} is scanned already; run: {format_command('scan', collection.folder)}")
         number = change.connection.execute(insert(roots).values(path=str(folder))).inserted_primary_key
     return int(number[0])  # type: ignore[index]  # it has one
 
@@ -270,13 +258,13 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
         sidecars = {}
     subfolders = sorted({name.rpartition("/")[0] for name in stats} - {""})
     is_chosen_now = tags is not None or "tags" not in root.options
-    if is_chosen_now and choice == "metadata" and has_label_folders(stats) and not _is_split(stats):
+    if is_chosen_now and choice == "metadata" and media_folder.has_label_folders(stats) and not _is_split(stats):
         n = len(subfolders)
         names = "the name of 1 sub-folder is" if n == 1 else f"the names of {n:,} sub-folders are"
         notes.append(
             f"in {root.folder} {names} not asked, for a table says the tags (--tags folders takes these names)"
         )
-    places = [root.folder / subfolder / name for subfolder in subfolders for name in NAMES]
+    places = [root.folder / subfolder / name for subfolder in subfolders for name in media_folder.NAMES]
     tables = [place for place in places if is_regular_file(place)]
     if tags is not None or len(tables) != root.options.get("tables", 0):
         options["tables"] = len(tables)
@@ -314,9 +302,9 @@ def _choose_tag_source(
             statement = f"{root.folder} holds {modality.name}, and only {owner} have {tags!r}"
             raise InputError(f"{statement}; leave --tags out, or say --tags {modality.inside}")
         return tags, ""
-    if find_metadata(root.folder) is not None:
+    if media_folder.find_metadata(root.folder) is not None:
         return "metadata", ""
-    if not has_label_folders(files) or _is_split(files):
+    if not media_folder.has_label_folders(files) or _is_split(files):
         return modality.inside, ""
     if modality is not PICTURES or not (share := _measure_keyword_share(root.folder, list(files))):
         return "folders", ""
@@ -330,7 +318,7 @@ def _choose_tag_source(
 def _is_split(files: Iterable[str]) -> bool:
     """Return whether sub-folders are the sides of a split: "train" and "test" are hardly labels."""
     top_folders = {name.partition("/")[0].lower() for name in files if "/" in name}
-    return len(top_folders) > 1 and top_folders <= SPLITS
+    return len(top_folders) > 1 and top_folders <= media_folder.SPLITS
 
 
 def _measure_keyword_share(folder: Path, files: Sequence[str]) -> float:
@@ -352,14 +340,16 @@ def _make_tag_source(
         return _make_table_source(root, files, rejects, required=required, is_changed=is_changed)
     if choice == modality.inside:
         return TagSource(choice, inside=True, must_reread=is_changed)
-    labeller = make_labeller(choice, modality, read_synset_names(root.folder, files))
-    return TagSource("folder", False, lambda name: normalise_labels(labeller(name, Path(name))), must_reread=is_changed)
+    labeller = media_folder.make_labeller(choice, modality, media_folder.read_synset_names(root.folder, files))
+    return TagSource(
+        "folder", False, lambda name: media_folder.normalise_labels(labeller(name, Path(name))), must_reread=is_changed
+    )
 
 
 def _make_table_source(
     root: Root, files: dict[str, FileStat], rejects: Rejects, *, required: bool, is_changed: bool
 ) -> TagSource:
-    table = find_metadata(root.folder)
+    table = media_folder.find_metadata(root.folder)
     if table is None:
         if required:
             raise InputError(f"{root.folder} has no metadata.csv or metadata.jsonl; write one, or leave --tags out")
@@ -367,10 +357,10 @@ def _make_table_source(
     with explain_reading_errors(table), open_input(table) as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     labels: dict[str, dict[str, None]] = {}
-    for row in read_metadata(table, rejects=rejects):
+    for row in media_folder.read_metadata(table, rejects=rejects):
         try:
             name = normalise_relative_path(row.file_name)
-            labels.setdefault(name, {}).update(dict.fromkeys(normalise_labels(row.labels)))
+            labels.setdefault(name, {}).update(dict.fromkeys(media_folder.normalise_labels(row.labels)))
         except RowError as error:
             rejects.add(row.where, error.reason, error.detail)
             continue

@@ -2,13 +2,14 @@
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, select, update
 
 from wsabie.collection.annotations.decisions import Decision, write_decisions
-from wsabie.collection.db.database import begin_write, select_in
+from wsabie.collection.db.database import begin_write, group_pairs, select_in
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time
 from wsabie.collection.db.tables import annotations, changes, items, journal
 from wsabie.collection.labels import label_store
@@ -79,10 +80,7 @@ class MoveDetector:
     """
 
     def __init__(self, vanished: Iterable[ItemRecord], files: Sequence[FileRecord]) -> None:
-        self.vanished: defaultdict[str, list[ItemRecord]] = defaultdict(list)
-        for item in vanished:
-            if item.hash is not None:
-                self.vanished[item.hash].append(item)
+        self.vanished = group_pairs((item.hash, item) for item in vanished if item.hash is not None)
         self._suspect_hashes = {file.item.hash for file in files if file.item is not None} - {None}
         self._sizes = Counter(file.inspection.stat.size for file in files if file.inspection.stat is not None)
 
@@ -90,14 +88,8 @@ class MoveDetector:
         """Return the vanished item that a new file is, if no other file can be the same item."""
         candidates = self.vanished.get(file.inspection.hash or "", [])
         has_unique_size = file.inspection.stat is not None and self._sizes[file.inspection.stat.size] == 1
-        if (
-            file.item is None
-            and len(candidates) == 1
-            and has_unique_size
-            and file.inspection.hash not in self._suspect_hashes
-        ):
-            return candidates[0]
-        return None
+        is_suspect = file.item is not None or file.inspection.hash in self._suspect_hashes
+        return candidates[0] if len(candidates) == 1 and has_unique_size and not is_suspect else None
 
     def must_wait(self, file: FileRecord) -> bool:
         """Return whether a file can be classified only after all others.
@@ -118,16 +110,10 @@ def assign_items(files: Sequence[FileRecord], vanished: Mapping[str, Sequence[It
 
     An item whose path another item takes moves only if its own content is found at some path.
     """
-    available: defaultdict[str, list[ItemRecord]] = defaultdict(list)
-    for content, same_content_items in vanished.items():
-        available[content] += same_content_items
-    for file in files:
-        if file.item is not None and file.item.hash is not None:
-            available[file.item.hash].append(file.item)
-    by_content: defaultdict[str, list[int]] = defaultdict(list)
-    for number, file in enumerate(files):
-        if (content_hash := file.inspection.hash) is not None and content_hash in available:
-            by_content[content_hash].append(number)
+    candidates = [*chain.from_iterable(vanished.values()), *(file.item for file in files if file.item is not None)]
+    available = group_pairs((item.hash, item) for item in candidates if item.hash is not None)
+    contents = [(file.inspection.hash or "", number) for number, file in enumerate(files)]
+    by_content = group_pairs((content, number) for content, number in contents if content in available)
     moves: dict[int, ItemRecord] = {}
     for content, numbers in by_content.items():
         moves |= _pair_files(numbers, files, available[content])
@@ -163,11 +149,10 @@ def _drop_blocked_moves(moves: dict[int, ItemRecord], files: Sequence[FileRecord
     """Drop moves onto the path of an item that stays; each may make another item stay."""
     while True:
         moving_ids = {item.id for item in moves.values()}
-        blocked = [i for i in moves if (occupant := files[i].item) is not None and occupant.id not in moving_ids]
+        blocked = {i for i in moves if (occupant := files[i].item) is not None and occupant.id not in moving_ids}
         if not blocked:
             return moves
-        for number in blocked:
-            del moves[number]
+        moves = {i: item for i, item in moves.items() if i not in blocked}
 
 
 def read_known_items(connection: Connection, roots: Sequence[int]) -> list[ItemRecord]:
@@ -202,10 +187,9 @@ def write_block(
         tagged = _add_tags(change, valid, numbers)
         unlisted_counts = _withdraw_tags(change, valid)
     counts = Counter[str](entry.kind for entry in valid) + unlisted_counts
-    counts["found_again"] = sum(
-        entry.kind == "same" and entry.item is not None and entry.item.state == "missing" for entry in valid
-    )
-    counts["tagged"] = tagged
+    same_items = [entry.item for entry in valid if entry.kind == "same" and entry.item is not None]
+    n_returned = sum(item.state == "missing" for item in same_items)
+    counts.update(found_again=n_returned, tagged=tagged)
     return counts, change.entry, refused
 
 
@@ -222,10 +206,8 @@ def write_journal_line(engine: Engine, by: str, summary: str, lines: Sequence[in
     """Replace the journal entries of the blocks by one, as far as nobody else wrote between them."""
     with begin_entry(engine, by, "scan", summary, always=True) as change:
         c = journal.c
-        foreign_entries = select(func.max(c.id)).where(
-            c.id > min(lines, default=0), c.id < change.id, c.id.not_in(lines)
-        )
-        last = change.connection.execute(foreign_entries).scalar() or 0
+        is_foreign = (c.id > min(lines, default=0)) & (c.id < change.id) & c.id.not_in(lines)
+        last = change.connection.scalar(select(func.max(c.id)).where(is_foreign)) or 0
         replaceable = [line for line in lines if line > last]
         moved = update(changes).where(changes.c.entry_id.in_(replaceable)).values(entry_id=change.id)
         change.connection.execute(moved)
@@ -303,8 +285,7 @@ def _make_content_columns(entry: FileRecord) -> Row:
 
 
 def _make_path_columns(file: FileRecord) -> Row:
-    parent = PurePosixPath(file.path).parent.as_posix()
-    return {"root_id": file.root, "path": file.path, "folder": "" if parent == "." else parent}
+    return {"root_id": file.root, "path": file.path, "folder": file.path.rpartition("/")[0]}
 
 
 def _add_items(connection: Connection, files: Sequence[FileRecord]) -> dict[tuple[int, str], int]:

@@ -8,7 +8,6 @@ missing. A copy is a new item. A scan never deletes an item.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks
@@ -232,22 +231,18 @@ class _ScanRun:
         detector = MoveDetector(self.vanished_items.values(), candidates)
         ambiguous_files: list[FileRecord] = []
         files = self._inspect(candidates, executor, progress, reads_content=True)
-        self._write_blocks(
-            entry for file in files if (entry := self._classify(file, detector, ambiguous_files)) is not None
-        )
+        entries = (self._classify(file, detector, ambiguous_files) for file in files)
+        self._write_blocks(entry for entry in entries if entry is not None)
         self._write_moves(ambiguous_files, detector)
 
     def update_tags(self, executor: Executor, progress: Progress) -> None:
         """Update the tags of unchanged files whose table, sidecar or source of tags changed."""
         candidates = [file for file in self._list_files() if _is_unchanged(file) and self._needs_tags(file)]
-        entries = (
-            (file.item, self._make_record(file, file.item, "tags"))
-            for file in self._inspect(candidates, executor, progress, reads_content=False)
-        )
+        files = self._inspect(candidates, executor, progress, reads_content=False)
         self._write_blocks(
             entry
-            for item, entry in entries
-            if entry.labels or entry.unlisted_tags != "kept" or (item is not None and entry.sidecar != item.sidecar)
+            for entry in (self._make_record(file, file.item, "tags") for file in files)
+            if entry.labels or entry.unlisted_tags != "kept" or (entry.item and entry.sidecar != entry.item.sidecar)
         )
 
     def record_missing(self) -> None:
@@ -281,17 +276,7 @@ class _ScanRun:
         """Yield inspected files in order; leave out files that vanish or change during the read."""
         if not candidates:
             return
-        tasks = [
-            InspectionTask(
-                Path(contents.root.folder, file.path),
-                contents.options["modality"],
-                reads_content,
-                contents.tag_source.inside,
-                is_known=file.item is not None,
-            )
-            for file in candidates
-            for contents in (self.contents[file.root],)
-        ]
+        tasks = [self._make_task(file, reads_content) for file in candidates]
         chunks = list(iterate_chunks(tasks, _CHUNK_SIZE))
         pool = executor if len(tasks) > MAX_SERIAL_FILES else SerialExecutor()
         files = iter(candidates)
@@ -302,6 +287,11 @@ class _ScanRun:
                     if self._count_inspection(inspected_file):
                         yield inspected_file
                 stage.advance(len(inspections))
+
+    def _make_task(self, file: FileRecord, reads_content: bool) -> InspectionTask:
+        contents, is_known = self.contents[file.root], file.item is not None
+        path, modality = contents.root.folder / file.path, contents.options["modality"]
+        return InspectionTask(path, modality, reads_content, contents.tag_source.inside, is_known)
 
     def _needs_tags(self, file: FileRecord) -> bool:
         """Return whether the tags of an item with unchanged content must be read again."""
@@ -341,11 +331,8 @@ class _ScanRun:
         """Write the ambiguous files in one block, because items may swap paths."""
         moves = assign_items(ambiguous_files, detector.vanished)
         moved_ids = {item.id for item in moves.values()}
-        block = []
-        for number, file in enumerate(ambiguous_files):
-            staying_item = None if file.item is None or file.item.id in moved_ids else file.item
-            block.append(self._make_record(file, moves.get(number, staying_item)))
-        self._write(block)
+        staying = [file.item if file.item and file.item.id not in moved_ids else None for file in ambiguous_files]
+        self._write([self._make_record(file, moves.get(i, staying[i])) for i, file in enumerate(ambiguous_files)])
 
     def _make_record(self, file: FileRecord, item: ItemRecord | None, kind: ScanKind | None = None) -> FileRecord:
         """Return the record of a file that is this item; without a kind it is new, moved or changed."""

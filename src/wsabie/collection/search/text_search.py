@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, SelectBase, func, select
+from sqlalchemy import Connection, SelectBase, and_, func, select
 
 from wsabie.collection.db.cache import CatalogueCache
-from wsabie.collection.db.database import begin_read, begin_snapshot
+from wsabie.collection.db.database import begin_read, begin_snapshot, group_pairs
 from wsabie.collection.db.tables import Query, annotations, items, labels, synonyms
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
@@ -138,9 +138,7 @@ class LabelNames:
         self.synonyms: dict[str, int] = {row[0]: row[1] for row in rows}
         self.languages: dict[str, str] = {row[0]: row[2] for row in rows}
         self.numbers = self.synonyms | {name: number for number, name in self.labels.items()}
-        self._ids_by_folded_name: dict[str, list[int]] = {}
-        for name, number in self.numbers.items():
-            self._ids_by_folded_name.setdefault(name.casefold(), []).append(number)
+        self._ids_by_folded_name = group_pairs((name.casefold(), number) for name, number in self.numbers.items())
         self.most_words = max((name.count(" ") + 1 for name in self.numbers), default=1)
 
     def find(self, phrase: str) -> QueryTerm | None:
@@ -210,11 +208,8 @@ def find_items_of_labels(
         loaded_model, column_labels = _load_model_and_labels(collection)
         means = [_average_vectors(loaded_model, column_labels, label_set) for label_set in label_sets]
         points = {place: vector for place, vector in enumerate(means) if vector is not None}
-        if not points:
-            return results
-        neighbours = find_nearest_items(
-            collection, list(points.values()), k, similarity="dot", exclude=exclude, model=loaded_model.number
-        )
+        queries, model = list(points.values()), loaded_model.number
+        neighbours = find_nearest_items(collection, queries, k, similarity="dot", exclude=exclude, model=model)
     except InputError:
         return results
     for place, near in zip(points, neighbours, strict=True):
@@ -332,7 +327,7 @@ def search_items(
         # Rejecting one label of a term with several is no reason against an item.
         single_labels = [number for term in meaning.terms if len(term.labels) == 1 for number in term.labels]
         excluded_query = _select_decided(single_labels, "rejected").union(_select_decided(meaning.excluded))
-        excluded = connection.execute(excluded_query).scalars().all()
+        excluded = connection.scalars(excluded_query).all()
         related_first = [*_find_kinds(connection, meaning), *_find_by_knowledge(connection, meaning, meanings)]
         related = list(islice(_find_related(collection, meaning, related_first), _MAX_CANDIDATES))
         combinations = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
@@ -346,8 +341,9 @@ def search_items(
         is_allowed, related_ids = annotations.c.item_id.not_in(excluded_query), [label.number for label in related]
         tagged = label_store.find_example_items(connection, related_ids, n_newest, is_allowed)
     for label, near in zip(related, neighbours[len(combinations) :], strict=True):
-        candidates = [*((item.id, None) for item in tagged[label.number]), *near]  # similar ones if few are tagged
-        hits = _find_label_hits(label.name, half, candidates, shown_items)
+        scores: dict[int, float | None] = {item.id: None for item in tagged[label.number]}
+        scores |= {item: score for item, score in near if item not in scores}  # similar ones if few are tagged
+        hits = [SearchHit(item, label.name, score) for item, score in scores.items() if item not in shown_items][:half]
         if hits:
             groups.append(ResultGroup([label.name], label.why, label.score, hits))
             shown_items |= {hit.item for hit in hits}
@@ -377,10 +373,9 @@ def _make_main_groups(
 def _find_tagged(connection: Connection, terms: Sequence[QueryTerm], k: int, excluded: SelectBase) -> list[SearchHit]:
     """Return the newest items that have a label of each term and are not excluded."""
     query = select(items.c.id).where(items.c.state == "present").order_by(items.c.id.desc()).limit(k)
-    for term in terms:
-        query = query.where(items.c.id.in_(_select_decided(term.labels)))
-    query = query.where(items.c.id.not_in(excluded))
-    item_ids, a = list(connection.execute(query).scalars()), annotations.c
+    has_all = and_(*(items.c.id.in_(_select_decided(term.labels)) for term in terms))
+    item_ids = list(connection.scalars(query.where(has_all, items.c.id.not_in(excluded))))
+    a = annotations.c
     first = terms[0].labels
     if len(first) == 1:
         return [SearchHit(item, name, None) for item in item_ids for name in first.values()]
@@ -392,19 +387,7 @@ def _find_tagged(connection: Connection, terms: Sequence[QueryTerm], k: int, exc
 
 def _select_decided(numbers: Iterable[int], state: str = "accepted") -> Query:
     """Return the query for items with a decision of this state about one of some labels."""
-    a = annotations.c
-    return select(a.item_id).where(a.label_id.in_(list(numbers)), a.state == state)
-
-
-def _find_label_hits(
-    label: str, k: int, candidates: Iterable[tuple[int, float | None]], shown_items: set[int]
-) -> list[SearchHit]:
-    """Return the first k candidates that are not shown yet, each once."""
-    hits: dict[int, SearchHit] = {}
-    for item, score in candidates:
-        if item not in shown_items:
-            hits.setdefault(item, SearchHit(item, label, score))
-    return list(hits.values())[:k]
+    return select(annotations.c.item_id).where(annotations.c.label_id.in_(list(numbers)), annotations.c.state == state)
 
 
 def _find_kinds(connection: Connection, meaning: ParsedQuery) -> list[RelatedLabel]:
