@@ -376,11 +376,8 @@ def _split_rows(n: int, m: int, rng: np.random.Generator) -> tuple[Int64, Int64,
     n_test_rows = min(_TEST_ROWS, (n - m) // 4)  # landmarks are chosen among more rows than they need
     held_out = n_test_rows >= _FEWEST_TEST_ROWS
     pool = order[n_test_rows:] if held_out else order
-    return (
-        np.sort(order[: n_test_rows if held_out else _TEST_ROWS]),
-        np.sort(pool[: max(_TRAINING_ROWS, 4 * m)]),
-        held_out,
-    )
+    test_rows = order[: n_test_rows if held_out else _TEST_ROWS]
+    return np.sort(test_rows), np.sort(pool[: max(_TRAINING_ROWS, 4 * m)]), held_out
 
 
 def _is_consistent(pca: KernelPca) -> bool:

@@ -100,17 +100,14 @@ def _iterate_places(stream: IO[bytes], end: int) -> Iterator[int]:
         elif name in (b"iloc", b"stco", b"co64"):
             stream.seek(begin)
             body = stream.read(min(size, 1 << 20))
-            places += (
-                _parse_item_places(body) if name == b"iloc" else _parse_chunk_places(body, 8 if name == b"co64" else 4)
-            )
+            width = 8 if name == b"co64" else 4
+            places += _parse_item_places(body) if name == b"iloc" else _parse_chunk_places(body, width)
     raise ValueError(f"more than {_MOST_BOXES:,} boxes")
 
 
 def _parse_chunk_places(body: bytes, width: int) -> list[tuple[int, bool]]:
-    return [
-        (int.from_bytes(body[position : position + width], "big"), False)
-        for position in range(8, len(body) - width + 1, width)
-    ][:_MOST_PLACES]
+    starts = range(8, len(body) - width + 1, width)[:_MOST_PLACES]
+    return [(int.from_bytes(body[start : start + width], "big"), False) for start in starts]
 
 
 def _parse_item_places(body: bytes) -> list[tuple[int, bool]]:

@@ -134,11 +134,8 @@ def parse_region(text: str) -> Region:
     coordinates = [[number for number in part if number is not None] for part in numbers]
     least, n = (4 if len(coordinates) == 1 else 6), sum(map(len, coordinates))
     fault = "is no list of numbers" if coordinates != numbers else f"has {n:,} numbers"
-    if (
-        coordinates != numbers
-        or any(len(polygon) < least or len(polygon) % 2 for polygon in coordinates)
-        or n > _MOST_NUMBERS
-    ):
+    is_odd = any(len(polygon) < least or len(polygon) % 2 for polygon in coordinates)
+    if coordinates != numbers or is_odd or n > _MOST_NUMBERS:
         raise InputError(
             f"region {text[:60]!r} {fault}; give X,Y,W,H in pixels, or in per cent as 10%,20%,30%,40%, "
             "or the corners of a polygon, X1,Y1,X2,Y2,X3,Y3 and more"

@@ -158,10 +158,8 @@ def read_declaration(path: Path) -> SpaceDeclaration:
 def compute_declaration_digest(declared: SpaceDeclaration, relations: Sequence[RelationDeclaration]) -> str:
     """Return 16 hex digits of the declaration of some relations and their kinds, paths aside."""
     names = {name for relation in relations for name in (relation.query, relation.target)}
-    parts: list[KindDeclaration | RelationDeclaration] = [
-        *(kind for name, kind in declared.kinds.items() if name in names),
-        *relations,
-    ]
+    kinds = [kind for name, kind in declared.kinds.items() if name in names]
+    parts: list[KindDeclaration | RelationDeclaration] = [*kinds, *relations]
     facts = [
         {key: value for key, value in part._asdict().items() if key not in ("data", "ids", "pairs")} for part in parts
     ]

@@ -69,17 +69,11 @@ class Codebook:
         for start in range(0, len(blocks), rows):
             part = blocks[start : start + rows]
             tile = scores[: len(part)]
-            np.dot(_append_ones(part), self._product, out=tile)
+            np.dot(np.column_stack([part, np.ones(len(part), np.float32)]), self._product, out=tile)
             nearest = tile.argmax(axis=1)
             terms[start : start + rows] = nearest
             best[start : start + rows] = tile[np.arange(len(part)), nearest]
         return terms, best
-
-
-def _append_ones(blocks: Float32) -> Float32:
-    out = np.ones((len(blocks), blocks.shape[1] + 1), np.float32)
-    out[:, :-1] = blocks
-    return out
 
 
 def suggest_codebook_size(n_distinct: int) -> int:

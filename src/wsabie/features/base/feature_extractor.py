@@ -132,9 +132,8 @@ class FeatureExtractor(ABC):
         """
         self.check()
         self.refuse(source)
-        self._learn(
-            source, WorkContext(executor or SerialExecutor(), progress, Rejects() if rejects is None else rejects)
-        )
+        run = WorkContext(executor or SerialExecutor(), progress, Rejects() if rejects is None else rejects)
+        self._learn(source, run)
         return self
 
     def transform(

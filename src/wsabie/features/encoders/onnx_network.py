@@ -270,11 +270,7 @@ def _read_input(inputs: list[Any], side: int | None) -> NetworkInput:
     (node,) = inputs
     shape, dtype = list(node.shape), _TYPES.get(node.type)
     fixed_sizes = [size if isinstance(size, int) and size > 0 else None for size in shape]
-    if (
-        dtype is None
-        or len(shape) != 4
-        or (_CHANNELS not in (fixed_sizes[1], fixed_sizes[3]) and fixed_sizes[1] and fixed_sizes[3])
-    ):
+    if dtype is None or len(shape) != 4 or not {_CHANNELS, None} & {fixed_sizes[1], fixed_sizes[3]}:
         raise InputError(
             f"the ONNX model takes {node.type} of shape {shape}; give one that takes float or uint8 pictures of three "
             "channels, as (batch, 3, height, width) or (batch, height, width, 3)"

@@ -380,9 +380,8 @@ class MfccWords(AudioWords):
         """Learn one codebook of all columns."""
         shift, deviation = samples.mean(axis=0), samples.std(axis=0)
         scale = 1 / np.maximum(deviation, np.float32(1e-6))
-        return AudioCodebooks(
-            shift, scale, (_learn_codebook((samples - shift) * scale, self._get_codebook_size(), self.seed, progress),)
-        )
+        scaled, n_words = (samples - shift) * scale, self._get_codebook_size()
+        return AudioCodebooks(shift, scale, (_learn_codebook(scaled, n_words, self.seed, progress),))
 
 
 class SaiWords(AudioWords):

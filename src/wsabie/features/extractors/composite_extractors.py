@@ -287,10 +287,8 @@ class KernelPcaExtractor(CompositeExtractor):
         from wsabie.features.extractor_registry import restore_extractor
 
         fields = read_config(KernelPcaExtractorConfig, parts.config)
-        return cls(
-            restore_extractor(parts.extract("inner", fields.inner.kind, fields.inner.config)),
-            KernelPca.from_parts(parts.extract("map", KIND, fields.map)),
-        )
+        inner = restore_extractor(parts.extract("inner", fields.inner.kind, fields.inner.config))
+        return cls(inner, KernelPca.from_parts(parts.extract("map", KIND, fields.map)))
 
     def parameters(self) -> JsonObject:
         """Return the parameters of the inner extractor and of the map, JSON-able."""

@@ -142,14 +142,11 @@ _LAYOUTS: tuple[tuple[Callable[[Path], bool], Callable[..., AttributeTable]], ..
 def _iterate_attributes(
     rows: list[tuple[str, JsonObject]], id_column: str, kinds: list[str], rejects: Rejects
 ) -> Iterator[ItemAttributes]:
-    readers = [
-        LabelCellReader(
-            kind,
-            None,
-            find_separator((row.get(kind) for _, row in rows), kind, SEPARATORS if kind.endswith("s") else _SINGULAR),
-        )
-        for kind in kinds
-    ]
+    readers = []
+    for kind in kinds:
+        separators = SEPARATORS if kind.endswith("s") else _SINGULAR
+        separator = find_separator((row.get(kind) for _, row in rows), kind, separators)
+        readers.append(LabelCellReader(kind, None, separator))
     sides: dict[str, str] = {}
     for where, row in rows:
         with rejects.catch(where):

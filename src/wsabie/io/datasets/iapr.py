@@ -117,12 +117,8 @@ def _read_description(file: Path) -> tuple[str, str, list[str]]:
     if root.local_name != "DOC" or not texts.get("IMAGE"):
         raise RowError("description without its picture")
     where = [place.strip().lower() for place in texts.get("LOCATION", "").split(",")]
-    path = PurePosixPath(texts["IMAGE"])
-    return (
-        "/".join(path.with_suffix("").parts[-2:]),
-        texts["IMAGE"],
-        extract_words(texts.get("DESCRIPTION", "")) + where,
-    )
+    name = "/".join(PurePosixPath(texts["IMAGE"]).with_suffix("").parts[-2:])
+    return name, texts["IMAGE"], extract_words(texts.get("DESCRIPTION", "")) + where
 
 
 def _read_as_utf8(file: Path) -> bytes:

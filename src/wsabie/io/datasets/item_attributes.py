@@ -76,13 +76,8 @@ class AttributeTable:
             for kind, names in item.names.items():
                 pairs[kind].update(((item.id, name), None) for name in names)
         require_rows(len(ids), path, rejects or Rejects(), unit)
-        return cls(
-            path,
-            list(ids),
-            {kind: list(kind_pairs) for kind, kind_pairs in pairs.items() if kind_pairs},
-            splits,
-            groups,
-        )
+        pairs_by_kind = {kind: list(kind_pairs) for kind, kind_pairs in pairs.items() if kind_pairs}
+        return cls(path, list(ids), pairs_by_kind, splits, groups)
 
     def __len__(self) -> int:
         return len(self.ids)

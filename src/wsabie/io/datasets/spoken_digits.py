@@ -118,19 +118,13 @@ def _read_speakers(path: Path) -> dict[str, dict[str, str]]:
     try:
         text = content.decode("utf-8")
         match, end = _DICTIONARY.search(text), text.rfind("}") + 1
-        speakers = ast.literal_eval(text[match.end() : end]) if match and match.end() < end else None
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-        raise _make_dictionary_error(path) from error
-    if not isinstance(speakers, dict) or not all(isinstance(facts, dict) for facts in speakers.values()):
-        raise _make_dictionary_error(path)
-    texts = [text for name, facts in speakers.items() for text in (name, *facts, *facts.values())]
-    if not all(isinstance(text, str) for text in texts):
-        raise _make_dictionary_error(path)
+        speakers: dict[str, dict[str, str]] = ast.literal_eval(text[match.end() if match else end : end])
+        texts = [text for name, facts in speakers.items() for text in (name, *facts, *facts.values())]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("no text")
+    except (ValueError, SyntaxError, TypeError, AttributeError, MemoryError, RecursionError) as error:
+        raise InputError(
+            f"{path} holds no dictionary `metadata = {{speaker: {{kind: name}}}}` of texts; fetch it again, "
+            "or say labels_from for another reading of the folder"
+        ) from error
     return speakers
-
-
-def _make_dictionary_error(path: Path) -> InputError:
-    return InputError(
-        f"{path} holds no dictionary `metadata = {{speaker: {{kind: name}}}}` of texts; fetch it again, "
-        "or say labels_from for another reading of the folder"
-    )

@@ -362,9 +362,8 @@ def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
 def _require_labelled(folder: Path, items: list[Item], labels_from: str, modality: Modality, rejects: Rejects) -> None:
     if items:
         return
-    if labels_from == "auto" and rejects.counts[modality.unlabelled] + rejects.counts[modality.unsupported] == len(
-        rejects
-    ):
+    n_without_labels = rejects.counts[modality.unlabelled] + rejects.counts[modality.unsupported]
+    if labels_from == "auto" and n_without_labels == len(rejects):
         raise InputError(
             f"the {modality.name} of {folder} have no labels: there are no sub-folders to tell them "
             f"apart, no {' or '.join(NAMES)}, and no {modality.written}; label them in one of these ways"

@@ -340,11 +340,8 @@ def _feature_column(attribute: ArffAttribute, plan: _Plan, path: Path) -> _Colum
         later_values = attribute.values[1:]
         check_expansion(format_path(path), get_file_size(path), len(attribute.name) * len(later_values))
         plan.feature_names.extend(f"{attribute.name}={value}" for value in later_values)
-        return _Column(
-            "values",
-            first_feature,
-            {attribute.values[0]: None} | {v: first_feature + i for i, v in enumerate(later_values)},
-        )
+        features = {v: first_feature + i for i, v in enumerate(later_values)}
+        return _Column("values", first_feature, {attribute.values[0]: None} | features)
     if attribute.name.lower() in _ID_NAMES and not any(c.role == "id" for c in plan.columns):
         return _Column("id")
     raise InputError(

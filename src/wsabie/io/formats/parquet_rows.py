@@ -10,10 +10,9 @@ over all shards.
 
 import json
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, tee
 from pathlib import Path
 from typing import NamedTuple
 
@@ -211,15 +210,9 @@ def write_parquet_rows(rows: FeatureTable, path: str | Path, *, through: DenseTr
 
 
 def _transform_blocks(blocks: Iterable[FeatureTable], through: DenseTransform) -> Iterator[FeatureTable]:
-    under_way: deque[FeatureTable] = deque()
-
-    def iterate_matrices() -> Iterator[Matrix]:
-        for block in blocks:
-            under_way.append(block)
-            yield block.X
-
-    for X in through.apply(iterate_matrices()):
-        yield replace(under_way.popleft(), X=X)
+    blocks, inputs = tee(blocks)
+    for X, block in zip(through.apply(block.X for block in inputs), blocks, strict=True):
+        yield replace(block, X=X)
 
 
 def _build_schema(rows: FeatureTable, width: int | None) -> ArrowObject:

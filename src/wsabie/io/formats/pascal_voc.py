@@ -88,10 +88,8 @@ def _read_members(folder: Path, split: str) -> set[str]:
     if split not in splits:
         choose = f"choose one of {', '.join(splits)}" if splits else f"{SPLITS.as_posix()} has none"
         raise InputError(f"{folder} has no split {split!r}; {choose}")
-    lines = (
-        line.decode("utf-8", "backslashreplace").split() for _, line in iterate_numbered_lines(path, _LONGEST_LINE)
-    )
-    return {words[0] for words in lines if words}
+    lines = (line.decode("utf-8", "backslashreplace") for _, line in iterate_numbered_lines(path, _LONGEST_LINE))
+    return {words[0] for line in lines if (words := line.split())}
 
 
 def _read_picture(

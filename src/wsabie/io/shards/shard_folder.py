@@ -214,9 +214,8 @@ class ShardFolder:
         if self.dense:
             X = np.empty((sum(piece.hi - piece.lo for piece in pieces), int(self.facts["features"])), np.float32)
             start = 0
-            for (rows,) in prefetch_slices(
-                [self.shard(number).numbers["features"][lo:hi]] for number, lo, hi in pieces
-            ):
+            slices = ([self.shard(number).numbers["features"][lo:hi]] for number, lo, hi in pieces)
+            for (rows,) in prefetch_slices(slices):
                 X[start : start + len(rows)] = rows
                 start += len(rows)
             return ShardBlock(X, Y)

@@ -83,12 +83,8 @@ class XmpPacket(NamedTuple):
 
     def merge(self, packet: "XmpPacket") -> "XmpPacket":
         """Merge two packets into one."""
-        return XmpPacket(
-            {
-                name: self.properties.get(name, []) + packet.properties.get(name, [])
-                for name in self.properties | packet.properties
-            }
-        )
+        names = self.properties | packet.properties
+        return XmpPacket({name: self.properties.get(name, []) + packet.properties.get(name, []) for name in names})
 
 
 def read_xmp_packet(content: bytes) -> XmpPacket:

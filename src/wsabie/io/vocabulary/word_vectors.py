@@ -394,11 +394,8 @@ def _iterate_binary_rows(path: Path, layout: _VectorLayout, rejects: Rejects) ->
                 )
             where = f"{path}, word {number:,}"
             try:
-                yield (
-                    where,
-                    _decode_word(letters.lstrip(b"\n")),
-                    _check_finite(np.frombuffer(row, "<f4").astype("f4").tobytes()),
-                )
+                vector = np.frombuffer(row, "<f4").astype("f4").tobytes()
+                yield where, _decode_word(letters.lstrip(b"\n")), _check_finite(vector)
             except RowError as error:
                 rejects.add(where, error.reason, error.detail)
 
