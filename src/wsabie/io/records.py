@@ -220,6 +220,19 @@ class ItemList:
         return iter(self.items)
 
 
+def require_kind(kind: str | None, kinds: Sequence[str], path: Path, noun: str = "kind") -> str:
+    """Return the requested kind of items or labels; None: the first.
+
+    Raises
+    ------
+    InputError
+        There is no such kind; `noun` names it in the sentence.
+    """
+    if kind is not None and kind not in kinds:
+        raise InputError(f"{path} has no {noun} {kind!r}; choose one of {', '.join(kinds)}")
+    return kind or kinds[0]
+
+
 def remove_labels(source: FeatureTable | ItemList) -> FeatureTable | ItemList:
     """Return the same items without labels, for annotation."""
     if isinstance(source, FeatureTable):

@@ -115,7 +115,8 @@ class EncodedAudio(NamedTuple):
             stream = None if file.samplerate == rate else soxr.ResampleStream(file.samplerate, rate, 1, dtype="float32")
             n_frames_left = math.ceil(self.max_seconds * file.samplerate)
             while n_frames_left > 0:
-                frames = _read_frames(file, min(n_frames_left, _BLOCK))
+                with _explain_sound_errors("damaged sound"):
+                    frames = file.read(min(n_frames_left, _BLOCK), dtype="float32", always_2d=True)
                 n_frames_left -= len(frames)
                 last = not len(frames) or n_frames_left <= 0
                 with np.errstate(all="ignore"):
@@ -146,10 +147,8 @@ def _import_library(name: str) -> Any:
 def _open_decoder(content: Path | bytes) -> Iterator[Any]:
     soundfile = _import_library("soundfile")
     open_image_stream(content).close()
-    try:
+    with _explain_sound_errors("not a sound"):
         file = soundfile.SoundFile(_openable(content))
-    except (soundfile.SoundFileError, OSError) as error:
-        raise UnreadableItemError("not a sound", getattr(error, "error_string", str(error))) from error
     with file:
         low, high = RATES
         if not 1 <= file.channels <= _MOST_CHANNELS:
@@ -182,14 +181,13 @@ def _refuse_truncated(file: Any) -> None:
         raise UnreadableItemError("damaged sound", f"{present:,} bytes of {stated:,} are there")
 
 
-def _read_frames(file: Any, n_frames: int) -> Float32:
-    """Return up to `n_frames` frames, (n, channels)."""
-    soundfile = _import_library("soundfile")
+@contextmanager
+def _explain_sound_errors(reason: str) -> Iterator[None]:
+    """Turn errors of the decoder into an `UnreadableItemError` with this reason."""
     try:
-        frames: Float32 = file.read(n_frames, dtype="float32", always_2d=True)
-    except (soundfile.SoundFileError, OSError) as error:
-        raise UnreadableItemError("damaged sound", getattr(error, "error_string", str(error))) from error
-    return frames
+        yield
+    except (_import_library("soundfile").SoundFileError, OSError) as error:
+        raise UnreadableItemError(reason, getattr(error, "error_string", str(error))) from error
 
 
 WORDS = 2_000

@@ -156,16 +156,3 @@ def make_attribute_items(
         else:
             items.append(Item(entry.id, files[entry.id], labels, entry.group))
     return items
-
-
-def require_attribute_kind(kind: str | None, kinds: tuple[str, ...], path: Path) -> str:
-    """Return the kind whose names are labels: the first where none is requested.
-
-    Raises
-    ------
-    InputError
-        Another one.
-    """
-    if kind is not None and kind not in kinds:
-        raise InputError(f"{path} has no labels of the kind {kind!r}; choose one of {', '.join(kinds)}")
-    return kind or kinds[0]

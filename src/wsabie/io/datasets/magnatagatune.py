@@ -17,7 +17,6 @@ from wsabie.io.datasets.item_attributes import (
     AttributeTable,
     ItemAttributes,
     make_attribute_items,
-    require_attribute_kind,
     select_split_side,
 )
 from wsabie.io.file_matching import find_files, normalise_relative_path
@@ -25,7 +24,7 @@ from wsabie.io.formats.id_labels import IdLabelCollector
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import SOUNDS
 from wsabie.io.parsers.text_tables import iterate_line_rows
-from wsabie.io.records import FeatureTable, ItemList
+from wsabie.io.records import FeatureTable, ItemList, require_kind
 from wsabie.storage.rejects import Rejects, RowError
 
 ANNOTATIONS, INFO = "annotations_final.csv", "clip_info_final.csv"
@@ -64,7 +63,7 @@ def read_magnatagatune(
     InputError
         Nothing usable, a column is missing, or another kind or split.
     """
-    kind = require_attribute_kind(kind, KINDS, folder)
+    kind = require_kind(kind, KINDS, folder, "labels of the kind")
     clips = list(_iterate_clips(folder, rejects))
     selected_clips = select_split_side(clips, split, folder)
     _, files = find_files(folder, rejects, SOUNDS)

@@ -32,7 +32,7 @@ from wsabie.io.parsers.text_files import (
 )
 from wsabie.storage.rejects import Rejects, RowError
 
-TRACKS, GENRES, LISTENERS = "unique_tracks.txt", "*.cls*", "train_triplets.txt"
+TRACKS, GENRES = "unique_tracks.txt", "*.cls*"
 MOST_TRIPLETS = 20_000_000
 """Lines of a list of listeners; a pair takes about 200 bytes."""
 _LONGEST_LINE = 1 << 20

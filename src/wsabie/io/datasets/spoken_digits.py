@@ -18,7 +18,6 @@ from wsabie.io.datasets.item_attributes import (
     AttributeTable,
     ItemAttributes,
     make_attribute_items,
-    require_attribute_kind,
     select_split_side,
 )
 from wsabie.io.file_matching import find_files
@@ -26,7 +25,7 @@ from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import SOUNDS
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.text_files import explain_reading_errors, open_decompressed
-from wsabie.io.records import ItemList
+from wsabie.io.records import ItemList, require_kind
 from wsabie.storage.rejects import Rejects, RowError
 
 METADATA, RECORDINGS = ("metadata.py", "metadata.txt"), "recordings"
@@ -69,7 +68,7 @@ def read_spoken_digits(
     InputError
         Nothing usable, a dictionary that is none, or another kind or split.
     """
-    kind, files = require_attribute_kind(kind, KINDS, folder), _find_recordings(folder, rejects)
+    kind, files = require_kind(kind, KINDS, folder, "labels of the kind"), _find_recordings(folder, rejects)
     recordings = select_split_side(list(_iterate_recordings(folder, files, rejects)), split, folder)
     items = make_attribute_items(recordings, kind, files, SOUNDS, rejects)
     require_rows(len(items), folder, rejects, "recordings")

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple, TypeGuard
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.file_matching import find_local_file, normalise_relative_path
-from wsabie.io.formats.region_items import RegionAnnotation, make_region_items, require_region_kind
+from wsabie.io.formats.region_items import KINDS, RegionAnnotation, make_region_items
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.json_values import iterate_elements
 from wsabie.io.parsers.text_files import read_head
-from wsabie.io.records import Item, ItemList
+from wsabie.io.records import Item, ItemList, require_kind
 from wsabie.io.regions import Box, Region, compute_bounding_box
 from wsabie.storage.rejects import Rejects, RowError
 
@@ -87,7 +87,7 @@ def read_coco(path: Path, *, kind: str | None = None, split: str | None = None, 
     InputError
         No JSON of this form, or nothing usable in it.
     """
-    kind = require_region_kind(kind, path)
+    kind = require_kind(kind, KINDS, path)
     if split is not None:
         raise InputError(f"{path} has no splits to choose {split!r} from; give the file of one side")
     file = find_coco_file(path)

@@ -16,12 +16,12 @@ from pathlib import Path, PurePosixPath
 
 from wsabie.core.errors import InputError
 from wsabie.io.file_matching import find_local_file, normalise_relative_path
-from wsabie.io.formats.region_items import RegionAnnotation, make_region_items, require_region_kind
+from wsabie.io.formats.region_items import KINDS, RegionAnnotation, make_region_items
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.text_files import explain_reading_errors, iterate_numbered_lines, read_head
 from wsabie.io.parsers.xml_elements import XmlElement, parse_xml
-from wsabie.io.records import Item, ItemList
+from wsabie.io.records import Item, ItemList, require_kind
 from wsabie.io.regions import Box, Region
 from wsabie.storage.rejects import Rejects, RowError
 
@@ -61,7 +61,7 @@ def read_voc(folder: Path, *, kind: str | None = None, split: str | None = None,
     InputError
         No folder of this form, no such split, or nothing usable.
     """
-    kind, members = require_region_kind(kind, folder), None if split is None else _read_members(folder, split)
+    kind, members = require_kind(kind, KINDS, folder), None if split is None else _read_members(folder, split)
     with explain_reading_errors(folder / ANNOTATIONS):
         files = sorted((folder / ANNOTATIONS).glob("*.xml"))
     if members is not None:

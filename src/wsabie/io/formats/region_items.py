@@ -45,19 +45,6 @@ class RegionAnnotation(NamedTuple):
     container_number: str | None = None
 
 
-def require_region_kind(kind: str | None, path: Path) -> str:
-    """Return the requested kind of items; None: regions.
-
-    Raises
-    ------
-    InputError
-        There is no such kind.
-    """
-    if kind is not None and kind not in KINDS:
-        raise InputError(f"{path} has no kind {kind!r}; choose one of {', '.join(KINDS)}")
-    return kind or KINDS[0]
-
-
 def make_region_items(
     name: str,
     file: Path,

@@ -11,7 +11,7 @@ of the text unless they are left out.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -60,6 +60,13 @@ class Synset(NamedTuple):
     def hypernyms(self) -> tuple[str, ...]:
         """Return the synsets that it is a kind or an instance of."""
         return tuple(target for relation, target in self.related if relation in UP)
+
+
+def list_facts(statement: Synset | tuple[str, str, str]) -> Sequence[tuple[str, str, str]]:
+    """Return (relation, concept, larger concept) of a statement of a file."""
+    if not isinstance(statement, Synset):
+        return [statement]
+    return [(relation, statement.id, target) for relation, target in statement.related]
 
 
 def parse_synset(line: str) -> Synset:

@@ -38,6 +38,7 @@ from wsabie.io.formats.wordnet import (
     iterate_prolog_facts,
     iterate_synset_words,
     iterate_synsets,
+    list_facts,
 )
 from wsabie.io.parsers.text_files import (
     decode_text,
@@ -235,10 +236,9 @@ def _read_path(path: Path, parent_first: bool, hierarchy: Hierarchy) -> None:
             if isinstance(statement, Synset):
                 words = statement.words
                 hierarchy.also_called(statement.id, words if len(words) == 1 else [*words, ", ".join(words)])
-                for parent in statement.hypernyms:
-                    hierarchy.add(statement.id, parent)
-            elif statement[0] in UP:
-                hierarchy.add(*statement[1:])
+            for relation, child, parent in list_facts(statement):
+                if relation in UP:
+                    hierarchy.add(child, parent)
     elif b"\0" in start or not start.strip():
         problem = "is empty" if not start.strip() else "is no text"
         raise InputError(

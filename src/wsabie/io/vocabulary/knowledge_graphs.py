@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wsabie.core.errors import InputError
 from wsabie.io.formats.pair_list import read_id_pairs
-from wsabie.io.formats.wordnet import LONGEST, SYNSET, Synset, get_index_path, iterate_index_senses
+from wsabie.io.formats.wordnet import LONGEST, SYNSET, Synset, get_index_path, iterate_index_senses, list_facts
 from wsabie.io.parsers.text_files import (
     decode_text,
     explain_reading_errors,
@@ -132,10 +132,8 @@ def _read_file(path: Path, graph: KnowledgeGraph) -> None:
     for statement in iterate_statements(path, start) or (("is-a", *pair) for pair in read_hierarchy(path).pairs()):
         if isinstance(statement, Synset):
             graph.add(statement.id, statement.words, statement.gloss, "en")
-            for relation, target in statement.related:
-                graph.relate(relation, statement.id, target)
-        else:
-            graph.relate(*statement)
+        for fact in list_facts(statement):
+            graph.relate(*fact)
     if SYNSET.search(start):
         _rank_senses(path, graph)
 
@@ -179,10 +177,6 @@ def iterate_relation_pairs(path: str | Path, relation: str) -> Iterator[tuple[st
     path, (stated, inverse) = Path(path), parse_direction(relation)
     for file in _find_files(path):
         for statement in iterate_statements(file, read_head(file)) or ():
-            if isinstance(statement, Synset):
-                facts = [(name, statement.id, target) for name, target in statement.related]
-            else:
-                facts = [statement]
-            for name, head, tail in facts:
+            for name, head, tail in list_facts(statement):
                 if name == stated:
                     yield (tail, head) if inverse else (head, tail)
