@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -30,6 +31,21 @@ WAITING = ("web", "faults", "distributed")
 def pytest_xdist_auto_num_workers() -> int | None:
     """Half as many again as there are cores: of those that wait somebody else can use the core."""
     return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count_available_cores() * 3 // 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Files, each in one process; those that work on a cluster all in the same, so that there is one cluster."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FileScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return "tests/distributed" if file.startswith("tests/distributed/") else file
+
+    return FileScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

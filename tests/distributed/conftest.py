@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,19 +18,30 @@ NOTICED = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
 """A lost node is noticed in seconds; by itself Ray takes half a minute."""
 
 
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Any]:
-    """A head and a second node; `cluster.add_node(num_cpus=1)` brings another."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Ray's own
-        from ray.cluster_utils import Cluster
+_clusters: list[Any] = []  # the one that runs
 
-        head = {"num_cpus": 1, "include_dashboard": False, "_system_config": NOTICED}
-        found = Cluster(initialize_head=True, head_node_args=head)
-        found.add_node(num_cpus=1)
-        yield found
-        module.disconnect()
-        found.shutdown()
+
+@pytest.fixture
+def cluster() -> Any:
+    """A head and a second node, for all tests of the folder; `cluster.add_node(num_cpus=1)` brings another."""
+    if not _clusters:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Ray's own
+            from ray.cluster_utils import Cluster
+
+            head = {"num_cpus": 1, "include_dashboard": False, "_system_config": NOTICED}
+            _clusters.append(Cluster(initialize_head=True, head_node_args=head))
+            _clusters[0].add_node(num_cpus=1)
+    return _clusters[0]
+
+
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """The cluster ends with the tests of this folder: its processes work all the time."""
+    if _clusters and (nextitem is None or nextitem.path.parent != Path(__file__).parent):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module.disconnect()
+            _clusters.pop().shutdown()
 
 
 @pytest.fixture
