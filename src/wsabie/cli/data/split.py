@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli.command import JsonObject, NotFor, Report, command, option
+from wsabie.cli.command import JsonObject, NotFor, Options, Report, command, option
 from wsabie.cli.inputs import format_features_hint, is_table, make_label_table, open_data, read_label_pairs
 from wsabie.cli.options import Data, RejectOptions, Seed
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
@@ -32,6 +32,23 @@ _DRAFTS = ".split-"
 _BY_ROWS = NotFor(space="how rows are split, and things of a TOML file are dealt whole, by groups if there are any")
 
 
+class RowOptions(Options):
+    """Options about the side of a row."""
+
+    by: Literal["auto", "group", "row", "label", "time", "one-label"] = option(
+        "group, row, label or time (default: group if there are groups); one-label: every row stays in training and "
+        "one of its labels is the test.",
+        "auto",
+    )
+    min_labels: int | None = option("With one-label: rows with fewer labels keep them all (default: 2).", min=1)
+    drop_near: float | None = option(
+        "Test and validation rows at least this similar (cosine) to a training row are left out.", min=0, max=1
+    )
+    relations: Path | None = option(
+        "Related labels, object TAB part a line: as many as can be get two pictures on every side (in place of --by)."
+    )
+
+
 class SplitOptions(RejectOptions):
     """Options of `wsabie split`."""
 
@@ -39,25 +56,7 @@ class SplitOptions(RejectOptions):
     out: Path = option("Folder for train, valid and test.")
     valid: float | None = option("Fraction of validation rows (default: 0.1; with one-label: 0).", min=0, max=1)
     test: float | None = option("Fraction of test rows (default: 0.1; with one-label: 1).", min=0, max=1)
-    by: Literal["auto", "group", "row", "label", "time", "one-label"] = option(
-        "group, row, label or time (default: group if there are groups); one-label: every row stays in training and "
-        "one of its labels is the test.",
-        "auto",
-        not_for=_BY_ROWS,
-    )
-    min_labels: int | None = option(
-        "With one-label: rows with fewer labels keep them all (default: 2).", min=1, not_for=_BY_ROWS
-    )
-    drop_near: float | None = option(
-        "Test and validation rows at least this similar (cosine) to a training row are left out.",
-        min=0,
-        max=1,
-        not_for=_BY_ROWS,
-    )
-    relations: Path | None = option(
-        "Related labels, object TAB part a line: as many as can be get two pictures on every side (in place of --by).",
-        not_for=_BY_ROWS,
-    )
+    rows: Annotated[RowOptions, _BY_ROWS]
     seed: Seed = 0
 
     @property
@@ -82,7 +81,7 @@ def _split_rows(options: SplitOptions) -> Report:
     from wsabie.io.records import ItemSubset
     from wsabie.workflows import collection_splits
 
-    data, folder, by, seed = options.data, options.out, options.by, options.seed
+    data, folder, by, seed = options.data, options.out, options.rows.by, options.seed
     files, label_pairs = _check_options(options)
     if by == "one-label":
         yield from _split_labels(options, files)
@@ -90,7 +89,7 @@ def _split_rows(options: SplitOptions) -> Report:
     with options.collect_rejects() as rejects:
         source = open_data(data, rejects)
         rows = make_label_table(source)
-        if options.drop_near is not None:
+        if options.rows.drop_near is not None:
             _require_rows(source, data, "--drop-near compares features")
         if not is_table(source) and source.modality != "pictures":
             _require_rows(source, data, "split writes rows or pictures")
@@ -106,8 +105,8 @@ def _split_rows(options: SplitOptions) -> Report:
             print_note(f"{views} of validation and test pictures left out: only training has them")
         _refuse_older_files(files, [name for name in SIDES if len(getattr(sides, name))])
         left_out = None
-        if options.drop_near is not None:
-            sides, left_out = _drop_near_rows(rows, sides, options.drop_near)
+        if options.rows.drop_near is not None:
+            sides, left_out = _drop_near_rows(rows, sides, options.rows.drop_near)
             if relation_split is not None:
                 relation_split = collection_splits.recheck_relations(relation_split, rows, sides)
         indexes = {files[name]: getattr(sides, name) for name in SIDES if len(getattr(sides, name))}
@@ -127,10 +126,10 @@ def _split_rows(options: SplitOptions) -> Report:
 
 def _check_options(options: SplitOptions) -> tuple[dict[str, Path], list[tuple[str, str]] | None]:
     """Check that options fit each other and files can be written; return the files and related labels."""
-    by, folder, relations = options.by, options.out, options.relations
-    if by != "one-label" and options.min_labels is not None:
+    by, folder, relations = options.rows.by, options.out, options.rows.relations
+    if by != "one-label" and options.rows.min_labels is not None:
         raise InputError("--min-labels says how many labels a row needs to lose one, so it needs --by one-label")
-    if by == "one-label" and options.drop_near is not None:
+    if by == "one-label" and options.rows.drop_near is not None:
         raise InputError("--by one-label leaves every row on the training side; leave --drop-near out")
     files = {name: folder / f"{name}.parquet" for name in SIDES}
     results: list[tuple[OutputKind, Path | None]] = [("parquet", file) for file in files.values()]
@@ -201,7 +200,7 @@ def _split_labels(options: SplitOptions, files: dict[str, Path]) -> Report:
     with options.collect_rejects() as rejects:
         source = open_data(options.data, rejects)
         rows = _require_rows(source, options.data, "--by one-label deals out the labels of rows")
-        sides = split_labels(rows, *shares, options.seed, options.min_labels or 2)
+        sides = split_labels(rows, *shares, options.seed, options.rows.min_labels or 2)
         _refuse_older_files(files, list(sides))
         _write_parts({files[name]: part for name, part in sides.items()}, folder)
         _write_dropped(options.dropped_file, None)
