@@ -97,30 +97,24 @@ class ProcessExecutor:
         self.local_seconds = local_seconds
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        return self._run(function, function, items, None)
+        return self.map_with(call, function, items)
 
     def map_with(
         self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
     ) -> Iterator[Result]:
-        return self._run(partial(function, shared), partial(_call_with_shared, function), items, shared)
-
-    def _run(
-        self,
-        local_function: Callable[[Item], Result],
-        pool_function: Callable[[Item], Result],
-        items: Iterable[Item],
-        shared: object,
-    ) -> Iterator[Result]:
-        items = iter(items)
+        local_function, items = partial(function, shared), iter(items)
         yield from self._run_first_items(local_function, items)
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
         with share_memory_budgets():  # workers together hold what one process may hold
             try:
-                pool = self._open_pool(shared)
+                pool = ProcessPoolExecutor(self.workers, get_context("spawn"), _begin_worker, (shared,))
             except OSError as error:  # their locks need shared memory
                 _log.warning("no worker processes can be started (%s): this process does it all", error)
                 yield from map(local_function, items)
                 return
-            yield from self._run_in_pool(pool, pool_function, items)
+            yield from self._run_in_pool(pool, partial(_call_with_shared, function), items)
 
     def _run_first_items(self, function: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[Result]:
         """Yield the results of the first items, computed on one BLAS thread as a worker would."""
@@ -135,13 +129,6 @@ class ProcessExecutor:
             yield result
             if spent >= self.local_seconds:
                 return
-
-    def _open_pool(self, shared: object) -> "ProcessPoolExecutor":
-        from concurrent.futures import ProcessPoolExecutor
-        from multiprocessing import get_context
-
-        spawn = get_context("spawn")
-        return ProcessPoolExecutor(self.workers, mp_context=spawn, initializer=_begin_worker, initargs=(shared,))
 
     def _run_in_pool(
         self, pool: "ProcessPoolExecutor", function: Callable[[Item], Result], items: Iterator[Item]
@@ -172,7 +159,7 @@ _shared: Any = None  # in a worker: what its pool gave to all items
 def _begin_worker(shared: object) -> None:
     global _shared
     _shared = shared
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    call_after_parent(partial(os._exit, 1))  # it would wait for work for ever
     disable_blas_threads()
 
 
@@ -184,14 +171,21 @@ def disable_blas_threads() -> None:
     threadpool_limits(1)  # for those that are loaded already
 
 
-def _end_with_parent() -> None:
-    """End this worker when its parent is killed; it would wait for work for ever."""
+def call_after_parent(end: Callable[[], object]) -> None:
+    """Call `end` in a thread when the parent of this process is killed."""
     from multiprocessing import connection, parent_process
 
-    parent = parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
+    def wait_for_parent() -> None:
+        if (parent := parent_process()) is not None:
+            connection.wait([parent.sentinel])
+            end()
+
+    threading.Thread(target=wait_for_parent, daemon=True).start()
+
+
+def call(function: Callable[[Item], Result], item: Item) -> Result:
+    """Return function(item), for `map_with` where nothing but the function is shared."""
+    return function(item)
 
 
 def _call_with_shared(function: Callable[[Any, Item], Result], item: Item) -> Result:

@@ -53,14 +53,10 @@ def remove_tree(folder: str | Path) -> None:
     """
     folders = [] if Path(folder).is_symlink() else [Path(folder)]
     for path, names, files in walk_folder(folder, lambda _: None) if folders else ():
-        subfolders = [Path(path, name) for name in names]
-        folders += [path_below for path_below in subfolders if not path_below.is_symlink()]
-        for file in [
-            *(Path(path, name) for name in files),
-            *(path_below for path_below in subfolders if path_below.is_symlink()),
-        ]:
-            with suppress(OSError):
-                file.unlink()
+        folders += [Path(path, name) for name in names]
+        for name in (*names, *files):
+            with suppress(OSError):  # it leaves folders alone, and takes links to them
+                Path(path, name).unlink()
     for path_below in reversed(folders):
         with suppress(OSError):
             path_below.rmdir()

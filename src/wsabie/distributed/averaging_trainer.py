@@ -248,8 +248,7 @@ class RayFleet:
                     yield WorkerMessage(name, kind, value)
 
     def _list_finished(self, refs: list["ObjectRef"]) -> list["ObjectRef"]:
-        finished: list[ObjectRef] = self._ray.wait(refs, num_returns=len(refs), timeout=0)[0] if refs else []
-        return finished
+        return self._ray.wait(refs, num_returns=len(refs), timeout=0)[0] if refs else []
 
     def _fetch_answer(self, name: str, ref: "ObjectRef", *, begins: bool = False) -> Any:
         """Return the answer of a worker, or _LOST.

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Item, Result, Shared, WorkerError, disable_blas_threads
+from wsabie.core.executors import Item, Result, Shared, WorkerError, call, disable_blas_threads
 from wsabie.distributed.ray_cluster import LOCAL, RETRIES, connect, disconnect
 
 if TYPE_CHECKING:
@@ -67,14 +67,11 @@ class RayExecutor:
         disconnect()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        return self._run(_call, function, items)
+        return self.map_with(call, function, items)
 
     def map_with(
         self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
     ) -> Iterator[Result]:
-        return self._run(function, shared, items)
-
-    def _run(self, function: Callable[[Any, Item], Result], shared: Any, items: Iterable[Item]) -> Iterator[Result]:
         import ray
 
         work = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_run_item)
@@ -91,10 +88,6 @@ class RayExecutor:
             # After an error or an early stop. Without the check, Ray would start another cluster if this one has ended.
             for reference in waiting if ray.is_initialized() else ():
                 ray.cancel(reference)
-
-
-def _call(function: Callable[[Any], Any], item: Any) -> Any:
-    return function(item)
 
 
 class _CoreCounter:

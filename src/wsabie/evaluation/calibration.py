@@ -114,13 +114,19 @@ def fit_calibration(pairs: ScoredPairs, *, n_labels: int | None = None, shrinkag
     >>> calibration.predict_proba(np.array([1.0])).round(2)  # 30 of 40, softened
     array([0.74])
     """
-    _check_pairs(pairs)
+    if not np.isfinite(pairs.scores).all():
+        raise InputError("a score to calibrate on is not finite; the model has diverged or a row is not finite")
+    right = np.sum(pairs.weights * pairs.outcomes)
+    wrong = np.sum(pairs.weights) - right
+    if not (right > 0 and wrong > 0):
+        raise InputError("calibration needs both right and wrong labels among its rows; give more rows")
     if shrinkage <= 0:
         raise InputError(f"shrinkage = {shrinkage} but it is above 0; a large number means no label offsets")
     center = float(np.average(pairs.scores, weights=pairs.weights))
     scale = float(np.sqrt(np.average((pairs.scores - center) ** 2, weights=pairs.weights))) or 1.0
     labels = np.zeros_like(pairs.labels) if n_labels is None else pairs.labels
-    problem = ScoredPairs((pairs.scores - center) / scale, labels, _soften_outcomes(pairs), pairs.weights)
+    softened = np.where(pairs.outcomes > 0, (right + 1) / (right + 2), 1 / (wrong + 2))
+    problem = ScoredPairs((pairs.scores - center) / scale, labels, softened, pairs.weights)
     size, strength = (1, np.inf) if n_labels is None else (n_labels, shrinkage)
     common, label_offsets = _minimise_loss(problem, size, strength)
     if common[0] < 0:  # uninformative or inverted scores: keep the base rate only
@@ -161,21 +167,6 @@ def sample_pairs(
     return ScoredPairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _check_pairs(pairs: ScoredPairs) -> None:
-    if not np.isfinite(pairs.scores).all():
-        raise InputError("a score to calibrate on is not finite; the model has diverged or a row is not finite")
-    positive = np.sum(pairs.weights * pairs.outcomes)
-    if not 0 < positive < np.sum(pairs.weights):
-        raise InputError("calibration needs both right and wrong labels among its rows; give more rows")
-
-
-def _soften_outcomes(pairs: ScoredPairs) -> Float64:
-    right = np.sum(pairs.weights * pairs.outcomes)
-    wrong = np.sum(pairs.weights) - right
-    softened: Float64 = np.where(pairs.outcomes > 0, (right + 1) / (right + 2), 1 / (wrong + 2))
-    return softened
-
-
 def _sample_row_pairs(
     scores: Array, true_labels: Array, top: int, n_drawn: int, rng: np.random.Generator
 ) -> ScoredPairs:
@@ -194,8 +185,7 @@ def _sample_row_pairs(
 
 
 def _sigmoid(logits: Float64) -> Float64:
-    result: Float64 = np.exp(-np.logaddexp(0.0, -logits))
-    return result
+    return np.exp(-np.logaddexp(0.0, -logits))
 
 
 def _compute_logits(problem: ScoredPairs, common: Float64, label_offsets: Float64) -> Float64:

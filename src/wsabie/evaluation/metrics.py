@@ -144,8 +144,7 @@ def build_ranks(indptr: Int64, n_above: Int64, tied: Int64, n_candidates: Int64)
 
 def hits_at(ranks: PositiveRanks, k: int) -> Float64:
     """Return the probability, per positive, that it is among the first k, (nnz,)."""
-    inside: Float64 = np.clip(k - ranks.n_above, 0, ranks.group) / ranks.group
-    return inside
+    return np.clip(k - ranks.n_above, 0, ranks.group) / ranks.group
 
 
 def precision_at(ranks: PositiveRanks, k: int) -> Float64:
@@ -159,10 +158,16 @@ def recall_at(ranks: PositiveRanks, k: int) -> Float64:
 
 
 def hit_at(ranks: PositiveRanks, k: int) -> Float64:
-    """Return hit@k, the probability that some positive is among the first k, per row."""
-    return _compute_by_best_group(
-        ranks, lambda above, group, positives: _compute_hit_chance(max(k - above, 0), group, positives)
-    )
+    """Return hit@k, the probability that some positive is among the first k, per row.
+
+    It is 1 - C(t - r, m) / C(t, m): the chance that one of r positives is among m drawn of t.
+    """
+
+    def compute_chance(n_above: int, group: int, positives: int) -> float:
+        n_drawn = min(max(k - n_above, 0), group)
+        return 1 - comb(group - positives, n_drawn) / comb(group, n_drawn)
+
+    return _compute_by_best_group(ranks, compute_chance)
 
 
 def ndcg_at(ranks: PositiveRanks, k: int) -> Float64:
@@ -217,12 +222,6 @@ def _compute_by_best_group(ranks: PositiveRanks, compute: Callable[[int, int, in
     result = np.full(ranks.n_rows, np.nan)
     result[ranks.row[best]] = np.array([compute(*case) for case in distinct.tolist()], float)[case_of_row.ravel()]
     return result
-
-
-def _compute_hit_chance(places: int, group: int, positives: int) -> float:
-    """Return the chance 1 - C(t - r, m) / C(t, m) that one of r positives is among m drawn of t."""
-    n_drawn = min(places, group)
-    return 1 - comb(group - positives, n_drawn) / comb(group, n_drawn)
 
 
 def _compute_first_reciprocal(n_above: int, group: int, positives: int) -> float:

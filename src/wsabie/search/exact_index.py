@@ -345,8 +345,7 @@ class ExactIndex:
         bottom = last.astype(np.float64)
         if self._by_distance:  # the quick score is (|q|^2 - distance^2) / 2
             bottom = (norm2 - bottom * bottom) / 2
-        reach: Float64 = bottom - self.slack(norm2)
-        return reach
+        return bottom - self.slack(norm2)
 
     def slack(self, norm2: Float64) -> Float64:
         """Bound the difference between quick and exact scores for queries of these squared lengths.

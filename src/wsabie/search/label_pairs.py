@@ -239,8 +239,7 @@ class LabelPairIndex:
             the rank of chance.
         """
         counts = self.counts(a, b, objects, parts, couples=couples, threads=threads)
-        ranks: Int64 = 1 + counts.above + (counts.tied + 1) // 2
-        return ranks
+        return 1 + counts.above + (counts.tied + 1) // 2
 
     # ---- checks of the input
 
@@ -272,8 +271,7 @@ class LabelPairIndex:
             return np.empty(0, np.int64)
         if rows.ndim != 2 or rows.shape[1] != 2 or not np.issubdtype(rows.dtype, np.integer):
             raise InputError(f"{subject} have shape {rows.shape} and type {rows.dtype}; give two label numbers a row")
-        codes: Int64 = np.unique(self._encode_columns(rows[:, 0], rows[:, 1], subject))
-        return codes
+        return np.unique(self._encode_columns(rows[:, 0], rows[:, 1], subject))
 
     def _encode_columns(self, objects: Array, parts: Array, subject: str) -> Int64:
         for labels in (objects, parts):
@@ -320,8 +318,7 @@ class LabelPairIndex:
         """Score one pair of each query, summed in the order of the kernels."""
         listed, rows = self._build_pair_list(codes), np.arange(len(codes))
         plain: Float32 = (queries.a[rows, listed.objects] + queries.b[rows, listed.parts]) + listed.edges
-        pair_scores: Float32 = plain + listed.extra
-        return pair_scores
+        return plain + listed.extra
 
     def _compute_slack(self, size: Float64) -> Float32:
         """Return twice the rounding error of a sum of `dim` products and a few scores of total size `size`."""

@@ -96,8 +96,7 @@ def _quantise(rows: Float32) -> tuple[Float32, Float32, Float64]:
 
 
 def _round_up(values: Float64) -> Float32:
-    raised: Float32 = (values * _UP + _SMALLEST).astype(np.float32)
-    return raised
+    return (values * _UP + _SMALLEST).astype(np.float32)
 
 
 _FEW = 8

@@ -22,8 +22,7 @@ def prepare_table_rows(values: Array, subject: str) -> Array:
 
 def prepare_float32_rows(values: ArrayLike, subject: str) -> Float32:
     """Return float32 with contiguous rows, which BLAS takes without a copy."""
-    rows: Float32 = _rows(convert_to_float32(values, subject), subject)
-    return rows
+    return _rows(convert_to_float32(values, subject), subject)
 
 
 def _rows(values: Array, subject: str) -> Array:

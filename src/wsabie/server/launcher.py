@@ -7,13 +7,11 @@ import signal
 import socket
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
-from multiprocessing import connection, parent_process
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,6 +23,7 @@ from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.folder.collection_file import can_write, is_collection
 from wsabie.collection.search.text_search import LabelKnowledge, load_label_knowledge
 from wsabie.core.errors import BusyError, InputError
+from wsabie.core.executors import call_after_parent
 from wsabie.core.input_files import format_open_error
 from wsabie.core.memory_budget import share_memory_budgets
 from wsabie.server import connections, metrics, model_holder
@@ -242,7 +241,7 @@ def make_application() -> ASGIApp:
     """Build the application of one process from the options of its parent."""
     service = msgspec.json.decode(os.environ[_OPTIONS_VARIABLE], type=ServiceOptions)
     limits = service.limits
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    call_after_parent(partial(os.kill, os.getpid(), signal.SIGTERM))  # it would keep the port
     max_connections = connections.choose_connection_limit(limits.max_concurrent, limits.connections)
     connections.StrictHttpProtocol.pool = connections.ConnectionTable(
         max_connections, limits.share, min(_IDLE_SECONDS, limits.seconds), limits.min_rate
@@ -281,14 +280,6 @@ def _stop(handler: Any, signal_number: int, frame: FrameType | None) -> None:
         signal.alarm(seconds_left)
     if callable(handler):
         handler(signal_number, frame)
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent is killed, since it would keep the port."""
-    parent = parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _tune_for_concurrency() -> None:

@@ -67,21 +67,16 @@ def compute_target_vectors(
     array([0.6, 0.8], dtype=float32)
     """
     rng = np.random.default_rng([seed, 3])
-    rows, places, missing = [], [], []
-    for place, terms in enumerate(names):
+
+    def compute_vector(terms: Sequence[str]) -> Float32 | None:
         term_vectors = [
             row for row in _look_up_vectors(terms[:1] if use == "first" else terms, vectors) if row is not None
         ]
         if use == "random" and term_vectors:
             term_vectors = [term_vectors[int(rng.integers(len(term_vectors)))]]
-        mean = _scale_to_unit(np.mean(term_vectors, axis=0, dtype=np.float32)) if term_vectors else None
-        if mean is None:
-            missing.append(terms[0])
-        else:
-            rows.append(mean)
-            places.append(place)
-    table = np.stack(rows) if rows else np.empty((0, vectors.dim), np.float32)
-    return VectorLookup(table, np.array(places, np.int64), missing)
+        return _scale_to_unit(np.mean(term_vectors, axis=0, dtype=np.float32)) if term_vectors else None
+
+    return VectorLookup.collect(((terms[0], compute_vector(terms)) for terms in names), vectors.dim)
 
 
 class TermTable(NamedTuple):

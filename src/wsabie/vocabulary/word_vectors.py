@@ -32,6 +32,19 @@ class VectorLookup(NamedTuple):
     places: Int64
     missing: list[str]
 
+    @classmethod
+    def collect(cls, pairs: Iterable[tuple[str, Float32 | None]], dim: int) -> "VectorLookup":
+        """Collect names and their vectors, (dim,) or None."""
+        rows, places, missing = [], [], []
+        for place, (name, vector) in enumerate(pairs):
+            if vector is None:
+                missing.append(name)
+            else:
+                rows.append(vector)
+                places.append(place)
+        table = np.stack(rows) if rows else np.empty((0, dim), np.float32)
+        return cls(table, np.array(places, np.int64), missing)
+
 
 class WordVectors:
     """Words and their vectors.
@@ -93,15 +106,8 @@ class WordVectors:
 
     def look_up(self, names: Iterable[str]) -> VectorLookup:
         """Look up the vectors of some names, and list the names without one."""
-        rows, places, missing = [], [], []
-        for place, name in enumerate(names):
-            if name_rows := self.find_rows(name):
-                rows.append(self._average_rows(name_rows))
-                places.append(place)
-            else:
-                missing.append(name)
-        table = np.stack(rows) if rows else np.empty((0, self.dim), np.float32)
-        return VectorLookup(table, np.array(places, np.int64), missing)
+        rows = ((name, self.find_rows(name)) for name in names)
+        return VectorLookup.collect(((name, self._average_rows(of) if of else None) for name, of in rows), self.dim)
 
     def vector(self, name: str) -> Float32:
         """Return the vector of a name, (dim,).

@@ -94,8 +94,7 @@ class TrainingRecipe:
     @property
     def threads(self) -> int | None:
         """Number of threads; None uses every core that this process may use."""
-        threads: int | None = getattr(self.estimator, "threads", self.run_options.get("threads"))
-        return threads
+        return getattr(self.estimator, "threads", self.run_options.get("threads"))
 
     @property
     def work(self) -> Path:

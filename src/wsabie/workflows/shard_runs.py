@@ -158,8 +158,7 @@ def _mix(numbers: UInt64) -> UInt64:
     z = numbers + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: UInt64 = z ^ (z >> np.uint64(31))
-    return mixed
+    return z ^ (z >> np.uint64(31))
 
 
 def _hash_words(words: list[str], salt: str) -> UInt64:
@@ -293,7 +292,7 @@ class SortedRuns:
             **self._list_rejects_between(self.noted_rejects, earlier_rejects),
         }
         columns = add_sort_keys(columns, self.stream.info, self.options.seed)
-        order, file = np.argsort(columns.numbers["key"], kind="stable"), self._file(len(self.notes))
+        order, file = np.argsort(columns.numbers["key"], kind="stable"), _run_file(self.work, len(self.notes))
         # beside the run, which many shards open; written first, so that every run has a note
         write_text(file.with_suffix(".json"), json.dumps(note))
         write_columns(file, columns.take(order), {})
@@ -306,7 +305,7 @@ class SortedRuns:
 
     def _read_note(self, number: int) -> JsonObject | None:
         """Return the note of a finished run; both are checked here, and never again when the run is opened."""
-        file = self._file(number)
+        file = _run_file(self.work, number)
         with explain_read_errors(file):
             if not file.is_file():
                 return None
@@ -317,9 +316,6 @@ class SortedRuns:
             except (ValueError, FileNotFoundError):
                 file.unlink()
                 return None
-
-    def _file(self, number: int) -> Path:
-        return _run_file(self.work, number)
 
 
 def _run_file(work: Path, number: int) -> Path:

@@ -128,8 +128,7 @@ def _tune_space(options: TuneOptions, declaration: "SpaceDeclaration") -> Report
     """Tune a space, train the best setting again, save it, write the page, and report the result."""
     from wsabie.features.base.sampling import WorkContext
     from wsabie.models.entity_space.space import Space
-    from wsabie.workflows.spaces.space_training import WORK_FILES, SpaceRecipe
-    from wsabie.workflows.spaces.space_tuning import build_space_search_space, tune_space
+    from wsabie.workflows.spaces.space_training import WORK_FILES, SpaceRecipe, build_space_search_space, tune_space
 
     changes, stop_on = read_changes(options.config, options.set_ or ()), options.stop_on
     declared_parameters = {name: value for name, value in declaration.parameters.items() if name in ("seed", "threads")}

@@ -246,19 +246,9 @@ class ModelEntry:
 
     def as_dict(self) -> JsonObject:
         """Return plain values for JSON."""
-        plain = [
-            "name",
-            "title",
-            "baseline",
-            "parameters",
-            "option",
-            "fit_seconds",
-            "tuning_seconds",
-            "compile_seconds",
-        ]
         evaluation = self.evaluation.as_dict()
         return {
-            **{name: getattr(self, name) for name in plain},
+            **{name: getattr(self, name) for name in _JSON_FIELDS},
             "option_figures": [{"parameters": option, "value": value} for option, value in self.option_figures],
             "predict_ms_per_row": self.predict_ms,
             "bytes": self.n_bytes,

@@ -58,6 +58,14 @@ class TestFigures:
     difference: dict[str, PairedDifference]
     rows: int
 
+    def as_dict(self) -> JsonObject:
+        """Return plain values for JSON."""
+        sides: JsonObject = {side: figures for side, figures in vars(self).items() if side != "rows"}
+        intervals = {
+            side: {name: value._asdict() for name, value in figures.items()} for side, figures in sides.items()
+        }
+        return {"rows": self.rows, **intervals}
+
 
 @dataclass(frozen=True)
 class TuningResult:
@@ -95,7 +103,7 @@ class TuningResult:
             "search": self.plan.search.as_dict(),
             "trials": [{**asdict(trial), "figure": trial.figure, "best_epoch": trial.epoch} for trial in self.trials],
             "data": self.facts,
-            "test": None if self.test_figures is None else _as_dict(self.test_figures),
+            "test": None if self.test_figures is None else self.test_figures.as_dict(),
         }
         as_json: JsonObject = to_json_value(values)
         return as_json
@@ -117,13 +125,3 @@ class TuningResult:
             f"{outcome}: test {metric} {tuned:.4f}, the defaults' {default:.4f}, {gap.mean:+.4f} "
             f"(95 % interval {gap.low:+.4f} to {gap.high:+.4f})"
         )
-
-
-def _as_dict(tested: TestFigures) -> JsonObject:
-    sides: dict[str, JsonObject] = {
-        "tuned": tested.tuned,
-        "defaults": tested.defaults,
-        "difference": tested.difference,
-    }
-    intervals = {side: {name: value._asdict() for name, value in figures.items()} for side, figures in sides.items()}
-    return {"rows": tested.rows, **intervals}
