@@ -11,14 +11,7 @@ from wsabie.core.label_lists import LabelLists, build_exclusion_lists
 from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.metrics import PositiveRanks, build_ranks
 from wsabie.evaluation.positive_labels import expand_rows, list_positives, remove_excluded
-from wsabie.kernels.ranking.label_ranks import (
-    RankCounts,
-    allocate_scratch,
-    count_query_ranks,
-    count_ranks,
-    score_listed_labels,
-    subtract_excluded_labels,
-)
+from wsabie.kernels.ranking import label_ranks
 
 _CHUNK = 1024
 """Rows per task: enough to amortise the tiles of the label table, few enough to balance the load."""
@@ -34,10 +27,10 @@ def rank_scores(scores: Array, positives: LabelLists, excluded: LabelLists) -> P
     """
     n_rows, n_labels = scores.shape
     true_scores, counts = np.empty(len(positives.labels), scores.dtype), _allocate_counts(positives)
-    count_ranks(scores, positives, true_scores, counts, 0, n_rows)
+    label_ranks.count_ranks(scores, positives, true_scores, counts, 0, n_rows)
     if len(excluded.labels):
         excluded_scores = np.asarray(scores[expand_rows(excluded), excluded.labels])
-        subtract_excluded_labels(positives, true_scores, excluded, excluded_scores, counts, 0, n_rows)
+        label_ranks.subtract_excluded_labels(positives, true_scores, excluded, excluded_scores, counts, 0, n_rows)
     return _build_ranks(positives, excluded, counts, n_labels)
 
 
@@ -86,12 +79,12 @@ def rank_embeddings(
     counts = _allocate_counts(positives)
 
     def work(lo: int, hi: int) -> None:
-        scratch = allocate_scratch(hi - lo, dim)
-        score_listed_labels(labels, queries, positives, true_scores, lo, hi, scratch)
-        count_query_ranks(labels, queries, positives, true_scores, counts, lo, hi, scratch)
+        scratch = label_ranks.allocate_scratch(hi - lo, dim)
+        label_ranks.score_listed_labels(labels, queries, positives, true_scores, lo, hi, scratch)
+        label_ranks.count_query_ranks(labels, queries, positives, true_scores, counts, lo, hi, scratch)
         if len(excluded_scores):
-            score_listed_labels(labels, queries, excluded, excluded_scores, lo, hi, scratch)
-            subtract_excluded_labels(positives, true_scores, excluded, excluded_scores, counts, lo, hi)
+            label_ranks.score_listed_labels(labels, queries, excluded, excluded_scores, lo, hi, scratch)
+            label_ranks.subtract_excluded_labels(positives, true_scores, excluded, excluded_scores, counts, lo, hi)
 
     threads = threads or count_available_cores()
     chunk = max(64, min(_CHUNK, -(-len(queries) // threads)))
@@ -104,10 +97,12 @@ def rank_embeddings(
     return _build_ranks(positives, excluded, counts, n_labels)
 
 
-def _allocate_counts(positives: LabelLists) -> RankCounts:
-    return RankCounts(np.zeros(len(positives.labels), np.int32), np.zeros(len(positives.labels), np.int32))
+def _allocate_counts(positives: LabelLists) -> label_ranks.RankCounts:
+    return label_ranks.RankCounts(np.zeros(len(positives.labels), np.int32), np.zeros(len(positives.labels), np.int32))
 
 
-def _build_ranks(positives: LabelLists, excluded: LabelLists, counts: RankCounts, n_labels: int) -> PositiveRanks:
+def _build_ranks(
+    positives: LabelLists, excluded: LabelLists, counts: label_ranks.RankCounts, n_labels: int
+) -> PositiveRanks:
     n_candidates = n_labels - np.diff(excluded.indptr)
     return build_ranks(positives.indptr, counts.above, counts.tied, n_candidates)

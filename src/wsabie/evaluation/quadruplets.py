@@ -22,22 +22,10 @@ import numpy.typing as npt
 
 from wsabie.core.arrays import Float64, Int32, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.evaluation.splits import (
-    FREE,
-    TEST,
-    TRAIN,
-    VALID,
-    Split,
-    SplitUnits,
-    assign_by_hash,
-    build_split,
-    check_fractions,
-    check_split_arguments,
-    group_units,
-)
+from wsabie.evaluation import splits
 from wsabie.vocabulary.label_quadruplets import ImagesByLabel, check_relations, count_quadruplets, group_images_by_label
 
-_NAMES = {TRAIN: "training", VALID: "validation", TEST: "test"}
+_NAMES = {splits.TRAIN: "training", splits.VALID: "validation", splits.TEST: "test"}
 
 
 class RelationOmission(NamedTuple):
@@ -52,7 +40,7 @@ class RelationOmission(NamedTuple):
 class QuadrupletSplit:
     """A split, the relations that are on all its sides, (n_kept, 2), and the omitted ones."""
 
-    split: Split
+    split: splits.Split
     relations: Int32
     dropped: list[RelationOmission]
 
@@ -104,16 +92,16 @@ def split_quadruplets(
     >>> len(result.split.train), len(result.split.valid), len(result.split.test)
     (8, 2, 2)
     """
-    check_fractions(valid, test, seed)
+    splits.check_fractions(valid, test, seed)
     pairs = check_relations(relations, Y.shape[1])
-    check_split_arguments(Y.shape[0], "row", {"ids": ids, "groups": groups})
-    sides = [side for side, fraction in ((TEST, test), (VALID, valid), (TRAIN, 1)) if fraction]
-    pictures, units = group_images_by_label(Y), group_units(Y.shape[0], ids, groups, seed)
+    splits.check_split_arguments(Y.shape[0], "row", {"ids": ids, "groups": groups})
+    sides = [side for side, fraction in ((splits.TEST, test), (splits.VALID, valid), (splits.TRAIN, 1)) if fraction]
+    pictures, units = group_images_by_label(Y), splits.group_units(Y.shape[0], ids, groups, seed)
     reasons = [_find_shortage(pictures, units, pair, len(sides), names) for pair in pairs]
     is_possible = np.array([not reason for reason in reasons])
-    side_of_unit = assign_by_hash(units, valid, test, _assign_units(pictures, units, pairs[is_possible], sides))
-    parts = build_split(side_of_unit[units.of_row], valid, test)
-    rows = {TRAIN: parts.train, VALID: parts.valid, TEST: parts.test}
+    side_of_unit = splits.assign_by_hash(units, valid, test, _assign_units(pictures, units, pairs[is_possible], sides))
+    parts = splits.build_split(side_of_unit[units.of_row], valid, test)
+    rows = {splits.TRAIN: parts.train, splits.VALID: parts.valid, splits.TEST: parts.test}
     is_missing = {side: count_quadruplets(Y, pairs, rows=rows[side]) == 0 for side in sides}
     is_on_every_side = ~np.any(list(is_missing.values()), axis=0)
     if not is_on_every_side.any():
@@ -132,7 +120,7 @@ def split_quadruplets(
 
 
 def _find_shortage(
-    pictures: ImagesByLabel, units: SplitUnits, pair: Int32, sides: int, names: Sequence[str] | None
+    pictures: ImagesByLabel, units: splits.SplitUnits, pair: Int32, sides: int, names: Sequence[str] | None
 ) -> str:
     """Return the reason why a relation alone cannot be on every side; "" if it can."""
     for label in pair.tolist():
@@ -160,9 +148,9 @@ def _format_conflict(sides: Iterable[int]) -> str:
     return f"other relations hold its pictures on other sides, and none is left for {missing}"
 
 
-def _assign_units(pictures: ImagesByLabel, units: SplitUnits, relations: Int32, sides: list[int]) -> Int64:
+def _assign_units(pictures: ImagesByLabel, units: splits.SplitUnits, relations: Int32, sides: list[int]) -> Int64:
     """Return the side of each unit that a relation needs, FREE for the others."""
-    side_of_unit = np.full(len(units.size), FREE)
+    side_of_unit = np.full(len(units.size), splits.FREE)
     sizes = np.sort(np.diff(pictures.indptr)[relations], axis=1)
     for number in np.lexsort((sizes[:, 1], sizes[:, 0])):
         rarer, commoner = sorted((pictures.get_rows(label) for label in relations[number]), key=len)
@@ -171,7 +159,7 @@ def _assign_units(pictures: ImagesByLabel, units: SplitUnits, relations: Int32, 
     return side_of_unit
 
 
-def _provide_pictures(side_of_unit: Int64, side: int, units: SplitUnits, rarer: Int64, commoner: Int64) -> None:
+def _provide_pictures(side_of_unit: Int64, side: int, units: splits.SplitUnits, rarer: Int64, commoner: Int64) -> None:
     """Assign units to a side until it has two different pictures, one of each label, or no unit is free."""
     while True:
         rarer_rows, commoner_rows = (rows[side_of_unit[units.of_row[rows]] == side] for rows in (rarer, commoner))
@@ -184,7 +172,7 @@ def _provide_pictures(side_of_unit: Int64, side: int, units: SplitUnits, rarer: 
         else:
             return
         free_units = np.unique(units.of_row[needed])
-        free_units = free_units[side_of_unit[free_units] == FREE]
+        free_units = free_units[side_of_unit[free_units] == splits.FREE]
         if not len(free_units):
             return
         exclusive_units = np.setdiff1d(free_units, units.of_row[shared])  # units with both labels can serve two sides

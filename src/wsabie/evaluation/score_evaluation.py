@@ -13,14 +13,6 @@ from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists
 from wsabie.core.sparse_matrices import as_array
 from wsabie.evaluation import metrics
-from wsabie.evaluation.metrics import (
-    PositiveRanks,
-    RowMetric,
-    compute_kinship_metrics,
-    measure_correct_sets,
-    measure_errors,
-    measure_siblings,
-)
 from wsabie.evaluation.positive_labels import list_positives, remove_excluded
 from wsabie.evaluation.positive_ranks import rank_scores
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, hide_labels, scan_topk, sort_topk
@@ -215,10 +207,10 @@ class EvaluationAccumulator:
             if distances is not None and distances.n_labels != n_labels:
                 message = f"{name} are between {distances.n_labels:,} labels but there are {n_labels:,}; make them anew"
                 raise InputError(message)
-        relations: dict[str, tuple[RowMetric, Any]] = {
-            "psib": (measure_siblings, similar),
-            "hp": (measure_correct_sets, hops),
-            "herr": (measure_errors, heights),
+        relations: dict[str, tuple[metrics.RowMetric, Any]] = {
+            "psib": (metrics.measure_siblings, similar),
+            "hp": (metrics.measure_correct_sets, hops),
+            "herr": (metrics.measure_errors, heights),
         }
         self.relations = {name: relation for name, relation in relations.items() if relation[1] is not None}
         self.ks, self.n_rows, self.n_labels = ks, n_rows, n_labels
@@ -238,7 +230,7 @@ class EvaluationAccumulator:
         best = _rank_best(scores, excluded, max(self.ks) + 1, lo)
         ranks = rank_scores(scores, positives, excluded)
         has_positives = ranks.n_positives > 0
-        values, ceilings = compute_kinship_metrics(scores, best, positives, excluded, self.relations, self.ks)
+        values, ceilings = metrics.compute_kinship_metrics(scores, best, positives, excluded, self.relations, self.ks)
         per_row = _compute_row_metrics(ranks, self.ks) | values
         highest = {name: float(ceiling[has_positives].sum()) for name, ceiling in ceilings.items()}
         hits, reciprocal = metrics.hits_at(ranks, max(self.ks)), metrics.label_reciprocal_rank(ranks)
@@ -303,7 +295,7 @@ class EvaluationAccumulator:
         )
 
 
-def _compute_row_metrics(ranks: PositiveRanks, ks: tuple[int, ...]) -> dict[str, Float64]:
+def _compute_row_metrics(ranks: metrics.PositiveRanks, ks: tuple[int, ...]) -> dict[str, Float64]:
     by_length = {"p": metrics.precision_at, "recall": metrics.recall_at, "hit": metrics.hit_at, "ndcg": metrics.ndcg_at}
     values = {f"{name}@{k}": measure(ranks, k) for name, measure in by_length.items() for k in ks}
     of_all = {"MAP": metrics.average_precision, "MRR": metrics.first_reciprocal_rank, "AUC": metrics.auc}

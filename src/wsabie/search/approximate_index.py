@@ -19,17 +19,8 @@ from wsabie.core.errors import InputError
 from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.validation import require
 from wsabie.embedding.joint_space import SimilarityName
+from wsabie.search import label_index
 from wsabie.search.exact_index import ExactIndex
-from wsabie.search.label_index import (
-    DEFAULT_RECALL,
-    NARROW,
-    LabelSearchIndex,
-    SearchRequest,
-    mask_hidden,
-    refuse_biased_distances,
-    require_enough_vectors,
-    sample_queries,
-)
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_array
 
@@ -91,7 +82,7 @@ class FaissCodes:
 
         With `products` searches take the inner product instead of the distance.
         """
-        require_enough_vectors(n)  # first: who has so few needs no faiss
+        label_index.require_enough_vectors(n)  # first: who has so few needs no faiss
         faiss = require_faiss()
         size = max(_SAMPLE, _n_cells(n) * _TRAINED_ON) if kind == "ivf" else _SAMPLE
         sample = vectors(np.sort(np.random.default_rng(seed).permutation(n)[:size]))
@@ -243,7 +234,7 @@ class NearestLift(NamedTuple):
         return width + width % 2
 
 
-class ApproximateIndex(LabelSearchIndex):
+class ApproximateIndex(label_index.LabelSearchIndex):
     """Label vectors searched by compressed codes; `build` makes one.
 
     Attributes
@@ -280,7 +271,7 @@ class ApproximateIndex(LabelSearchIndex):
         exact: ExactIndex,
         *,
         kind: CodesKind = "ivf",
-        recall: float = DEFAULT_RECALL,
+        recall: float = label_index.DEFAULT_RECALL,
         queries: Array | None = None,
         seed: int = 0,
         threads: int | None = None,
@@ -308,10 +299,10 @@ class ApproximateIndex(LabelSearchIndex):
             faiss is not there, or a distance has a bias, or there are too few labels or queries.
         """
         require(kind in ("ivf", "hnsw"), f'there is no index of kind {kind!r}; choose "ivf" or "hnsw"')
-        refuse_biased_distances(exact)
+        label_index.refuse_biased_distances(exact)
         table, bias = exact.table, exact.bias
         rng, lift, label_ids = np.random.default_rng(seed), _build_lift(exact, kind), exact.list_remaining()
-        test_queries, description = sample_queries(exact, queries, rng, recall)
+        test_queries, description = label_index.sample_queries(exact, queries, rng, recall)
         codes = FaissCodes.train(
             lambda numbers: lift.labels(table[label_ids[numbers]], None if bias is None else bias[label_ids[numbers]]),
             len(label_ids),
@@ -330,13 +321,13 @@ class ApproximateIndex(LabelSearchIndex):
         index.tune(rng.permutation(test_queries), recall, settings, efforts, threads)
         return index
 
-    def _is_exact_quicker(self, request: SearchRequest) -> bool:
+    def _is_exact_quicker(self, request: label_index.SearchRequest) -> bool:
         n, n_codes = len(self.exact.table), self.shortlist * request.k + request.n_hidden
-        narrow = NARROW_GRAPH if self.kind == "hnsw" else NARROW
-        is_narrow = request.n_candidates < narrow * n or n_codes > NARROW * request.n_candidates
-        return is_narrow or len(self._tail) > NARROW * n
+        narrow = NARROW_GRAPH if self.kind == "hnsw" else label_index.NARROW
+        is_narrow = request.n_candidates < narrow * n or n_codes > label_index.NARROW * request.n_candidates
+        return is_narrow or len(self._tail) > label_index.NARROW * n
 
-    def _search(self, request: SearchRequest) -> tuple[Int64, Float32]:
+    def _search(self, request: label_index.SearchRequest) -> tuple[Int64, Float32]:
         k, threads, tail = request.k, request.threads, self._tail
         effort = -(-self.effort * len(self.exact.table) // request.n_candidates)
         lifted, codes = self._lift.queries(request.points), self._map_to_codes(request.candidate_ids)
@@ -350,7 +341,7 @@ class ApproximateIndex(LabelSearchIndex):
             tail_ids, _ = self.exact.top_k(request.queries, n_tail, candidates=tail, threads=threads)
             ids = np.hstack([ids, tail_ids])
         if request.hidden is not None:
-            mask_hidden(ids, request.hidden)
+            label_index.mask_hidden(ids, request.hidden)
         return self.exact.rescore(request.queries, ids, k)
 
     def rebase(self, exact: ExactIndex, places: Int64) -> Self:

@@ -26,26 +26,8 @@ from wsabie.core.machine import count_available_cores, limit_blas_threads
 from wsabie.core.validation import check_positive_integer
 from wsabie.embedding.joint_space import SIMILARITIES, SimilarityName
 from wsabie.kernels.embedding.similarity import SHORTEST
-from wsabie.kernels.ranking.topk import (
-    TopKHeap,
-    allocate_heap,
-    hide_labels,
-    scan_topk,
-    score_few_queries,
-    score_pairs,
-    sort_topk,
-)
-from wsabie.search.search_arrays import (
-    compute_max_norm,
-    compute_squared_norms,
-    convert_to_float32,
-    find_far_centre,
-    flatten_table,
-    list_hidden_labels,
-    prepare_candidates,
-    prepare_float32_rows,
-    prepare_table_rows,
-)
+from wsabie.kernels.ranking import topk
+from wsabie.search import search_arrays
 
 BLOCK_ROWS = 1024
 """Queries per product, enough that packing the table costs little."""
@@ -126,23 +108,25 @@ class ExactIndex:
     ) -> None:
         if similarity not in SIMILARITIES:
             raise InputError(f'similarity {similarity!r} is unknown; choose "dot", "euclidean" or "cosine"')
-        self.table = prepare_table_rows(table, "the label table")
-        self._flat = self._quick_flat = flatten_table(self.table)
-        self.centre = find_far_centre(self.table) if similarity == "euclidean" else None
+        self.table = search_arrays.prepare_table_rows(table, "the label table")
+        self._flat = self._quick_flat = search_arrays.flatten_table(self.table)
+        self.centre = search_arrays.find_far_centre(self.table) if similarity == "euclidean" else None
         if self.centre is not None:
             self.table = self.table - self.centre
-            self._quick_flat = flatten_table(self.table)
+            self._quick_flat = search_arrays.flatten_table(self.table)
         self.similarity = similarity
-        self.bias: Float32 | None = None if bias is None else np.ascontiguousarray(convert_to_float32(bias, "the bias"))
+        self.bias: Float32 | None = (
+            None if bias is None else np.ascontiguousarray(search_arrays.convert_to_float32(bias, "the bias"))
+        )
         if self.bias is not None and self.bias.shape != (len(self.table),):
             raise InputError(f"there are {self.bias.size} biases for {len(self.table)} labels; give one per label")
         self.removed: Int64 = np.empty(0, np.int64) if removed is None else removed
-        self._norm2 = compute_squared_norms(self.table)
+        self._norm2 = search_arrays.compute_squared_norms(self.table)
         self._scale = 1 / np.maximum(np.sqrt(self._norm2), SHORTEST) if similarity == "cosine" else None
         self._by_distance = similarity == "euclidean" and self.bias is None
         if not np.isfinite(self._norm2).all():
             raise InputError("label vectors are not finite, or too long for float32; the model has diverged")
-        self._longest = compute_max_norm(self.table, self._norm2)
+        self._longest = search_arrays.compute_max_norm(self.table, self._norm2)
         self._largest_bias = 0.0 if self.bias is None else float(np.abs(self.bias).max(initial=0))
 
     def top_k(
@@ -162,7 +146,7 @@ class ExactIndex:
         candidate_ids, is_excluded = self._split_candidates(
             self.resolve_candidates(candidates), min(len(queries), block_rows)
         )
-        hidden = list_hidden_labels(exclude, len(queries), len(self.table), candidate_ids)
+        hidden = search_arrays.list_hidden_labels(exclude, len(queries), len(self.table), candidate_ids)
         ids, scores = np.full((len(queries), k), -1), np.full((len(queries), k), -np.inf, np.float32)
         n_threads = threads or count_available_cores()
         n_parts = _limit_threads(n_threads, len(queries))
@@ -190,7 +174,7 @@ class ExactIndex:
         """Return the numbers of the candidates, ascending; None: all labels but removed ones."""
         if candidates is None:
             return None
-        ids = prepare_candidates(candidates, len(self.table))
+        ids = search_arrays.prepare_candidates(candidates, len(self.table))
         return np.setdiff1d(ids, self.removed, assume_unique=True) if len(self.removed) else ids
 
     def _split_candidates(self, candidate_ids: Int64 | None, n_queries: int) -> tuple[Int64 | None, Bool | None]:
@@ -213,13 +197,13 @@ class ExactIndex:
             Each label once, -1 for none; m is at least k. Sorted in place.
         k : int
         """
-        heap = TopKHeap(self._compute_scores(queries, ids), ids)
-        sort_topk(heap, 0, len(ids))
+        heap = topk.TopKHeap(self._compute_scores(queries, ids), ids)
+        topk.sort_topk(heap, 0, len(ids))
         return heap.labels[:, :k], heap.scores[:, :k]
 
     def check_queries(self, queries: ArrayLike) -> tuple[Float32, Float32, Float64]:
         """Return the queries, the queries about the centre, and the squared lengths of the latter."""
-        rows = prepare_float32_rows(queries, "the queries")
+        rows = search_arrays.prepare_float32_rows(queries, "the queries")
         if rows.shape[1] != self.table.shape[1]:
             raise InputError(
                 f"the queries have {rows.shape[1]} dimensions but the labels {self.table.shape[1]}; "
@@ -264,11 +248,11 @@ class ExactIndex:
         """Return ids and scores of the k best of each query, or of all candidates where there are fewer."""
         n_candidates = len(self.table) if block.candidates is None else len(block.candidates)
         edges = np.linspace(0, n_candidates, self._spans(block, n_candidates) + 1).astype(int).tolist()
-        heaps = [allocate_heap(len(block.points), min(k + _SPARE, n_candidates)) for _ in edges[1:]]
+        heaps = [topk.allocate_heap(len(block.points), min(k + _SPARE, n_candidates)) for _ in edges[1:]]
 
         def scan(span: int) -> None:
             for first, tile in self._tiles(block, edges[span], edges[span + 1]):
-                if scan_topk(tile, first, heaps[span], 0, len(tile)):
+                if topk.scan_topk(tile, first, heaps[span], 0, len(tile)):
                     raise InputError("a score is NaN; the model has diverged, so train it anew")
 
         run_in_threads(scan, range(len(heaps)), len(heaps))
@@ -306,7 +290,7 @@ class ExactIndex:
             if block.is_excluded is not None:
                 np.copyto(tile, -np.inf, where=block.is_excluded[first:stop])
             if block.hidden is not None:
-                hide_labels(tile, first, block.hidden)
+                topk.hide_labels(tile, first, block.hidden)
             yield first, tile
 
     def _uses_blas(self, n_queries: int) -> bool:
@@ -317,9 +301,11 @@ class ExactIndex:
         if self._uses_blas(len(queries)):
             np.matmul(queries, self.table[labels].astype(np.float32, copy=False).T, out=out)
         elif isinstance(labels, slice):
-            score_few_queries(*self._quick_flat, labels.start, np.ascontiguousarray(queries), out)
+            topk.score_few_queries(*self._quick_flat, labels.start, np.ascontiguousarray(queries), out)
         else:
-            score_few_queries(*flatten_table(self.table[labels]), 0, np.ascontiguousarray(queries), out)
+            topk.score_few_queries(
+                *search_arrays.flatten_table(self.table[labels]), 0, np.ascontiguousarray(queries), out
+            )
         if self._scale is not None:
             out *= self._scale[labels]
         elif self._by_distance:
@@ -333,7 +319,7 @@ class ExactIndex:
         """Return the exact scores of the labels listed for each query, -inf for -1."""
         scores = np.empty(ids.shape, np.float32)
         distances = self.similarity == "euclidean"
-        score_pairs(*self._flat, np.ascontiguousarray(queries), ids, distances, scores, 0, len(queries))
+        topk.score_pairs(*self._flat, np.ascontiguousarray(queries), ids, distances, scores, 0, len(queries))
         if distances:
             scores = 0 - np.sqrt(scores)
         elif self._scale is not None:

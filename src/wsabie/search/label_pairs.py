@@ -12,22 +12,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.executors import run_in_threads
 from wsabie.core.machine import count_available_cores
 from wsabie.core.validation import check_positive_integer, require
-from wsabie.kernels.ranking.label_pairs import (
-    BLOCK,
-    TILE,
-    LabelOrder,
-    LabelVectors,
-    PairBounds,
-    PairCounts,
-    PairList,
-    PairQueries,
-    allocate_tile,
-    collect_top_listed_pairs,
-    collect_top_pairs,
-    compute_edges,
-    count_listed_pairs,
-    count_pairs,
-)
+from wsabie.kernels.ranking import label_pairs as kernels
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, sort_topk
 from wsabie.search.search_arrays import flatten_table, prepare_float32_rows
 
@@ -102,7 +87,7 @@ class LabelPairIndex:
         norm2: Float64 = np.einsum("ij,ij->i", table, table, dtype=np.float64) * abs(np.float64(np.float32(weight)))
         if not (norm2 < _LARGEST).all():
             raise InputError("label vectors are not finite, or too long for float32; the model has diverged")
-        self._labels = LabelVectors(*flatten_table(table), self.n_labels, self.dim, np.float32(weight))
+        self._labels = kernels.LabelVectors(*flatten_table(table), self.n_labels, self.dim, np.float32(weight))
         self._half: Float32 = (norm2 / 2).astype(np.float32)
         self._largest = float(norm2.max())
         self._numbers = np.arange(self.n_labels)
@@ -153,12 +138,14 @@ class LabelPairIndex:
 
         def search(lo: int, hi: int) -> None:
             chunk_heap = TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi])
-            chunk = PairQueries(queries.a[lo:hi], queries.b[lo:hi])
+            chunk = kernels.PairQueries(queries.a[lo:hi], queries.b[lo:hi])
             if candidates is None:
-                order, tile = self._order_labels(chunk, size[lo:hi]), allocate_tile(self.dim)
-                collect_top_pairs(self._labels, chunk, order, self._pair_list, tile, chunk_heap, n_scored[lo:hi])
+                order, tile = self._order_labels(chunk, size[lo:hi]), kernels.allocate_tile(self.dim)
+                kernels.collect_top_pairs(
+                    self._labels, chunk, order, self._pair_list, tile, chunk_heap, n_scored[lo:hi]
+                )
             else:
-                collect_top_listed_pairs(chunk, candidates, chunk_heap)
+                kernels.collect_top_listed_pairs(chunk, candidates, chunk_heap)
             sort_topk(chunk_heap, 0, hi - lo)
 
         _run_in_chunks(search, n, max(1, _CELLS // self.n_labels), threads)
@@ -179,7 +166,7 @@ class LabelPairIndex:
         *,
         couples: Array | None = None,
         threads: int | None = None,
-    ) -> PairCounts:
+    ) -> kernels.PairCounts:
         """Count the pairs that score more than one pair of each query, and the others that score the same.
 
         Parameters
@@ -204,16 +191,19 @@ class LabelPairIndex:
         codes = self._encode_query_pairs(objects, parts, n)
         pair_scores = self._score_pairs(queries, codes)
         self._check_candidates(pair_scores, codes, candidates)
-        counts = PairCounts(np.zeros(n, np.int64), np.full(n, -1))
+        counts = kernels.PairCounts(np.zeros(n, np.int64), np.full(n, -1))
 
         def count(lo: int, hi: int) -> None:
-            chunk = PairQueries(queries.a[lo:hi], queries.b[lo:hi])
-            chunk_counts = PairCounts(counts.above[lo:hi], counts.tied[lo:hi])
+            chunk = kernels.PairQueries(queries.a[lo:hi], queries.b[lo:hi])
+            chunk_counts = kernels.PairCounts(counts.above[lo:hi], counts.tied[lo:hi])
             if candidates is None:
-                bounds, edges = self._compute_bounds(chunk, size[lo:hi]), np.zeros((BLOCK, TILE), np.float32)
-                scratch = self._numbers, allocate_tile(self.dim), edges
-                count_pairs(self._labels, chunk, bounds, pair_scores[lo:hi], *scratch, chunk_counts)
-            count_listed_pairs(
+                bounds, edges = (
+                    self._compute_bounds(chunk, size[lo:hi]),
+                    np.zeros((kernels.BLOCK, kernels.TILE), np.float32),
+                )
+                scratch = self._numbers, kernels.allocate_tile(self.dim), edges
+                kernels.count_pairs(self._labels, chunk, bounds, pair_scores[lo:hi], *scratch, chunk_counts)
+            kernels.count_listed_pairs(
                 chunk, candidates or self._pair_list, pair_scores[lo:hi], candidates is None, chunk_counts
             )
 
@@ -243,7 +233,7 @@ class LabelPairIndex:
 
     # ---- checks of the input
 
-    def _prepare_queries(self, a: Array, b: Array) -> tuple[PairQueries, Float64]:
+    def _prepare_queries(self, a: Array, b: Array) -> tuple[kernels.PairQueries, Float64]:
         """Return the scores as kernels take them, and a bound on the sums of each query."""
         sides = [
             np.ascontiguousarray(prepare_float32_rows(s, f"the scores {name}")) for s, name in ((a, "a"), (b, "b"))
@@ -259,9 +249,9 @@ class LabelPairIndex:
         if not (size < _LARGEST).all():
             row = int((size < _LARGEST).argmin())
             raise InputError(f"row {row} of the scores holds NaN, or what is too large for float32; drop the row")
-        return PairQueries(*map(view_as_writable, sides)), size
+        return kernels.PairQueries(*map(view_as_writable, sides)), size
 
-    def _list_couples(self, couples: Array | None) -> PairList | None:
+    def _list_couples(self, couples: Array | None) -> kernels.PairList | None:
         return None if couples is None else self._build_pair_list(self._encode_pairs(couples, "the couples"))
 
     def _encode_pairs(self, pairs: Array, subject: str) -> Int64:
@@ -291,7 +281,7 @@ class LabelPairIndex:
             raise InputError(f"objects and parts do not fit {n} queries; give one label number each per query")
         return self._encode_columns(*sides, "the given pairs")
 
-    def _check_candidates(self, pair_scores: Float32, codes: Int64, candidates: PairList | None) -> None:
+    def _check_candidates(self, pair_scores: Float32, codes: Int64, candidates: kernels.PairList | None) -> None:
         bad: Bool = ~np.isfinite(pair_scores)
         if candidates is not None:
             bad |= ~np.isin(codes, candidates.codes)
@@ -304,17 +294,17 @@ class LabelPairIndex:
 
     def _compute_edges(self, objects: Int64, parts: Int64) -> Float32:
         out = np.empty(len(objects), np.float32)
-        compute_edges(self._labels, objects, parts, allocate_tile(self.dim), out)
+        kernels.compute_edges(self._labels, objects, parts, kernels.allocate_tile(self.dim), out)
         return out
 
-    def _build_pair_list(self, codes: Int64) -> PairList:
+    def _build_pair_list(self, codes: Int64) -> kernels.PairList:
         objects, parts = np.divmod(codes, self.n_labels)
         extra = np.where(np.isin(codes, self._related_codes), self._offset, np.float32(0))
         if not self._same:
             extra[objects == parts] = -np.inf
-        return PairList(codes, objects, parts, self._compute_edges(objects, parts), extra)
+        return kernels.PairList(codes, objects, parts, self._compute_edges(objects, parts), extra)
 
-    def _score_pairs(self, queries: PairQueries, codes: Int64) -> Float32:
+    def _score_pairs(self, queries: kernels.PairQueries, codes: Int64) -> Float32:
         """Score one pair of each query, summed in the order of the kernels."""
         listed, rows = self._build_pair_list(codes), np.arange(len(codes))
         plain: Float32 = (queries.a[rows, listed.objects] + queries.b[rows, listed.parts]) + listed.edges
@@ -325,15 +315,15 @@ class LabelPairIndex:
         slack: Float32 = ((self.dim + 16) * (2.0**-23 * size + 2.0**-126)).astype(np.float32)
         return slack
 
-    def _order_labels(self, queries: PairQueries, size: Float64) -> LabelOrder:
+    def _order_labels(self, queries: kernels.PairQueries, size: Float64) -> kernels.LabelOrder:
         ups = [queries.a + self._half, queries.b + self._half]
         objects, parts = (np.argsort(-up, axis=1) for up in ups)
         up_a, up_b = (np.take_along_axis(up, o, axis=1) for up, o in zip(ups, (objects, parts), strict=True))
-        return LabelOrder(objects, parts, up_a, up_b, self._compute_slack(size))
+        return kernels.LabelOrder(objects, parts, up_a, up_b, self._compute_slack(size))
 
-    def _compute_bounds(self, queries: PairQueries, size: Float64) -> PairBounds:
-        up_b = np.maximum.reduceat(queries.b + self._half, np.arange(0, self.n_labels, TILE), axis=1)
-        return PairBounds(queries.a + self._half, up_b, self._compute_slack(size))
+    def _compute_bounds(self, queries: kernels.PairQueries, size: Float64) -> kernels.PairBounds:
+        up_b = np.maximum.reduceat(queries.b + self._half, np.arange(0, self.n_labels, kernels.TILE), axis=1)
+        return kernels.PairBounds(queries.a + self._half, up_b, self._compute_slack(size))
 
 
 def _run_in_chunks(work: Callable[[int, int], None], n: int, rows: int, threads: int | None) -> None:

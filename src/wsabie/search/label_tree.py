@@ -14,16 +14,8 @@ from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.sparse_matrices import convert_to_csr
 from wsabie.core.validation import check_positive_integer, require
+from wsabie.search import label_index
 from wsabie.search.exact_index import ExactIndex
-from wsabie.search.label_index import (
-    DEFAULT_RECALL,
-    MEASURED_AT,
-    NARROW,
-    LabelSearchIndex,
-    SearchRequest,
-    require_enough_vectors,
-    sample_queries,
-)
 from wsabie.search.search_arrays import build_incidence, prepare_float32_rows
 from wsabie.storage.model_folder import ModelState
 
@@ -200,7 +192,7 @@ _MOST_TRAINING_ROWS = 15_000  # or labels in their stead, that train the nodes o
 _FEWEST_ROWS = 1000  # below which labels train the nodes in their stead
 
 
-class LabelTree(LabelSearchIndex):
+class LabelTree(label_index.LabelSearchIndex):
     """Index that finds labels by going down a tree.
 
     Parameters
@@ -236,7 +228,7 @@ class LabelTree(LabelSearchIndex):
         cls,
         exact: ExactIndex,
         *,
-        recall: float = DEFAULT_RECALL,
+        recall: float = label_index.DEFAULT_RECALL,
         queries: Array | None = None,
         seed: int = 0,
         threads: int | None = None,
@@ -260,12 +252,12 @@ class LabelTree(LabelSearchIndex):
             There are too few labels or queries.
         """
         n = len(exact.table)
-        require_enough_vectors(n)
+        label_index.require_enough_vectors(n)
         rng = np.random.default_rng(seed)
-        test_queries, description = sample_queries(exact, queries, rng, recall)
+        test_queries, description = label_index.sample_queries(exact, queries, rng, recall)
         training_points = _choose_training_points(exact, queries, test_queries, rng)
-        answers = exact.top_k(training_points, MEASURED_AT, threads=threads)[0]
-        rows = np.repeat(np.arange(len(training_points)), MEASURED_AT)
+        answers = exact.top_k(training_points, label_index.MEASURED_AT, threads=threads)[0]
+        rows = np.repeat(np.arange(len(training_points)), label_index.MEASURED_AT)
         tree = cls.grow(exact, seed=seed)
         tree.train(training_points, build_incidence(rows, answers.ravel(), (len(training_points), n)), seed=seed)
         tree.queries = description
@@ -353,10 +345,10 @@ class LabelTree(LabelSearchIndex):
             wrong.append(missed / max(steps, 1))
         return wrong
 
-    def _is_exact_quicker(self, request: SearchRequest) -> bool:
-        return request.n_candidates < NARROW * len(self.exact.table)
+    def _is_exact_quicker(self, request: label_index.SearchRequest) -> bool:
+        return request.n_candidates < label_index.NARROW * len(self.exact.table)
 
-    def _search(self, request: SearchRequest) -> tuple[Int64, Float32]:
+    def _search(self, request: label_index.SearchRequest) -> tuple[Int64, Float32]:
         n, k, hidden, candidate_ids = len(self.exact.table), request.k, request.hidden, request.candidate_ids
         is_candidate = np.full(n, candidate_ids is None)
         is_candidate[self.exact.removed if candidate_ids is None else candidate_ids] = candidate_ids is not None

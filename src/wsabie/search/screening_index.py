@@ -15,26 +15,10 @@ from wsabie.core.executors import run_in_threads
 from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.machine import count_available_cores
 from wsabie.core.validation import require
-from wsabie.kernels.ranking.topk import (
-    ByteCodes,
-    ByteQueries,
-    allocate_candidates,
-    drop_below_bounds,
-    screen_labels,
-)
+from wsabie.kernels.ranking import topk
 from wsabie.kernels.simd.byte_products import LABELS, WIDEST, has_byte_products
+from wsabie.search import label_index
 from wsabie.search.exact_index import BLOCK_ROWS, ExactIndex
-from wsabie.search.label_index import (
-    MEASURED_AT,
-    NARROW,
-    EffortPoint,
-    LabelSearchIndex,
-    SearchRequest,
-    mask_hidden,
-    refuse_biased_distances,
-    require_enough_vectors,
-    sample_queries,
-)
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_array
 
@@ -45,7 +29,7 @@ _SMALLEST = float(np.finfo(np.float32).tiny)
 _UP = 1 + 1e-6  # more than float32 rounds down
 
 
-def encode_byte_rows(rows: Callable[[slice], Float32], offsets: Float32, dim: int) -> ByteCodes:
+def encode_byte_rows(rows: Callable[[slice], Float32], offsets: Float32, dim: int) -> topk.ByteCodes:
     """Encode rows(part), (len, dim) float32, of labels with these offsets."""
     n = len(offsets)
     n_blocks, n_words = -(-n // LABELS), -(-dim // 4)
@@ -64,7 +48,7 @@ def encode_byte_rows(rows: Callable[[slice], Float32], offsets: Float32, dim: in
         sizes[: len(vectors), 0] = residual_norms / scale
         sizes[: len(vectors), 1] = np.sqrt(np.einsum("ij,ij->i", signed, signed, dtype=np.float64))
         largest[blocks] = _round_up(sizes.reshape(-1, LABELS, 2).max(axis=1))
-    return ByteCodes(words.reshape(-1), scales.reshape(-1), pad_offsets(offsets, n_blocks), largest)
+    return topk.ByteCodes(words.reshape(-1), scales.reshape(-1), pad_offsets(offsets, n_blocks), largest)
 
 
 def pad_offsets(offsets: Float32, n_blocks: int) -> Float32:
@@ -74,7 +58,7 @@ def pad_offsets(offsets: Float32, n_blocks: int) -> Float32:
     return padded
 
 
-def encode_byte_queries(points: Float32, slack: Float64) -> ByteQueries:
+def encode_byte_queries(points: Float32, slack: Float64) -> topk.ByteQueries:
     """Encode queries in bytes; `slack` bounds the error of scores for other reasons."""
     n, dim = points.shape
     signed, scale, residual_norms = _quantise(points)
@@ -82,7 +66,7 @@ def encode_byte_queries(points: Float32, slack: Float64) -> ByteQueries:
     filled[:, :dim] = signed
     starts = -_MIDDLE * signed.sum(axis=1, dtype=np.int32)
     lengths = np.sqrt(np.einsum("ij,ij->i", points, points, dtype=np.float64))
-    return ByteQueries(
+    return topk.ByteQueries(
         filled.view("<u4"), starts, scale, _round_up(lengths), _round_up(residual_norms), _round_up(slack)
     )
 
@@ -121,7 +105,7 @@ _ROOM, _LEAST_ROOM = 8, 1024
 """Room for candidates: a multiple of k, and a minimum."""
 
 
-class ScreeningIndex(LabelSearchIndex):
+class ScreeningIndex(label_index.LabelSearchIndex):
     """Label vectors with codes of a byte a coordinate; `build` makes one.
 
     Attributes
@@ -146,7 +130,7 @@ class ScreeningIndex(LabelSearchIndex):
     noun = "codes"
     kind = "int8"
 
-    def __init__(self, exact: ExactIndex, codes: ByteCodes) -> None:
+    def __init__(self, exact: ExactIndex, codes: topk.ByteCodes) -> None:
         super().__init__(exact, 0)
         self._codes = codes
         self.n_bytes = sum(part.nbytes for part in codes)
@@ -171,21 +155,23 @@ class ScreeningIndex(LabelSearchIndex):
             A distance has a bias, there are too few labels or queries, or more dimensions than sums of bytes can hold.
         """
         n, dim = exact.table.shape
-        require_enough_vectors(n)
-        refuse_biased_distances(exact)
+        label_index.require_enough_vectors(n)
+        label_index.refuse_biased_distances(exact)
         require(dim <= WIDEST, f"labels of {dim:,} dimensions have no index of bytes ({WIDEST:,} at most)")
         index = cls(exact, encode_byte_rows(exact.product_rows, exact.offsets(), dim))
-        test_queries, index.queries = sample_queries(exact, queries, np.random.default_rng(seed))
+        test_queries, index.queries = label_index.sample_queries(exact, queries, np.random.default_rng(seed))
         index._measure(test_queries, threads)
         return index
 
-    def _is_exact_quicker(self, request: SearchRequest) -> bool:
+    def _is_exact_quicker(self, request: label_index.SearchRequest) -> bool:
         n_candidates, n_hidden = request.n_candidates, request.n_hidden
         is_slow = len(request.queries) > _FEW and not has_byte_products()
-        is_narrow = n_candidates < NARROW * len(self.exact.table) or _room(request.k + n_hidden) > n_candidates
+        is_narrow = (
+            n_candidates < label_index.NARROW * len(self.exact.table) or _room(request.k + n_hidden) > n_candidates
+        )
         return is_slow or is_narrow or n_hidden > _HIDDEN
 
-    def _search(self, request: SearchRequest) -> tuple[Int64, Float32]:
+    def _search(self, request: label_index.SearchRequest) -> tuple[Int64, Float32]:
         n, k, n_screened = len(request.queries), request.k, request.k + request.n_hidden
         codes = self._restrict_codes(request.candidate_ids)
         byte_queries = self._encode_queries(request.points, request.norm2)
@@ -193,17 +179,17 @@ class ScreeningIndex(LabelSearchIndex):
         n_threads, n_spans = self._choose_threads(n, request.threads)
 
         def search(rows: slice) -> None:
-            part = ByteQueries._make(column[rows] for column in byte_queries)
+            part = topk.ByteQueries._make(column[rows] for column in byte_queries)
             labels = self._screen_candidates(codes, part, n_screened, n_spans)
             if request.hidden is not None:
-                mask_hidden(labels, request.hidden.part(rows.start, rows.stop))
+                label_index.mask_hidden(labels, request.hidden.part(rows.start, rows.stop))
             ids[rows], scores[rows] = self._rescore(request.queries[rows], labels, k)
 
         step = max(1, min(BLOCK_ROWS, _CELLS // _room(n_screened), -(-n // n_threads)))
         run_in_threads(search, list(iterate_slices(n, step)), n_threads)
         return ids, scores
 
-    def _encode_queries(self, points: Float32, norm2: Float64) -> ByteQueries:
+    def _encode_queries(self, points: Float32, norm2: Float64) -> topk.ByteQueries:
         """Return the queries in bytes; rounding affects both the code scores and the exact ones."""
         return encode_byte_queries(self.exact.product_queries(points), 2 * self.exact.slack(norm2))
 
@@ -215,7 +201,7 @@ class ScreeningIndex(LabelSearchIndex):
         most = threads or count_available_cores()
         return (most, 1) if many else (1, most)
 
-    def _restrict_codes(self, candidate_ids: Int64 | None) -> ByteCodes:
+    def _restrict_codes(self, candidate_ids: Int64 | None) -> topk.ByteCodes:
         """Return the codes with these candidates alone."""
         if candidate_ids is None:
             return self._codes
@@ -223,24 +209,24 @@ class ScreeningIndex(LabelSearchIndex):
         offsets[candidate_ids] = self._codes.offsets[candidate_ids]
         return self._codes._replace(offsets=offsets)
 
-    def _screen_candidates(self, codes: ByteCodes, queries: ByteQueries, k: int, n_spans: int) -> Int64:
+    def _screen_candidates(self, codes: topk.ByteCodes, queries: topk.ByteQueries, k: int, n_spans: int) -> Int64:
         """Return the labels that may be among the k best of each query, (n, width), padded with -1.
 
         A row of -1 alone had too many candidates.
         """
         n, n_blocks = len(queries.words), len(codes.largest)
         edges = np.linspace(0, n_blocks, n_spans + 1).astype(int).tolist()
-        candidates = [allocate_candidates(n, k, _room(k)) for _ in range(n_spans)]
+        candidates = [topk.allocate_candidates(n, k, _room(k)) for _ in range(n_spans)]
 
         def screen(span: int) -> None:
-            screen_labels(
+            topk.screen_labels(
                 codes, queries, candidates[span], np.empty((4, LABELS), np.int32), edges[span], edges[span + 1]
             )
 
         run_in_threads(screen, range(n_spans), n_spans)
         bounds = np.max([part.bounds for part in candidates], axis=0)
         for part in candidates:
-            drop_below_bounds(part, bounds)
+            topk.drop_below_bounds(part, bounds)
         labels = np.hstack([part.labels[:, : max(part.counts.max(), k)] for part in candidates])
         labels[np.min([part.counts for part in candidates], axis=0) < 0] = -1
         return labels
@@ -257,7 +243,7 @@ class ScreeningIndex(LabelSearchIndex):
         scales = check_array(parts.tensors, "scales", "float32", (n_blocks * LABELS,))
         largest = check_array(parts.tensors, "largest", "float32", (n_blocks, 2))
         columns = words, scales, pad_offsets(exact.offsets(), n_blocks), largest
-        index = cls(exact, ByteCodes(*map(view_as_writable, columns)))
+        index = cls(exact, topk.ByteCodes(*map(view_as_writable, columns)))
         index.restore_config(parts.config)
         return index
 
@@ -274,11 +260,11 @@ class ScreeningIndex(LabelSearchIndex):
 
     def _measure(self, queries: Float32, threads: int | None) -> None:
         points, norm2 = self.exact.check_queries(queries)[1:]
-        labels = self._screen_candidates(self._codes, self._encode_queries(points, norm2), MEASURED_AT, 1)
+        labels = self._screen_candidates(self._codes, self._encode_queries(points, norm2), label_index.MEASURED_AT, 1)
         self.effort = round(float((labels >= 0).sum(axis=1).mean()))
         mine, self.exact_milliseconds = self.time(queries, threads)
         self.recall = 1.0
-        self.curve = [EffortPoint(self.effort, self.recall, mine)]
+        self.curve = [label_index.EffortPoint(self.effort, self.recall, mine)]
 
 
 def _room(k: int) -> int:

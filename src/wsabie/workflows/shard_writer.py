@@ -28,13 +28,7 @@ from wsabie.io.row_streams import InMemoryStream, RowStream
 from wsabie.io.shards import shard_folder
 from wsabie.io.shards.shard_folder import ShardFolder
 from wsabie.io.shards.sharded_table import ShardStatistics
-from wsabie.storage.atomic_files import (
-    explain_read_errors,
-    explain_write_errors,
-    lock_folder,
-    remove_drafts,
-    write_text,
-)
+from wsabie.storage import atomic_files
 from wsabie.storage.column_files import (
     ColumnFileCache,
     ColumnTable,
@@ -257,14 +251,14 @@ def write_shards(
         float16 cannot hold.
     """
     rejects = Rejects() if rejects is None else rejects
-    with explain_read_errors(out):
+    with atomic_files.explain_read_errors(out):
         if out.exists() and not out.is_dir():
             raise InputError(f"{out} is a file; give the name of a folder")
     digest = _compute_digest(stream, options)
     refuse_unknown_files(out, _SHARD_FILE)
-    with explain_write_errors(out):
+    with atomic_files.explain_write_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-    with lock_folder(out):
+    with atomic_files.lock_folder(out):
         work = out / shard_folder.PARTS
         if (out / shard_folder.MANIFEST).exists():
             shards = _open_finished(out, digest, progress)
@@ -321,7 +315,7 @@ def _prepare_work(out: Path, work: Path, digest: str, source: Path, options: Sha
     work_facts = {"digest": digest, **names, "options": list(astuple(options))}
     unfinished = _read_work_facts(work / shard_folder.WORK)
     if unfinished.get("digest") == digest:
-        remove_drafts(out)
+        atomic_files.remove_drafts(out)
         return
     if unfinished:
         is_same_work = all(unfinished.get(name) == work_facts[name] for name in ("path", "options"))
@@ -334,21 +328,21 @@ def _prepare_work(out: Path, work: Path, digest: str, source: Path, options: Sha
                 f"{out} holds unfinished shards of {unfinished['source']}, of other data or with other options; run "
                 "that command again to finish them, name another folder, or delete it"
             )
-    with explain_write_errors(out):
+    with atomic_files.explain_write_errors(out):
         shutil.rmtree(work, ignore_errors=True)  # left by a command that stopped too early
-        remove_drafts(out)
+        atomic_files.remove_drafts(out)
         if foreign_files := sorted(path.name for path in out.iterdir() if path.suffix != ".tmp"):
             raise InputError(
                 f"{out} holds {foreign_files[0]}, but no {shard_folder.MANIFEST} that says what it is of; "
                 "restore that from a copy, name another folder, or delete it"
             )
         work.mkdir()
-    write_text(work / shard_folder.WORK, json.dumps(work_facts, ensure_ascii=False))
+    atomic_files.write_text(work / shard_folder.WORK, json.dumps(work_facts, ensure_ascii=False))
 
 
 def has_finished_parts(out: Path) -> bool:
     """Return True if the same command would continue from a run, a shard, or a file beside them."""
-    with explain_read_errors(out):
+    with atomic_files.explain_read_errors(out):
         if not out.is_dir():
             return False
         has_files = any(path.name != shard_folder.PARTS and path.suffix != ".tmp" for path in out.iterdir())
@@ -357,7 +351,7 @@ def has_finished_parts(out: Path) -> bool:
 
 def _read_work_facts(file: Path) -> JsonObject:
     """Return the facts of unfinished work, empty if there is none."""
-    with explain_read_errors(file):
+    with atomic_files.explain_read_errors(file):
         if not file.is_file():
             return {}
         try:
@@ -372,7 +366,7 @@ def _read_work_facts(file: Path) -> JsonObject:
 def _read_rejects(out: Path) -> Rejects:
     """Return the rejects of the finished shards in a folder."""
     file = out / shard_folder.REJECTED
-    with explain_read_errors(out):
+    with atomic_files.explain_read_errors(out):
         try:
             return shard_runs.read_noted_rejects(json.loads(file.read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -419,5 +413,5 @@ def _write_missing_shards(
         "indices": None if types.dense else np.dtype(shard_runs.choose_unsigned_type(types.width)).name,
     }
     names = {"label_names": types.names, "feature_names": info.feature_names}
-    write_text(out / shard_folder.REJECTED, json.dumps(runs.rejected))
+    atomic_files.write_text(out / shard_folder.REJECTED, json.dumps(runs.rejected))
     return shard_folder.write_manifest(out, facts, files, names, statistics.arrays(), digest)

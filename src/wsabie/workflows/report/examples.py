@@ -25,14 +25,8 @@ from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_similarity import LabelMatch, LabelSimilarity, classify_labels
 from wsabie.workflows.collection_splits import map_split
 from wsabie.workflows.compare.comparison import ComparisonTask, ModelEntry
+from wsabie.workflows.report import report_input
 from wsabie.workflows.report.html_pages import EncodedImage
-from wsabie.workflows.report.report_input import (
-    HeatMap,
-    Neighbourhood,
-    ReportExample,
-    ReportInput,
-    Suggestion,
-)
 
 N_EXAMPLES = 24
 N_HEAT_MAPS = 4
@@ -88,7 +82,7 @@ def build_examples(
     true_labels: Callable[[int], Sequence[str]] | None = None,
     k: int = 10,
     similar: LabelSimilarity | None = None,
-) -> list[ReportExample]:
+) -> list[report_input.ReportExample]:
     """Build a report's examples from rows, with the k best labels of a model.
 
     Parameters
@@ -109,12 +103,12 @@ def build_examples(
         true = list(true_labels(row)) if true_labels is not None else list_true_labels(side, row)
         signs = mark_suggestions(entry, [name for name, _ in suggestions], true, similar)
         examples.append(
-            ReportExample(
+            report_input.ReportExample(
                 picture(row),
                 side.ids[row] if title is None else title(row),
                 true,
                 [
-                    Suggestion(name, score, sign == "true", sign == "sibling")
+                    report_input.Suggestion(name, score, sign == "true", sign == "sibling")
                     for (name, score), sign in zip(suggestions, signs, strict=True)
                 ],
             )
@@ -130,7 +124,7 @@ def list_true_labels(side: FeatureTable, row: int) -> list[str]:
 
 def build_neighbourhoods(
     entry: ModelEntry, labels: Sequence[str], k: int = 8, similar: LabelSimilarity | None = None
-) -> list[Neighbourhood]:
+) -> list[report_input.Neighbourhood]:
     """Return the nearest labels of each label, with siblings marked; skip labels that the model lacks."""
     neighbourhoods = []
     for name in labels:
@@ -138,7 +132,7 @@ def build_neighbourhoods(
             near = entry.model.neighbours(name, k)
             signs = mark_suggestions(entry, [neighbour for neighbour, _ in near], [name], similar)
             siblings = {neighbour for (neighbour, _), sign in zip(near, signs, strict=True) if sign == "sibling"}
-            neighbourhoods.append(Neighbourhood(name, near, siblings))
+            neighbourhoods.append(report_input.Neighbourhood(name, near, siblings))
     return neighbourhoods
 
 
@@ -154,7 +148,9 @@ def mark_suggestions(
     )
 
 
-def add_model_facts(report: ReportInput, labels: Sequence[str], similar: LabelSimilarity | None = None) -> ReportInput:
+def add_model_facts(
+    report: report_input.ReportInput, labels: Sequence[str], similar: LabelSimilarity | None = None
+) -> report_input.ReportInput:
     """Add facts of the embedding model to the input: epochs, parameters, nearest labels of some labels.
 
     Without such a model in the comparison the input stays as it is.
@@ -218,7 +214,7 @@ def build_image_examples(
     *,
     title: Callable[[str], str] = str,
     similar: LabelSimilarity | None = None,
-) -> list[ReportExample]:
+) -> list[report_input.ReportExample]:
     """Return test images at even steps of accuracy with their labels, the first few with a heat map.
 
     Parameters
@@ -272,8 +268,8 @@ def render_thumbnail(content: ItemContent) -> EncodedImage:
     return EncodedImage(file.getvalue(), "image/webp")
 
 
-def _render_heat_map(annotator: Annotator, picture: Item, label: str) -> HeatMap:
+def _render_heat_map(annotator: Annotator, picture: Item, label: str) -> report_input.HeatMap:
     explanation = explain_picture(annotator, picture.content, label)
     file = BytesIO()
     explanation.picture.save(file, "PNG")
-    return HeatMap(explanation.label, EncodedImage(file.getvalue(), "image/png"), explanation.score)
+    return report_input.HeatMap(explanation.label, EncodedImage(file.getvalue(), "image/png"), explanation.score)

@@ -8,16 +8,7 @@ from wsabie.evaluation.bootstrap import PairedDifference
 from wsabie.evaluation.metrics import select_informative_lengths
 from wsabie.evaluation.score_evaluation import FrequencyBin, group_by_frequency
 from wsabie.training.epoch_stats import EpochStats, list_other_metrics
-from wsabie.workflows.charts.svg_charts import (
-    BarChart,
-    BarGroup,
-    Chart,
-    ChartAxis,
-    ChartSeries,
-    IntervalChart,
-    IntervalSpan,
-    LineChart,
-)
+from wsabie.workflows.charts import svg_charts
 from wsabie.workflows.compare.comparison import Comparison, ModelEntry
 from wsabie.workflows.report.number_format import format_bands, format_difference, format_duration, format_range
 from wsabie.workflows.report.report_input import ReportInput
@@ -112,8 +103,8 @@ class FrequencyFigures(NamedTuple):
     """Accuracy on rare and frequent labels: bins of each entry, two charts, and bands where the baseline is ahead."""
 
     bins: list[tuple[FrequencyBin, ...]]
-    accuracy: BarChart
-    counts: BarChart
+    accuracy: svg_charts.BarChart
+    counts: svg_charts.BarChart
     weak_bands: str
 
 
@@ -121,39 +112,39 @@ class TrainingFigures(NamedTuple):
     """Figures of a training: a sentence, named charts, further metrics, and shares of the estimated ranks."""
 
     summary: str
-    charts: Sequence[tuple[str, Chart]]
+    charts: Sequence[tuple[str, svg_charts.Chart]]
     metrics: list[str]
     ranks: list[str]
     rank_shares: list[list[float]]
 
 
-def draw_precision_chart(comparison: Comparison, entries: Sequence[ModelEntry]) -> LineChart:
+def draw_precision_chart(comparison: Comparison, entries: Sequence[ModelEntry]) -> svg_charts.LineChart:
     """Draw the precision of every model by the length of the list."""
     ks = entries[0].evaluation.ks
     low, high = ([getattr(entries[0].intervals[f"p@{k}"], end) for k in ks] for end in ("low", "high"))
     series = [
-        ChartSeries(entry.title, ks, [entry.evaluation.means[f"p@{k}"] for k in ks], style=style)
+        svg_charts.ChartSeries(entry.title, ks, [entry.evaluation.means[f"p@{k}"] for k in ks], style=style)
         if style
-        else ChartSeries(entry.title, ks, [entry.evaluation.means[f"p@{k}"] for k in ks], low, high)
+        else svg_charts.ChartSeries(entry.title, ks, [entry.evaluation.means[f"p@{k}"] for k in ks], low, high)
         for style, entry in enumerate(entries)
     ]
     ends = sorted({min(ks), max(ks)})
     descriptions = [f"{line.name}: {', '.join(f'{line.y[ks.index(k)]:.2f} at {k}' for k in ends)}" for line in series]
-    series.append(ChartSeries("highest possible", ks, [comparison.ceilings[f"p@{k}"] for k in ks], style=-1))
-    return LineChart(
+    series.append(svg_charts.ChartSeries("highest possible", ks, [comparison.ceilings[f"p@{k}"] for k in ks], style=-1))
+    return svg_charts.LineChart(
         "Precision by length of the list",
         series,
-        ChartAxis("number of suggestions looked at", _choose_length_ticks(ks)),
-        ChartAxis("share that is right", low=0.0),
+        svg_charts.ChartAxis("number of suggestions looked at", _choose_length_ticks(ks)),
+        svg_charts.ChartAxis("share that is right", low=0.0),
         "; ".join(descriptions) + ".",
     )
 
 
-def draw_difference_chart(title: str, verdicts: Sequence[ModelVerdict]) -> IntervalChart:
+def draw_difference_chart(title: str, verdicts: Sequence[ModelVerdict]) -> svg_charts.IntervalChart:
     """Draw the differences of the main model to the best baseline of each metric."""
-    spans = [IntervalSpan(verdict.metric, *verdict.difference[:3]) for verdict in verdicts]
+    spans = [svg_charts.IntervalSpan(verdict.metric, *verdict.difference[:3]) for verdict in verdicts]
     description = "; ".join(f"{span.name} {span.value:+.3f}" for span in spans) + "."
-    return IntervalChart(f"{title} minus the best baseline", spans, "difference", description)
+    return svg_charts.IntervalChart(f"{title} minus the best baseline", spans, "difference", description)
 
 
 def collect_frequency_figures(report: ReportInput, main: ModelEntry) -> FrequencyFigures | None:
@@ -171,23 +162,23 @@ def collect_frequency_figures(report: ReportInput, main: ModelEntry) -> Frequenc
     axis = f"training {items} that carry the label"
     return FrequencyFigures(
         list(zip(*bands, strict=True)),
-        BarChart(
+        svg_charts.BarChart(
             "Label frequency against accuracy",
             [
-                BarGroup(entry.title, [frequency_bin.recall for frequency_bin in band], style)
+                svg_charts.BarGroup(entry.title, [frequency_bin.recall for frequency_bin in band], style)
                 for style, (entry, band) in enumerate(zip(entries, bands, strict=True))
             ],
             names,
             axis,
-            ChartAxis("share found"),
+            svg_charts.ChartAxis("share found"),
             f"From labels with {first[0].low} to labels with {first[-1].high} training {items}.",
         ),
-        BarChart(
+        svg_charts.BarChart(
             "How many labels are how frequent",
-            [BarGroup("labels", [frequency_bin.n_labels for frequency_bin in first], 3)],
+            [svg_charts.BarGroup("labels", [frequency_bin.n_labels for frequency_bin in first], 3)],
             names,
             axis,
-            ChartAxis("labels"),
+            svg_charts.ChartAxis("labels"),
             f"{first[0].n_labels:,} labels have {format_range(first[0].low, first[0].high)} training {items}.",
         ),
         name_weak_bands(report, entries, bands),
@@ -261,27 +252,29 @@ def _name_best_epoch(history: Sequence[EpochStats]) -> str:
     return f"The model of epoch {history.index(best) + 1} was the best on the validation rows and was kept."
 
 
-def _draw_curve(name: str, unit: str, figures: Sequence[float | None]) -> LineChart | None:
+def _draw_curve(name: str, unit: str, figures: Sequence[float | None]) -> svg_charts.LineChart | None:
     """Draw a figure of every epoch; the template has a caption for the name."""
     points = [(epoch, value) for epoch, value in enumerate(figures, 1) if value is not None]
     if not points:
         return None
     epochs, values = zip(*points, strict=True)
-    return LineChart(
+    return svg_charts.LineChart(
         f"{name} by epoch",
-        [ChartSeries(name, epochs, values)],
+        [svg_charts.ChartSeries(name, epochs, values)],
         _build_epoch_axis(epochs),
-        ChartAxis(unit, low=0.0),
+        svg_charts.ChartAxis(unit, low=0.0),
         f"From {values[0]:.3g} in epoch {epochs[0]} to {values[-1]:.3g} in epoch {epochs[-1]}.",
     )
 
 
-def _build_epoch_axis(epochs: Sequence[int]) -> ChartAxis:
+def _build_epoch_axis(epochs: Sequence[int]) -> svg_charts.ChartAxis:
     step = max(1, -(-(epochs[-1] - epochs[0]) // 8))
-    return ChartAxis("epoch", [(float(epoch), str(epoch)) for epoch in range(epochs[0], epochs[-1] + 1, step)])
+    return svg_charts.ChartAxis(
+        "epoch", [(float(epoch), str(epoch)) for epoch in range(epochs[0], epochs[-1] + 1, step)]
+    )
 
 
-def _draw_rank_curve(history: Sequence[EpochStats]) -> LineChart | None:
+def _draw_rank_curve(history: Sequence[EpochStats]) -> svg_charts.LineChart | None:
     """Draw the median and quartiles of the estimated ranks, on a scale of powers of two."""
     histograms_by_epoch = [
         (number, stats.rank_histogram) for number, stats in enumerate(history, 1) if any(stats.rank_histogram)
@@ -292,11 +285,11 @@ def _draw_rank_curve(history: Sequence[EpochStats]) -> LineChart | None:
     low, median, high = ([_quantile(histogram, share) for histogram in histograms] for share in (0.25, 0.5, 0.75))
     top = math.ceil(max(high))
     ticks = [(float(exponent), f"{2**exponent:,}") for exponent in range(0, top + 1, 1 + top // 8)]
-    return LineChart(
+    return svg_charts.LineChart(
         "Estimated ranks by epoch",
-        [ChartSeries("median", epochs, median, low, high)],
+        [svg_charts.ChartSeries("median", epochs, median, low, high)],
         _build_epoch_axis(epochs),
-        ChartAxis("estimated place", ticks, 0.0, top),
+        svg_charts.ChartAxis("estimated place", ticks, 0.0, top),
         f"Median from {2 ** median[0]:.0f} in epoch {epochs[0]} to {2 ** median[-1]:.0f} in epoch {epochs[-1]}.",
     )
 
@@ -317,21 +310,21 @@ def _quantile(histogram: Sequence[int], share: float) -> float:
     return float(len(histogram))
 
 
-def _draw_rank_bars(rank_shares: Sequence[list[float]]) -> BarChart | None:
+def _draw_rank_bars(rank_shares: Sequence[list[float]]) -> svg_charts.BarChart | None:
     """Draw the ranks of the first and the last epoch."""
     width = len(rank_shares[0])
     if not width:
         return None
     epochs = sorted({1, len(rank_shares)})
-    return BarChart(
+    return svg_charts.BarChart(
         "Estimated ranks",
         [
-            BarGroup(f"epoch {number}", rank_shares[number - 1], style)
+            svg_charts.BarGroup(f"epoch {number}", rank_shares[number - 1], style)
             for number, style in zip(epochs, (1, 0), strict=False)
         ],
         format_bands([2**place for place in range(width)], [2 ** (place + 1) - 1 for place in range(width)]),
         "estimated place of the right label",
-        ChartAxis("% of steps"),
+        svg_charts.ChartAxis("% of steps"),
         "Share of the training steps by the place at which the right label was estimated to stand.",
     )
 

@@ -27,14 +27,7 @@ from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
 from wsabie.workflows.charts.chart_files import COLOURS
 from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries, LineChart
-from wsabie.workflows.compare.comparison import (
-    ModelOmission,
-    TextTable,
-    build_comparison_task,
-    describe_machine,
-    format_markdown_table,
-    list_bounds,
-)
+from wsabie.workflows.compare import comparison
 from wsabie.workflows.compare.comparison_run import choose_tuning_metric, fit_entrant
 from wsabie.workflows.compare.entrants import Entrant
 from wsabie.workflows.report.html_pages import render_page
@@ -199,7 +192,7 @@ def evaluate_classifier(
         pairs = build_holdout_pairs(test_set.valid[name], test_set.entities)
         valid = test_set.rows(test_set.valid[name], pairs.Y, pairs.query_ids)
     test = test_set.rows(test_set.test[name], holdout.Y, holdout.query_ids)
-    task = build_comparison_task(train, valid, test)
+    task = comparison.build_comparison_task(train, valid, test)
     fitted = fit_entrant(entrant, task, choose_tuning_metric(len(train.label_names)), progress)
     columns = {label: y for y, label in enumerate(train.label_names)}
     fitted_columns = [columns[label] for label in task.train.label_names]
@@ -261,7 +254,7 @@ class RelationMethod:
             "title": self.title,
             "fit_seconds": self.fit_seconds,
             "metrics": self.evaluation.means,
-            "intervals": list_bounds(self.intervals),
+            "intervals": comparison.list_bounds(self.intervals),
             "differences": {metric: gap._asdict() for metric, gap in self.differences.items()},
         }
 
@@ -282,7 +275,7 @@ class RelationFigures:
     query: str
     target: str
     methods: list[RelationMethod]
-    skipped: list[ModelOmission]
+    skipped: list[comparison.ModelOmission]
 
     @property
     def title(self) -> str:
@@ -296,7 +289,7 @@ class RelationFigures:
         n_candidates = self.methods[0].evaluation.n_labels
         return [name for name in METRICS if name == "p@1" or int(name.partition("@")[2] or 0) < n_candidates]
 
-    def table(self) -> TextTable:
+    def table(self) -> comparison.TextTable:
         """Build the table of means and of the MAP difference to the first row with its interval."""
         rows = []
         for method in self.methods:
@@ -306,7 +299,7 @@ class RelationFigures:
             seconds = "" if method.fit_seconds is None else f"{method.fit_seconds:.1f}"
             rows.append([method.title, *figures, gap_text, seconds])
         headers = ["method", *self.metrics, "MAP minus first row", "train s"]
-        return TextTable(headers, rows).add_omissions(self.skipped)
+        return comparison.TextTable(headers, rows).add_omissions(self.skipped)
 
     def chart(self) -> LineChart:
         """Build the chart of p@k of every method against k."""
@@ -348,7 +341,7 @@ class SpaceComparison:
     seed: int
     versions: dict[str, str]
 
-    def table(self) -> TextTable:
+    def table(self) -> comparison.TextTable:
         """Build a table with a line per figure: its interval, and its difference to the first method."""
         rows = []
         for relation in self.relations:
@@ -358,7 +351,7 @@ class SpaceComparison:
                     cells = [f"{number:.6f}" for number in (*interval, *gap[:3])]
                     rows.append([relation.name, method.name, metric, *cells, *[""] * (6 - len(cells))])
         figures = ["value", "low", "high", "difference", "difference_low", "difference_high"]
-        return TextTable(["relation", "method", "metric", *figures], rows)
+        return comparison.TextTable(["relation", "method", "metric", *figures], rows)
 
     def charts(self) -> list[LineChart]:
         """Build the p@k charts of all relations."""
@@ -371,8 +364,8 @@ class SpaceComparison:
             comparison=self,
             command=command,
             today=date.today().isoformat(),
-            machine=describe_machine(),
-            tables=[format_markdown_table(relation.table()) for relation in self.relations],
+            machine=comparison.describe_machine(),
+            tables=[comparison.format_markdown_table(relation.table()) for relation in self.relations],
             made_by=MADE_BY,
         )
 

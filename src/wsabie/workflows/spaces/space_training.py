@@ -35,14 +35,8 @@ from wsabie.workflows.spaces.declared_data import (
     select_relations,
 )
 from wsabie.workflows.spaces.relation_holdout import RelationHoldout, build_entity_kind, build_relation, split_relations
+from wsabie.workflows.tune import search_spaces
 from wsabie.workflows.tune.model_tuning import EpochCallback, TrialTask, collect_tuning_facts, run_trial_search
-from wsabie.workflows.tune.search_spaces import (
-    ParameterSpace,
-    ParameterValues,
-    TunableModel,
-    build_model_search_space,
-    select_dimensions,
-)
 from wsabie.workflows.tune.trial_study import open_study
 from wsabie.workflows.tune.tuning_results import TuningPlan, TuningResult
 from wsabie.workflows.work_folder import find_work_folder, hold_work_folder
@@ -281,7 +275,9 @@ def apply_parameters(space: Space, declared: SpaceDeclaration, overrides: JsonOb
 _CANDIDATES = "learning_rate epochs dim max_norm margin rank_weight max_sampled similarity"
 
 
-def build_space_search_space(declared: SpaceDeclaration, changes: ParameterValues) -> ParameterSpace:
+def build_space_search_space(
+    declared: SpaceDeclaration, changes: search_spaces.ParameterValues
+) -> search_spaces.ParameterSpace:
     """Build the search space of a declaration; its [space] values are fixed unless `changes` differ.
 
     Parameters
@@ -296,15 +292,15 @@ def build_space_search_space(declared: SpaceDeclaration, changes: ParameterValue
         An unknown parameter, or values that it cannot take.
     """
     has_target_data = any(declared.kinds[relation.target].data is not None for relation in declared.relations)
-    candidates = select_dimensions(f"{_CANDIDATES} negatives" if has_target_data else _CANDIDATES)
-    model = TunableModel(
+    candidates = search_spaces.select_dimensions(f"{_CANDIDATES} negatives" if has_target_data else _CANDIDATES)
+    model = search_spaces.TunableModel(
         "space", Space, candidates, _resolve_auto, frozenset({"dim", "epochs", "max_sampled", "patience", "negatives"})
     )
     fixed = {name: value for name, value in declared.parameters.items() if name not in model.untuned}
-    return build_model_search_space(model, {**fixed, **changes})
+    return search_spaces.build_model_search_space(model, {**fixed, **changes})
 
 
-def _resolve_auto(shape: TrainingShape, parameters: ParameterValues) -> JsonObject:
+def _resolve_auto(shape: TrainingShape, parameters: search_spaces.ParameterValues) -> JsonObject:
     return {
         "learning_rate": default_learning_rate(shape),
         "epochs": default_epochs(shape),

@@ -26,16 +26,8 @@ from wsabie.models.one_vs_rest import ModelTooLargeError
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.workflows.model_evaluation import evaluate_model
 from wsabie.workflows.model_training import TrainingData, TrainingRecipe, extract_more_rows, prepare_training_data
+from wsabie.workflows.tune import trial_study
 from wsabie.workflows.tune.search_spaces import ParameterSpace
-from wsabie.workflows.tune.trial_study import (
-    LiveTrial,
-    StoredTrial,
-    Trial,
-    TrialStudy,
-    find_best_trial,
-    open_study,
-    write_trials_csv,
-)
 from wsabie.workflows.tune.tuning_results import METRICS, TestFigures, TuningPlan, TuningResult
 
 EpochCallback = Callable[[EpochStats], None]
@@ -108,7 +100,7 @@ def tune_model(
         f"{kind.name} needs the validation rows to choose by; leave --all-rows out",
     )
     folder = recipe.model.parent
-    with open_study(folder / "trials.jsonl", _identity(source, valid, plan, recipe)) as study:
+    with trial_study.open_study(folder / "trials.jsonl", _identity(source, valid, plan, recipe)) as study:
         sides: TrainingData[FeatureTable] = prepare_training_data(source, valid, recipe, run)
         rows, validation = sides.training, sides.validation
         if validation is None:
@@ -136,7 +128,9 @@ def tune_model(
         return TuningResult(plan, shape, study.trials, best, facts, tested, test_table)
 
 
-def run_trial_search(study: TrialStudy, task: TrialTask, folder: Path, run: WorkContext) -> Trial:
+def run_trial_search(
+    study: trial_study.TrialStudy, task: TrialTask, folder: Path, run: WorkContext
+) -> trial_study.Trial:
     """Run the trials, list them in trials.csv, and return the best one.
 
     Raises
@@ -147,21 +141,21 @@ def run_trial_search(study: TrialStudy, task: TrialTask, folder: Path, run: Work
     try:
         _run_trials(study, task, run)
     finally:
-        write_trials_csv(folder / "trials.csv", study.trials, list(task.plan.search.space))
-    best = find_best_trial(study.trials)
+        trial_study.write_trials_csv(folder / "trials.csv", study.trials, list(task.plan.search.space))
+    best = trial_study.find_best_trial(study.trials)
     if best is None:
         reasons = [trial.reason for trial in study.trials if trial.reason]
         raise InputError(f"no trial came to its end: {reasons[0] if reasons else 'none was begun'}")
     return best
 
 
-def collect_tuning_facts(best: Trial, trials: Sequence[Trial], plan: TuningPlan) -> JsonObject:
+def collect_tuning_facts(best: trial_study.Trial, trials: Sequence[trial_study.Trial], plan: TuningPlan) -> JsonObject:
     """Return the facts of its tuning that a model is saved with."""
     facts = {"metric": plan.metric, "trials": len(trials), "trial": best.number, "figure": best.figure}
     return {**facts, "epoch": best.epoch, "defaults": trials[0].figure, "all_rows": plan.all_rows}
 
 
-def _run_trials(study: TrialStudy, task: TrialTask, run: WorkContext) -> None:
+def _run_trials(study: trial_study.TrialStudy, task: TrialTask, run: WorkContext) -> None:
     """Add trials to the study until a limit is reached; the defaults come first and always finish.
 
     Trials that are proposed together run on standing workers of the executor, or else one after another in this
@@ -223,17 +217,19 @@ class _SearchBar:
             self.total = max(0, plan.trials - n_finished)
         self.unit = "trials" if plan.minutes is None else "s"
 
-    def advance(self, stage: Stage, figure: float | None, trials: Sequence[Trial], steps: int = 0) -> None:
+    def advance(self, stage: Stage, figure: float | None, trials: Sequence[trial_study.Trial], steps: int = 0) -> None:
         """Advance, and show the best figure and that of the running trial."""
         if self.plan.minutes is not None:
             elapsed = (self.total or 0) - max(0, round(self.seconds_left()))
             steps, self.elapsed = elapsed - self.elapsed, elapsed
-        best = find_best_trial(trials)
+        best = trial_study.find_best_trial(trials)
         figures = {} if best is None or best.figure is None else {f"best {self.plan.metric}": best.figure}
         stage.advance(steps, **figures, **({} if figure is None else {"now": figure}))
 
 
-def _run_trial_in_worker(shared: tuple[TrialTask, Sequence[StoredTrial], float], number: int) -> StoredTrial | None:
+def _run_trial_in_worker(
+    shared: tuple[TrialTask, Sequence[trial_study.StoredTrial], float], number: int
+) -> trial_study.StoredTrial | None:
     """Run a trial in a worker, which has its own clock."""
     task, earlier_trials, seconds = shared
     deadline = time.monotonic() + seconds
@@ -242,15 +238,15 @@ def _run_trial_in_worker(shared: tuple[TrialTask, Sequence[StoredTrial], float],
 
 def _run_trial(
     task: TrialTask,
-    earlier_trials: Sequence[StoredTrial],
+    earlier_trials: Sequence[trial_study.StoredTrial],
     seconds_left: Callable[[], float],
     number: int,
     on_figure: Callable[[float], None],
-) -> StoredTrial | None:
+) -> trial_study.StoredTrial | None:
     """Run a trial; None if time ran out before its end."""
     plan, shape, search, start_time = task.plan, task.shape, task.plan.search, time.perf_counter()
     start = search.find_start(shape) if number == 0 else None
-    live = LiveTrial(search.space, earlier_trials, task.seed, number, start=start, halving=plan.halving)
+    live = trial_study.LiveTrial(search.space, earlier_trials, task.seed, number, start=start, halving=plan.halving)
     parameters = search.resolve_place(live.place or {}, shape) if number else search.fixed
     epochs = _count_planned_epochs(search, parameters, shape)
     figures: list[float] = []
@@ -292,8 +288,8 @@ def _count_planned_epochs(search: ParameterSpace, parameters: JsonObject, shape:
 
 
 def _refit_best(
-    first: Trial,
-    best: Trial,
+    first: trial_study.Trial,
+    best: trial_study.Trial,
     sides: TrainingData[FeatureTable],
     test_table: AlignedTable | None,
     plan: TuningPlan,
@@ -303,7 +299,7 @@ def _refit_best(
     """Return the refitted best setting, its training data, and its test figures beside the defaults'."""
     training_data = _with_validation(sides) if plan.all_rows else sides
 
-    def refitted(trial: Trial) -> Any:
+    def refitted(trial: trial_study.Trial) -> Any:
         epochs = {"epochs": trial.epoch} if plan.all_rows and plan.search.kind.stepwise else {}
         parameters = {**trial.parameters, **epochs, "seed": recipe.seed, "threads": recipe.threads}
         return training_data.fit(plan.search.kind.build(**parameters), metric=plan.metric, progress=progress)

@@ -11,14 +11,7 @@ from typing import Any, TypeAlias
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import require
-from wsabie.models.base.hyperparameters import (
-    MAX_NORM,
-    TrainingShape,
-    default_epochs,
-    default_learning_rate,
-    default_linear_epochs,
-    default_linear_rate,
-)
+from wsabie.models.base import hyperparameters
 from wsabie.models.estimator_specs import build_estimator, list_parameters
 from wsabie.vocabulary.label_names import find_closest_names
 
@@ -113,7 +106,7 @@ class TunableModel:
     name: str
     build: Callable[..., Any]
     space: Mapping[str, ChoiceParameter | RangeParameter]
-    auto: Callable[[TrainingShape, ParameterValues], Mapping[str, float]]
+    auto: Callable[[hyperparameters.TrainingShape, ParameterValues], Mapping[str, float]]
     integers: frozenset[str] = frozenset()
     untuned: frozenset[str] = frozenset({"seed", "threads", "deterministic", "linear__deterministic"})
     stepwise: bool = True
@@ -143,12 +136,12 @@ class ParameterSpace:
     fixed: Values
     space: SearchSpace
 
-    def resolve_place(self, values_: ParameterValues, shape: TrainingShape) -> Values:
+    def resolve_place(self, values_: ParameterValues, shape: hyperparameters.TrainingShape) -> Values:
         """Return the parameters of an estimator: multiples of a default become numbers.
 
         Examples
         --------
-        >>> shape = TrainingShape(n_rows=100, n_pairs=100, n_labels=10)
+        >>> shape = hyperparameters.TrainingShape(n_rows=100, n_pairs=100, n_labels=10)
         >>> build_search_space({"dim": 50}).resolve_place({"learning_rate": 2.0, "epochs": 0.5}, shape)
         {'dim': 50, 'learning_rate': 0.06, 'epochs': 15}
         """
@@ -162,7 +155,7 @@ class ParameterSpace:
                 parameters[name] = integer if name in self.kind.integers else float(f"{number:.4g}")
         return parameters
 
-    def resolve(self, parameters: ParameterValues, shape: TrainingShape) -> Values:
+    def resolve(self, parameters: ParameterValues, shape: hyperparameters.TrainingShape) -> Values:
         """Return the values of all parameters of the space, with numbers instead of "auto"."""
         values = {**self.kind.defaults(), **parameters}
         auto = self.kind.auto(shape, values)
@@ -170,7 +163,7 @@ class ParameterSpace:
             name: auto[name] if values[name] in ("auto", None) and name in auto else values[name] for name in self.space
         }
 
-    def find_start(self, shape: TrainingShape) -> Values | None:
+    def find_start(self, shape: hyperparameters.TrainingShape) -> Values | None:
         """Return the place of the defaults in the space; None when they lie outside."""
         place = self.resolve(self.fixed, shape)
         for name, dimension in self.space.items():
@@ -242,7 +235,7 @@ def _parse_range(
     name: str, change: ParameterValues, default: ChoiceParameter | RangeParameter | None, kind: TunableModel
 ) -> RangeParameter:
     hint = f"the space of {name} is {dict(change)!r}; write {{low = ..., high = ..., log = true or false"
-    relative = name in kind.auto(TrainingShape(1, 1, 1), kind.defaults())
+    relative = name in kind.auto(hyperparameters.TrainingShape(1, 1, 1), kind.defaults())
     hint += ", relative = true or false}" if relative else "}"
     allowed = {"low", "high", "log"} | ({"relative"} if relative else set())
     require({"low", "high"} <= set(change) <= allowed, hint)
@@ -268,7 +261,7 @@ def _refuse_unknown(name: str, tunable: list[str], kind: TunableModel) -> None:
 
 def _refuse_unusable(search: ParameterSpace) -> None:
     """Refuse a space with a value, or an end of a range, that the estimator does not take."""
-    shape = TrainingShape(1000, 1000, 100)
+    shape = hyperparameters.TrainingShape(1000, 1000, 100)
     settings: list[Values] = [{}]
     for name, dimension in search.space.items():
         ends = dimension.values if isinstance(dimension, ChoiceParameter) else (dimension.low, dimension.high)
@@ -277,21 +270,21 @@ def _refuse_unusable(search: ParameterSpace) -> None:
         search.kind.build(**search.resolve_place(place, shape)).check_parameters()
 
 
-def _resolve_embedding_defaults(shape: TrainingShape, parameters: ParameterValues) -> Values:
+def _resolve_embedding_defaults(shape: hyperparameters.TrainingShape, parameters: ParameterValues) -> Values:
     return {
-        "learning_rate": default_learning_rate(shape, parameters["pair_weighting"]),
-        "epochs": default_epochs(shape),
-        "max_norm": MAX_NORM,
+        "learning_rate": hyperparameters.default_learning_rate(shape, parameters["pair_weighting"]),
+        "epochs": hyperparameters.default_epochs(shape),
+        "max_norm": hyperparameters.MAX_NORM,
         "init_scale": float(parameters["dim"]) ** -0.5,
     }
 
 
-def _resolve_linear_defaults(shape: TrainingShape, parameters: ParameterValues) -> Values:
-    rate = default_linear_rate(shape, parameters["pair_weighting"], parameters["loss"])
-    return {"learning_rate": rate, "epochs": default_linear_epochs(shape)}
+def _resolve_linear_defaults(shape: hyperparameters.TrainingShape, parameters: ParameterValues) -> Values:
+    rate = hyperparameters.default_linear_rate(shape, parameters["pair_weighting"], parameters["loss"])
+    return {"learning_rate": rate, "epochs": hyperparameters.default_linear_epochs(shape)}
 
 
-def _resolve_full_rank_defaults(shape: TrainingShape, parameters: ParameterValues) -> Values:
+def _resolve_full_rank_defaults(shape: hyperparameters.TrainingShape, parameters: ParameterValues) -> Values:
     rate = _resolve_linear_defaults(shape, parameters)["learning_rate"]
     return {**_resolve_embedding_defaults(shape, parameters), "linear__learning_rate": rate}
 

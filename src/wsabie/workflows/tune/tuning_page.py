@@ -17,16 +17,7 @@ import numpy as np
 
 from wsabie.core.machine import collect_versions
 from wsabie.storage.atomic_files import write_text
-from wsabie.workflows.charts.svg_charts import (
-    AxisScale,
-    ChartAxis,
-    ChartSeries,
-    LineChart,
-    Point,
-    Ticks,
-    format_tick,
-    list_round_numbers,
-)
+from wsabie.workflows.charts import svg_charts
 from wsabie.workflows.compare.comparison import TextTable
 from wsabie.workflows.report.html_pages import render_page
 from wsabie.workflows.tune.search_spaces import ChoiceParameter, RangeParameter
@@ -66,11 +57,13 @@ class ParallelAxis:
         return all(_is_number(value) for value in self.values) and len(set(self.values)) > 1
 
     @cached_property
-    def scale(self) -> AxisScale:
+    def scale(self) -> svg_charts.AxisScale:
         """Heights of numbers, or of the positions of other values."""
         if not self.numeric:
-            return AxisScale(0, len(self.choices) - 1, HEIGHT - BOTTOM, TOP)
-        return AxisScale(self._transform(min(self.values)), self._transform(max(self.values)), HEIGHT - BOTTOM, TOP)
+            return svg_charts.AxisScale(0, len(self.choices) - 1, HEIGHT - BOTTOM, TOP)
+        return svg_charts.AxisScale(
+            self._transform(min(self.values)), self._transform(max(self.values)), HEIGHT - BOTTOM, TOP
+        )
 
     @cached_property
     def choices(self) -> list[Any]:
@@ -83,15 +76,15 @@ class ParallelAxis:
         return [self._place(value) for value in self.values]
 
     @property
-    def marks(self) -> Ticks:
+    def marks(self) -> svg_charts.Ticks:
         """Marks of the axis by their heights."""
         if not self.numeric:
             return [(self._place(choice), str(choice)) for choice in self.choices]
         if self.is_choice:
-            return [(self._place(mark), format_tick(mark)) for mark in sorted(set(self.values))]
+            return [(self._place(mark), svg_charts.format_tick(mark)) for mark in sorted(set(self.values))]
         low, high = min(self.values), max(self.values)
-        round_numbers = _list_log_marks(low, high) if self.is_log else list_round_numbers(low, high, 5)
-        between = [(self._place(mark), format_tick(mark)) for mark in round_numbers]
+        round_numbers = _list_log_marks(low, high) if self.is_log else svg_charts.list_round_numbers(low, high, 5)
+        between = [(self._place(mark), svg_charts.format_tick(mark)) for mark in round_numbers]
         bottom = HEIGHT - BOTTOM
         inner_marks = [mark for mark in between if TOP + _MIN_MARK_DISTANCE <= mark[0] <= bottom - _MIN_MARK_DISTANCE]
         return [*zip((bottom, TOP), _format_ends(low, high), strict=True), *inner_marks]
@@ -141,7 +134,7 @@ class ParallelChart:
         """Return the horizontal place of an axis."""
         return SIDE + GAP * number
 
-    def paths(self) -> Iterator[tuple[ParallelLine, list[Point]]]:
+    def paths(self) -> Iterator[tuple[ParallelLine, list[svg_charts.Point]]]:
         """Yield the lines with their points, the best last."""
         heights = [axis.heights for axis in self.axes]
         for i in sorted(range(len(self.lines)), key=lambda i: self.lines[i].share):
@@ -232,7 +225,7 @@ def _rank_shares(figures: list[float]) -> list[float]:
     return (places / max(len(figures) - 1, 1)).tolist()  # type: ignore[no-any-return]
 
 
-def _draw_progress(result: TuningResult) -> LineChart:
+def _draw_progress(result: TuningResult) -> svg_charts.LineChart:
     """Draw the best figure of the finished trials against minutes, as steps."""
     metric, default = result.plan.metric, result.trials[0].figure
     ends = [seconds / 60 for seconds in accumulate(trial.seconds for trial in result.trials)]
@@ -242,16 +235,16 @@ def _draw_progress(result: TuningResult) -> LineChart:
     best = accumulate(finished_figures, max)
     best_points = [(x, y) for x, y in zip(ends, best, strict=True) if math.isfinite(y)]
     steps = [best_points[0]] + [point for (_, y), (x, z) in pairwise(best_points) for point in ((x, y), (x, z))]
-    series = [ChartSeries("best", [x for x, _ in steps], [y for _, y in steps])]
+    series = [svg_charts.ChartSeries("best", [x for x, _ in steps], [y for _, y in steps])]
     if default is not None:
-        series.append(ChartSeries("defaults", [0.0, ends[-1]], [default] * 2, style=-1))
+        series.append(svg_charts.ChartSeries("defaults", [0.0, ends[-1]], [default] * 2, style=-1))
     values = [y for line in series for y in line.y]
     room = 0.1 * (max(values) - min(values)) or 0.01
-    return LineChart(
+    return svg_charts.LineChart(
         f"Best {metric} so far",
         series,
-        ChartAxis("minutes", low=0.0),
-        ChartAxis(metric, low=min(values) - room, high=max(values) + room),
+        svg_charts.ChartAxis("minutes", low=0.0),
+        svg_charts.ChartAxis(metric, low=min(values) - room, high=max(values) + room),
         f"it ends at {result.best.figure:.4f}",
     )
 
@@ -280,8 +273,8 @@ def _format_ends(low: float, high: float) -> tuple[str, str]:
     >>> _format_ends(0.025187, 0.28512), _format_ends(0.31411, 0.31413)
     (('0.0252', '0.285'), ('0.31411', '0.31413'))
     """
-    texts = format_tick(float(f"{low:.3g}")), format_tick(float(f"{high:.3g}"))
-    return texts if texts[0] != texts[1] else (format_tick(low), format_tick(high))
+    texts = svg_charts.format_tick(float(f"{low:.3g}")), svg_charts.format_tick(float(f"{high:.3g}"))
+    return texts if texts[0] != texts[1] else (svg_charts.format_tick(low), svg_charts.format_tick(high))
 
 
 def _list_log_marks(low: float, high: float) -> list[float]:
