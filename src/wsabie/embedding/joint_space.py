@@ -12,14 +12,21 @@ from typing import Literal
 import numpy as np
 
 from wsabie.core.arrays import LANES, Array, Csr, Float32, view_as_writable
-from wsabie.embedding import protocols, tables
+from wsabie.embedding import tables
+from wsabie.embedding.protocols import (
+    Inputs,
+    KernelArrays,
+    Spread,
+    TrainableTables,
+    run_at_once,
+)
 
 SimilarityName = Literal["dot", "euclidean", "cosine"]
 SIMILARITIES: tuple[SimilarityName, ...] = ("dot", "euclidean", "cosine")
 
 
 @dataclass
-class JointSpace(protocols.TrainableTables):
+class JointSpace(TrainableTables):
     """Space of items, encoded by a linear map, and labels.
 
     Attributes
@@ -47,7 +54,7 @@ class JointSpace(protocols.TrainableTables):
     features: Float32
     labels: Float32
     bias: Float32
-    candidates: protocols.Inputs | None = None
+    candidates: Inputs | None = None
     negatives: int = 0
     frozen: tuple[bool, bool] = (False, False)
 
@@ -93,18 +100,18 @@ class JointSpace(protocols.TrainableTables):
         """Return the arrays that training updates, by name."""
         return {"features": self.features, "labels": self.labels, "bias": self.bias}
 
-    def label_arrays(self) -> protocols.KernelArrays:
+    def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them; the type carries the similarity."""
         return self.scored(view_as_writable(self.labels.astype(np.float32, copy=False)), view_as_writable(self.bias))
 
-    def scored(self, table: Float32, bias: Float32) -> protocols.KernelArrays:
+    def scored(self, table: Float32, bias: Float32) -> KernelArrays:
         """Return any points as kernels score them by the similarity of this space."""
         from wsabie.kernels.embedding import similarity
 
         kinds = {"dot": similarity.Dot, "euclidean": similarity.Euclidean, "cosine": similarity.Cosine}
         return kinds[self.similarity](table, bias)
 
-    def points(self, inputs: protocols.Inputs, run: protocols.Spread = protocols.run_at_once) -> Float32:
+    def points(self, inputs: Inputs, run: Spread = run_at_once) -> Float32:
         """Encode rows of features to points, (n, padded dim), summed in a fixed order.
 
         `run(work, n)` may spread `work(lo, hi)` over threads; each row is computed by one of them.
@@ -117,18 +124,18 @@ class JointSpace(protocols.TrainableTables):
         run(lambda lo, hi: encode_rows(tower, lo, hi, out, width), n)
         return out
 
-    def tower(self, inputs: protocols.Inputs) -> protocols.KernelArrays:
+    def tower(self, inputs: Inputs) -> KernelArrays:
         """Return the tower over query items, as kernels take it."""
         from wsabie.kernels.embedding.towers import FrozenTower
 
         tower = _build_tower(self.features, inputs)
         return FrozenTower(*tower) if self.frozen[0] else tower
 
-    def candidate_tower(self) -> protocols.KernelArrays:
+    def candidate_tower(self) -> KernelArrays:
         """Return the tower over the candidates, which must have features."""
         return _build_tower(self.labels, self.candidates)
 
-    def pattern(self, inputs: protocols.Inputs) -> protocols.KernelArrays:
+    def pattern(self, inputs: Inputs) -> KernelArrays:
         """Return the relation pattern of these rows for the training loops: an item through V."""
         from wsabie.kernels.embedding.relation_patterns import TowerPattern
 
@@ -157,7 +164,7 @@ class JointSpace(protocols.TrainableTables):
         return replace(self, labels=labels, bias=np.append(self.bias, np.zeros(n, np.float32)))
 
 
-def _build_tower(table: Float32, inputs: protocols.Inputs | None) -> protocols.KernelArrays:
+def _build_tower(table: Float32, inputs: Inputs | None) -> KernelArrays:
     from wsabie.kernels.embedding import towers
 
     if isinstance(inputs, Csr):
@@ -168,6 +175,6 @@ def _build_tower(table: Float32, inputs: protocols.Inputs | None) -> protocols.K
     return (towers.LookupTower if inputs.ndim == 1 else towers.DenseTower)(table, view_as_writable(inputs))
 
 
-def count_items(inputs: protocols.Inputs) -> int:
+def count_items(inputs: Inputs) -> int:
     """Count the items that inputs stand for."""
     return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)

@@ -46,7 +46,12 @@ def make_app(context: dependencies.ServiceContext, hosts: tuple[str, ...] = ()) 
     stages = RequestStages(BodyLimit(api, limits.body), limits, dependencies.get_caller_name)
     authentication = dependencies.AuthenticationMiddleware(stages, context)
     outer = SameOriginCheck(RateLimit(authentication, limits.rate, limits.burst), hosts)
-    return HttpLayers(MetricsMiddleware(_HeadersMiddleware(outer), context.metrics), api)
+    layers = MetricsMiddleware(_HeadersMiddleware(outer), context.metrics)
+
+    async def lead_request(scope: Scope, receive: Receive, send: Send) -> None:
+        await (layers if scope["type"] == "http" else api)(scope, receive, send)  # else a process starts or ends
+
+    return lead_request
 
 
 def make_api(*, has_collection: bool) -> FastAPI:
@@ -103,16 +108,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         runner.close()
     if collection is not None:
         collection.close()
-
-
-class HttpLayers:
-    """Application that leads HTTP through all layers, and the start and the end of a process to the routes alone."""
-
-    def __init__(self, layers: ASGIApp, api: FastAPI) -> None:
-        self.layers, self.api = layers, api
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (self.layers if scope["type"] == "http" else self.api)(scope, receive, send)
 
 
 class _HeadersMiddleware:

@@ -4,14 +4,7 @@ from typing import Annotated, Literal
 
 from fastapi import Query
 
-from wsabie.collection.annotations.decisions import (
-    AnnotationFilter,
-    AnnotationPage,
-    DecisionResult,
-    ReviewDecision,
-    read_annotation_page,
-    review_items,
-)
+from wsabie.collection.annotations import decisions
 from wsabie.collection.db import journal
 from wsabie.collection.db.cursors import LARGEST
 from wsabie.collection.learning import suggestions
@@ -38,20 +31,20 @@ def list_annotations(
     since: TextFilter = None,
     until: TextFilter = None,
     cursor: Annotated[str | None, Query(max_length=5000)] = None,
-) -> AnnotationPage:
+) -> decisions.AnnotationPage:
     """List annotations, newest first, a page at a time."""
-    filters = AnnotationFilter(item, label, state, origin, by, model, since, until)
+    filters = decisions.AnnotationFilter(item, label, state, origin, by, model, since, until)
     limit = min(k, LARGEST)
-    return read_annotation_page(collection, filters, cursor=cursor, limit=limit)
+    return decisions.read_annotation_page(collection, filters, cursor=cursor, limit=limit)
 
 
 @router.post("/decisions", response_model=schemas.DecisionResult)
-def decide_items(request: schemas.DecisionsRequest, collection: OpenCollection, caller: Writer) -> DecisionResult:
+def decide_items(
+    request: schemas.DecisionsRequest, collection: OpenCollection, caller: Writer
+) -> decisions.DecisionResult:
     """Decide which labels fit items, as one entry of the journal; new labels are created."""
-    decisions = [
-        ReviewDecision(decision.item, decision.label, decision.state, decision.region) for decision in request.decisions
-    ]
-    return review_items(collection, decisions, by=caller.name)
+    review_decisions = [decisions.ReviewDecision(**decision.model_dump()) for decision in request.decisions]
+    return decisions.review_items(collection, review_decisions, by=caller.name)
 
 
 @router.get("/suggestions/count")
@@ -66,7 +59,9 @@ def count_suggestions(
 
 
 @router.post("/suggestions/accept", response_model=schemas.DecisionResult)
-def accept_suggestions(request: schemas.AcceptRequest, collection: OpenCollection, caller: Writer) -> DecisionResult:
+def accept_suggestions(
+    request: schemas.AcceptRequest, collection: OpenCollection, caller: Writer
+) -> decisions.DecisionResult:
     """Accept all suggestions from a probability on, as one entry of the journal."""
     return suggestions.accept_suggestions_above(collection, request.min_probability, request.label, by=caller.name)
 

@@ -79,26 +79,15 @@ def load_environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    for name in ("metric", "difference", "duration", "milliseconds", "bytes"):
+        environment.filters[name] = getattr(number_format, f"format_{name}")
     environment.filters.update(
-        metric=number_format.format_metric,
-        difference=number_format.format_difference,
-        duration=number_format.format_duration,
-        milliseconds=number_format.format_milliseconds,
-        bytes=number_format.format_bytes,
         explain=number_format.explain_metric,
         data_url=encode_image,
         points=svg_charts.format_points,
         tick=svg_charts.format_tick,
     )
-    environment.globals.update(
-        version=VERSION,
-        chart_width=svg_charts.WIDTH,
-        format_range=number_format.format_range,
-        markers=svg_charts.MARKERS,
-        place_marker=svg_charts.place_marker,
-        space_markers=svg_charts.space_markers,
-        split_at_gaps=svg_charts.split_at_gaps,
-    )
+    environment.globals.update(version=VERSION, format_range=number_format.format_range, charts=svg_charts)
     return environment
 
 
