@@ -1,13 +1,12 @@
 """Inference with a served model: plain functions behind the routes."""
 
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from fastapi import UploadFile
 
-from wsabie.core.arrays import Array, Int64, Matrix
+from wsabie.core.arrays import Matrix
 from wsabie.core.errors import InputError
 from wsabie.features.images.image_decoder import open_image_stream, read_header
 from wsabie.io.records import Item, ModalityName
@@ -18,6 +17,7 @@ from wsabie.server.model_holder import ModelVersion
 from wsabie.server.problems import Problem
 from wsabie.server.request_limits import ServiceLimits
 from wsabie.server.schemas import AnnotateResponse, FeatureRow, LabelRanking, LabelScore
+from wsabie.workflows.charts.chart_files import encode_picture
 
 
 def build_matrix(rows: list[FeatureRow], n_features: int) -> Matrix:
@@ -51,7 +51,10 @@ def rank_labels(
     n_ranked = min(k + version.n_redundant, len(options.get("candidates", version.names)))
     if min_precision is None:
         label_ids, scores = model.rank(X, n_ranked, **options)
-        probabilities = _predict_probabilities(model, scores, label_ids)
+        calibration = getattr(model, "calibration_", None)  # without one there are no probabilities
+        probabilities = np.full(scores.shape, None)
+        if calibration is not None:
+            probabilities = calibration.predict_proba(scores, label_ids)
     else:
         label_ids, scores, probabilities = rank_above(
             model, X, n_ranked, _find_thresholds(version, min_precision), **options
@@ -99,9 +102,7 @@ def cut_region(content: Path | bytes, region: str | None) -> ItemContent:
 
 def draw_heat_map(annotator: Annotator, picture: bytes | Path, label: str | None) -> bytes:
     """Return a picture, as PNG, with a heat map over the region of a label or of the best one."""
-    out = io.BytesIO()
-    explain_picture(annotator, picture, label).picture.save(out, "PNG")
-    return out.getvalue()
+    return encode_picture(explain_picture(annotator, picture, label).picture)
 
 
 def _find_thresholds(version: ModelVersion, min_precision: float) -> ThresholdFunction:
@@ -112,12 +113,6 @@ def _find_thresholds(version: ModelVersion, min_precision: float) -> ThresholdFu
             "itself, or leave min_precision out"
         )
     return version.loaded_model.threshold(min_precision).by_column(version.loaded_model.labels)
-
-
-def _predict_probabilities(model: Any, scores: Array, label_ids: Int64) -> Array:
-    """Return the probabilities, or None for each where the model is not calibrated."""
-    calibration = getattr(model, "calibration_", None)
-    return np.full(scores.shape, None) if calibration is None else calibration.predict_proba(scores, label_ids)
 
 
 def _build_dense(rows: list[FeatureRow], n_features: int) -> Matrix:

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.folder.collection_file import can_write, is_collection
-from wsabie.collection.search.text_search import LabelKnowledge, load_label_knowledge
+from wsabie.collection.search.text_search import load_label_knowledge
 from wsabie.core.errors import BusyError, InputError
 from wsabie.core.executors import call_after_parent
 from wsabie.core.input_files import format_open_error
@@ -133,6 +133,9 @@ class ServiceOptions:
         return (*LOOPBACK, *self.names) if self.is_local else self.names
 
 
+_load_once = cache(load_label_knowledge)
+
+
 def make_context(service: ServiceOptions) -> ServiceContext:
     """Open the collection or model and build the context of the application.
 
@@ -154,7 +157,7 @@ def make_context(service: ServiceOptions) -> ServiceContext:
         return ServiceContext(service.limits, tokens, FolderModelHolder(folder))
     collection = open_collection(folder, read_only=not can_write(folder))
     return ServiceContext(
-        service.limits, tokens, CollectionModelHolder(collection), collection, _load_label_knowledge(service.knowledge)
+        service.limits, tokens, CollectionModelHolder(collection), collection, _load_once(*map(Path, service.knowledge))
     )
 
 
@@ -247,7 +250,8 @@ def make_application() -> ASGIApp:
         max_connections, limits.share, min(_IDLE_SECONDS, limits.seconds), limits.min_rate
     )
     limit_log()
-    _limit_shutdown_time()
+    for number in _STOP_SIGNALS:
+        signal.signal(number, partial(_stop, signal.getsignal(number)))
     application = make_app(_wait_for_context(service), service.hosts)
     _tune_for_concurrency()
     return application
@@ -268,13 +272,8 @@ def _wait_for_context(service: ServiceOptions) -> ServiceContext:
             signal.signal(number, handler)
 
 
-def _limit_shutdown_time() -> None:
-    """Let the system end this process if a request still runs long after a stop signal."""
-    for number in _STOP_SIGNALS:
-        signal.signal(number, partial(_stop, signal.getsignal(number)))
-
-
 def _stop(handler: Any, signal_number: int, frame: FrameType | None) -> None:
+    """Handle a stop signal, and let the system end this process if a request still runs long afterwards."""
     seconds_left = signal.alarm(_GRACE_SECONDS + _KILL_DELAY)
     if seconds_left:  # an earlier signal set the alarm
         signal.alarm(seconds_left)
@@ -291,9 +290,3 @@ def _tune_for_concurrency() -> None:
     sys.setswitchinterval(0.0005)  # a thread that computes hands the interpreter over to the one that answers
     gc.collect()
     gc.freeze()  # loaded objects stay: scanning them again took a tenth of the time
-
-
-@cache
-def _load_label_knowledge(files: tuple[str, ...]) -> LabelKnowledge | None:
-    """Read files of word knowledge, once in a process."""
-    return load_label_knowledge(*map(Path, files))

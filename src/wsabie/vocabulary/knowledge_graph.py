@@ -256,14 +256,11 @@ class KnowledgeGraph(ConceptIndex):
         return stated, inverse
 
     def _follow_relation(self, numbers: Iterable[int], relation: str) -> list[int]:
-        starts, ends = self._group_ends(relation)
-        return [end for n in numbers for end in ends[starts[n] : starts[n + 1]].tolist()]
-
-    def _group_ends(self, relation: str) -> tuple[Int32, Int32]:
-        """Return (starts, concepts): the targets of a relation, concept after concept."""
+        """Return the targets of a relation, concept after concept."""
         stated, inverse = self._require_relation(relation)
         key = f"^{stated}" if inverse else stated
         if key not in self._lists:
             lows, highs = self._pairs[stated]
             self._lists[key] = group_targets(*((highs, lows) if inverse else (lows, highs)), len(self._ids))
-        return self._lists[key]
+        starts, ends = self._lists[key]
+        return [end for n in numbers for end in ends[starts[n] : starts[n + 1]].tolist()]

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from wsabie.models.annotators import Annotator
 from wsabie.models.object_parts.object_parts import ObjectParts
 from wsabie.models.object_parts.pair_ranker import PairRanker, QuadrupletTest, Values, evaluate_pairs, evaluate_triplets
 from wsabie.vocabulary.label_quadruplets import Pair, Quadruplets, count_quadruplets
-from wsabie.workflows.charts.chart_files import load_font
+from wsabie.workflows.charts.chart_files import encode_picture, load_font
 from wsabie.workflows.compare.comparison import list_bounds
 
 MAX_QUADRUPLETS = 10_000
@@ -401,6 +400,4 @@ def draw_parts(picture: Path, parts: Sequence[DetectedPart]) -> bytes:
         draw.rectangle(box, outline=colour, width=3)
         position = box.left + 4, min(box.top + 3 + number % 3 * 18, image.height - 20)
         draw.text(position, label, fill="white", stroke_width=3, stroke_fill=colour, font=font)
-    file = BytesIO()
-    image.save(file, "PNG", optimize=True)
-    return file.getvalue()
+    return encode_picture(image, optimize=True)

@@ -9,7 +9,7 @@ from wsabie.features.images.image_decoder import UnreadableItemError
 from wsabie.io.records import ItemSource
 from wsabie.search.query_labels import format_label_list
 from wsabie.workflows.augmented_search import AugmentedResult
-from wsabie.workflows.charts.chart_files import load_font
+from wsabie.workflows.charts.chart_files import encode_picture, load_font
 from wsabie.workflows.report.examples import render_thumbnail
 from wsabie.workflows.report.html_pages import EncodedImage, render_page
 
@@ -115,10 +115,7 @@ def render_sheet(lines: Sequence[SheetLine], pictures: Mapping[str, EncodedImage
                 paper.paste(small, (x + (_TILE - small.width) // 2, y + (_TILE - small.height) // 2))
             _draw_text(draw, (x, y + _TILE), caption, _SMALL, _SOFT, _TILE)
         top += height
-    file = BytesIO()
-    paper = paper.crop((0, 0, min(width, right + 2 * _EDGE), paper.height))
-    paper.save(file, "PNG", optimize=True)
-    return file.getvalue()
+    return encode_picture(paper.crop((0, 0, min(width, right + 2 * _EDGE), paper.height)), optimize=True)
 
 
 def _draw_text(draw: Any, position: tuple[int, int], text: str, size: int, colour: str, room: int) -> int:

@@ -53,8 +53,13 @@ def render_png(charts: Sequence[LineChart], zoom: float = 3.0) -> bytes:
     figure = fromstring(render_svg(charts))  # noqa: S314 our own drawing
     picture = Image.new("RGB", (round(_read(figure, "width") * zoom), round(_read(figure, "height") * zoom)), PAPER)
     _Pen(ImageDraw.Draw(picture, "RGBA"), zoom).draw_children(figure, 0.0, 0.0)
+    return encode_picture(picture, optimize=True)
+
+
+def encode_picture(picture: Any, kind: str = "PNG", **options: Any) -> bytes:
+    """Return the bytes of a Pillow image; `options` are those of its format."""
     file = BytesIO()
-    picture.save(file, "PNG", optimize=True)
+    picture.save(file, kind, **options)
     return file.getvalue()
 
 

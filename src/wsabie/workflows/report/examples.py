@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from io import BytesIO
 
 import numpy as np
 from PIL import Image as Pillow
@@ -23,6 +22,7 @@ from wsabie.models.explanations import explain_picture
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_similarity import LabelMatch, LabelSimilarity, classify_labels
+from wsabie.workflows.charts.chart_files import encode_picture
 from wsabie.workflows.collection_splits import map_split
 from wsabie.workflows.compare.comparison import ComparisonTask, ModelEntry
 from wsabie.workflows.report import report_input
@@ -263,13 +263,10 @@ def render_thumbnail(content: ItemContent) -> EncodedImage:
     UnreadableItemError
         It cannot be read.
     """
-    file = BytesIO()
-    Pillow.fromarray(decode_image(content, size=_SIDE)).save(file, "WEBP", quality=85)
-    return EncodedImage(file.getvalue(), "image/webp")
+    return EncodedImage(encode_picture(Pillow.fromarray(decode_image(content, size=_SIDE)), "WEBP", quality=85))
 
 
-def _render_heat_map(annotator: Annotator, picture: Item, label: str) -> report_input.HeatMap:
-    explanation = explain_picture(annotator, picture.content, label)
-    file = BytesIO()
-    explanation.picture.save(file, "PNG")
-    return report_input.HeatMap(explanation.label, EncodedImage(file.getvalue(), "image/png"), explanation.score)
+def _render_heat_map(annotator: Annotator, item: Item, label: str) -> report_input.HeatMap:
+    explanation = explain_picture(annotator, item.content, label)
+    picture = EncodedImage(encode_picture(explanation.picture), "image/png")
+    return report_input.HeatMap(explanation.label, picture, explanation.score)

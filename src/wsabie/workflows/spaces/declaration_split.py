@@ -98,7 +98,10 @@ def split_declaration(
     """
     plan = plan_three_way_split(declared, valid, test, seed, rejects)
     split = split_three_ways(declared, plan)
-    training_ids = _collect_training_ids(split.training, plan)
+    training_ids = collect_known_ids(
+        (relation.query_kind, relation.target_kind, _list_pairs(relation)) for relation in split.training
+    )
+    training_ids |= {name: {rows.ids[i] for i in plan.sides[name].train} for name, rows in plan.data.rows.items()}
     test_relations = [_drop_unknown_ids(relation, training_ids, plan) for relation in split.test]
     sides: dict[str, list[Relation]] = {}
     for side, relations in zip(SIDES, (split.training, split.valid, test_relations), strict=True):
@@ -122,12 +125,6 @@ def split_declaration(
         for relation in declared.relations
     }
     return DeclarationSplitSummary([folder / f"{side}{ENDING}" for side in sides], entities, pairs)
-
-
-def _collect_training_ids(learnt: Iterable[Relation], plan: SplitPlan) -> dict[str, set[str]]:
-    """Return the ids of every kind that training knows."""
-    ids = collect_known_ids((relation.query_kind, relation.target_kind, _list_pairs(relation)) for relation in learnt)
-    return ids | {name: {rows.ids[i] for i in plan.sides[name].train} for name, rows in plan.data.rows.items()}
 
 
 def _drop_unknown_ids(relation: Relation, training_ids: Mapping[str, set[str]], plan: SplitPlan) -> Relation:
