@@ -96,8 +96,8 @@ def train_space(
         extractor = EntityFeatureExtractor(seed, run, recipe.work)
         data = collect_declared_data(declared, relations, extractor.extract_kind, run.rejects)
         holdout = split_relations(declared, relations, data, recipe.hold_out, seed).with_numbered_pairs()
-        facts = collect_space_facts(recipe, data, holdout, extractor.fingerprints)
-        data = replace(data, couples={})  # pairs by name may take more memory than the space
+        rows, pair_marks = data.rows, data.pair_marks
+        del data  # its pairs by name may take more memory than the space
         recipe.space.fit(
             holdout.training,
             validation=holdout.held_out,
@@ -107,39 +107,39 @@ def train_space(
             progress=run.progress,
             on_epoch=on_epoch,
         )
-        facts = {**facts, "skipped": len(run.rejects)}
-        save_space(recipe, data, holdout, extractor, facts)
+        facts = save_space(recipe, rows, pair_marks, holdout, extractor)
     return SavedModel(facts, recipe.space.history_)
-
-
-def collect_space_facts(
-    recipe: SpaceRecipe, data: DeclaredData, holdout: RelationHoldout, fingerprints: Mapping[str, str | None]
-) -> JsonObject:
-    """Return the facts of its training that a space is saved with."""
-    return {
-        "source": format_path(recipe.declared.path),
-        "declaration": compute_declaration_digest(recipe.declared, select_relations(recipe.declared, recipe.only)),
-        "pairs": {relation.name: relation.n_pairs for relation in holdout.training},
-        "held_out_pairs": {relation.name: relation.n_pairs for relation in holdout.held_out},
-        "fingerprints": fingerprints,
-        "pair_marks": data.pair_marks,
-    }
 
 
 def save_space(
     recipe: SpaceRecipe,
-    data: DeclaredData,
+    rows: Mapping[str, FeatureTable],
+    pair_marks: Mapping[str, int],
     holdout: RelationHoldout,
     extractor: EntityFeatureExtractor,
-    facts: JsonObject,
-) -> None:
-    """Add the held-out items to the fitted space, since they belong to the collection too, and save it."""
+    **facts: JsonObject,
+) -> JsonObject:
+    """Save the fitted space, and return the facts of its training, to which `facts` are added.
+
+    The held-out items belong to the collection too, and are added first.
+    """
+    all_facts = {
+        "source": format_path(recipe.declared.path),
+        "declaration": compute_declaration_digest(recipe.declared, select_relations(recipe.declared, recipe.only)),
+        "pairs": {relation.name: relation.n_pairs for relation in holdout.training},
+        "held_out_pairs": {relation.name: relation.n_pairs for relation in holdout.held_out},
+        "fingerprints": extractor.fingerprints,
+        "pair_marks": pair_marks,
+        "skipped": len(extractor.run.rejects),
+        **facts,
+    }
     for kind in holdout.held_out_kinds:
         recipe.space.add(kind)
     columns = {
-        name: {"feature_names": rows.feature_names, "dictionary": rows.dictionary} for name, rows in data.rows.items()
+        name: {"feature_names": table.feature_names, "dictionary": table.dictionary} for name, table in rows.items()
     }
-    SpaceAnnotator(recipe.space, extractor.extractors, columns, facts).save(recipe.model)
+    SpaceAnnotator(recipe.space, extractor.extractors, columns, all_facts).save(recipe.model)
+    return all_facts
 
 
 def evaluate_space(
@@ -353,12 +353,8 @@ def tune_space(plan: TuningPlan, recipe: SpaceRecipe, run: WorkContext) -> Tunin
 
         best = run_trial_search(study, TrialTask(fit, None, seed, shape, plan), folder, run)
         recipe = replace(recipe, space=fit(best.parameters, None, run.progress))
-        facts = {
-            **collect_space_facts(recipe, data, holdout, extractor.fingerprints),
-            "skipped": len(run.rejects),
-            "tuning": collect_tuning_facts(best, study.trials, plan),
-        }
-        save_space(recipe, data, holdout, extractor, facts)
+        tuning_facts = collect_tuning_facts(best, study.trials, plan)
+        facts = save_space(recipe, data.rows, data.pair_marks, holdout, extractor, tuning=tuning_facts)
     fingerprint_text = ", ".join(f"{name} {mark}" for name, mark in fingerprints.items())
     return TuningResult(plan, shape, study.trials, best, {**facts, "fingerprint": fingerprint_text}, None, None)
 

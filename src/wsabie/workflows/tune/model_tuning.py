@@ -122,7 +122,20 @@ def tune_model(
             return float(evaluate_model(model, validation, (max(k, 1),), "").means[plan.metric])
 
         best = run_trial_search(study, TrialTask(fit, measure, recipe.seed, shape, plan), folder, run)
-        model, training_data, tested = _refit_best(study.trials[0], best, sides, test_table, plan, recipe, run.progress)
+        training_data = _with_validation(sides) if plan.all_rows else sides
+
+        def refit(trial: trial_study.Trial) -> Any:
+            epochs = {"epochs": trial.epoch} if plan.all_rows and kind.stepwise else {}
+            parameters = {**trial.parameters, **epochs, "seed": recipe.seed, "threads": recipe.threads}
+            return training_data.fit(kind.build(**parameters), metric=plan.metric, progress=run.progress)
+
+        defaults = None
+        if test_table is not None and study.trials[0].state == "done" and best.number:
+            defaults = _evaluate(refit(study.trials[0]), test_table.rows, plan, "judging defaults", run.progress)
+        model, tested = refit(best), None
+        if test_table is not None:
+            tuned = _evaluate(model, test_table.rows, plan, "judging tuned", run.progress)
+            tested = _build_test_figures(defaults if best.number else tuned, tuned, test_table.rows)
         facts = {**training_data.facts, "tuning": collect_tuning_facts(best, study.trials, plan)}
         replace(training_data, facts=facts).annotator(model).save(recipe.model)
         return TuningResult(plan, shape, study.trials, best, facts, tested, test_table)
@@ -285,35 +298,6 @@ def _count_planned_epochs(search: ParameterSpace, parameters: JsonObject, shape:
         return 1
     values = {**search.kind.defaults(), **parameters}
     return int(search.kind.auto(shape, values)["epochs"] if values["epochs"] == "auto" else values["epochs"])
-
-
-def _refit_best(
-    first: trial_study.Trial,
-    best: trial_study.Trial,
-    sides: TrainingData[FeatureTable],
-    test_table: AlignedTable | None,
-    plan: TuningPlan,
-    recipe: TrainingRecipe,
-    progress: Progress,
-) -> tuple[Any, TrainingData[FeatureTable], TestFigures | None]:
-    """Return the refitted best setting, its training data, and its test figures beside the defaults'."""
-    training_data = _with_validation(sides) if plan.all_rows else sides
-
-    def refitted(trial: trial_study.Trial) -> Any:
-        epochs = {"epochs": trial.epoch} if plan.all_rows and plan.search.kind.stepwise else {}
-        parameters = {**trial.parameters, **epochs, "seed": recipe.seed, "threads": recipe.threads}
-        return training_data.fit(plan.search.kind.build(**parameters), metric=plan.metric, progress=progress)
-
-    default_evaluation = None
-    if test_table is not None and first.state == "done" and first.number != best.number:
-        default_evaluation = _evaluate(refitted(first), test_table.rows, plan, "judging defaults", progress)
-    model = refitted(best)
-    if test_table is None:
-        return model, training_data, None
-    tuned_evaluation = _evaluate(model, test_table.rows, plan, "judging tuned", progress)
-    if first.number == best.number:
-        default_evaluation = tuned_evaluation
-    return model, training_data, _build_test_figures(default_evaluation, tuned_evaluation, test_table.rows)
 
 
 def _with_validation(sides: TrainingData[FeatureTable]) -> TrainingData[FeatureTable]:
