@@ -14,7 +14,7 @@ from wsabie.core.errors import WsabieError
 from wsabie.core.memory_budget import share_memory_budgets
 
 if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
+    pass
 
 
 Item = TypeVar("Item")
@@ -104,7 +104,8 @@ class ProcessExecutor:
     ) -> Iterator[Result]:
         local_function, items = partial(function, shared), iter(items)
         yield from self._run_first_items(local_function, items)
-        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures import Future, ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
         from multiprocessing import get_context
 
         with share_memory_budgets():  # workers together hold what one process may hold
@@ -114,7 +115,21 @@ class ProcessExecutor:
                 _log.warning("no worker processes can be started (%s): this process does it all", error)
                 yield from map(local_function, items)
                 return
-            yield from self._run_in_pool(pool, partial(_call_with_shared, function), items)
+            pool_function, futures = partial(_call_with_shared, function), deque[Future[Result]]()
+            try:
+                for item in items:
+                    futures.append(pool.submit(pool_function, item))
+                    if len(futures) >= 2 * self.workers:
+                        yield futures.popleft().result()
+                while futures:
+                    yield futures.popleft().result()
+            except BrokenProcessPool as error:
+                raise WorkerError(
+                    f"one of {self.workers} worker processes was killed, perhaps for want of memory; "
+                    "run again with fewer workers"
+                ) from error
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
 
     def _run_first_items(self, function: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[Result]:
         """Yield the results of the first items, computed on one BLAS thread as a worker would."""
@@ -129,28 +144,6 @@ class ProcessExecutor:
             yield result
             if spent >= self.local_seconds:
                 return
-
-    def _run_in_pool(
-        self, pool: "ProcessPoolExecutor", function: Callable[[Item], Result], items: Iterator[Item]
-    ) -> Iterator[Result]:
-        from concurrent.futures import Future
-        from concurrent.futures.process import BrokenProcessPool
-
-        futures: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                futures.append(pool.submit(function, item))
-                if len(futures) >= 2 * self.workers:
-                    yield futures.popleft().result()
-            while futures:
-                yield futures.popleft().result()
-        except BrokenProcessPool as error:
-            raise WorkerError(
-                f"one of {self.workers} worker processes was killed, perhaps for want of memory; "
-                "run again with fewer workers"
-            ) from error
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
 
 
 _shared: Any = None  # in a worker: what its pool gave to all items

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import require
@@ -202,10 +203,9 @@ class TrainingMarks:
             There are none.
         """
         learned_relations = [relation for relation in declared.relations if relation.name in self.relations]
-        require(
-            bool(learned_relations),
-            f"{declared.path} declares none of the relations that were learned: {', '.join(sorted(self.relations))}",
-        )
+        if not learned_relations:
+            names = ", ".join(sorted(self.relations))
+            raise InputError(f"{declared.path} declares none of the relations that were learned: {names}")
         for relation in declared.relations:
             if relation.name not in self.relations:
                 log.warning(
@@ -216,10 +216,8 @@ class TrainingMarks:
     def refuse_training_items(self, kind: KindDeclaration, source: Source) -> None:
         """Raise InputError if these are the items of training."""
         fingerprint = compute_fingerprint_or_none(source)
-        require(
-            self.allow_overlap or fingerprint is None or fingerprint != self.fingerprints.get(kind.name),
-            f"{kind.data} is what the space was trained on; give other data, or add --allow-overlap",
-        )
+        if not self.allow_overlap and fingerprint is not None and fingerprint == self.fingerprints.get(kind.name):
+            raise InputError(f"{kind.data} is what the space was trained on; give other data, or add --allow-overlap")
 
     def build_relations(
         self, declared: SpaceDeclaration, relations: list[RelationDeclaration], data: DeclaredData
@@ -334,10 +332,8 @@ def tune_space(plan: TuningPlan, recipe: SpaceRecipe, run: WorkContext) -> Tunin
         extractor = EntityFeatureExtractor(seed, run, recipe.work)
         data = extractor.extract(declared, outlines)
         holdout = split_relations(declared, relations, data, recipe.hold_out, seed)
-        require(
-            bool(holdout.held_out),
-            "no held-out pair is of things that training knows; hold out more, or give more pairs",
-        )
+        if not holdout.held_out:
+            raise InputError("no held-out pair is of things that training knows; hold out more, or give more pairs")
         n_pairs = prepare_relation_data(holdout.training).n_pairs
         shape = TrainingShape(n_pairs, n_pairs, 2**31 - 1)
 

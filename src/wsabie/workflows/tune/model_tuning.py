@@ -12,7 +12,6 @@ import numpy as np
 from wsabie.core.errors import DivergenceError, InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import Progress, Stage
-from wsabie.core.validation import require
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.evaluation.splits import check_overlap
@@ -95,10 +94,8 @@ def tune_model(
     (without a limit in minutes) give the same trials, in one run or in several.
     """
     kind = plan.search.kind
-    require(
-        not (plan.all_rows and kind.validated),
-        f"{kind.name} needs the validation rows to choose by; leave --all-rows out",
-    )
+    if plan.all_rows and kind.validated:
+        raise InputError(f"{kind.name} needs the validation rows to choose by; leave --all-rows out")
     folder = recipe.model.parent
     with trial_study.open_study(folder / "trials.jsonl", _identity(source, valid, plan, recipe)) as study:
         sides: TrainingData[FeatureTable] = prepare_training_data(source, valid, recipe, run)
@@ -106,10 +103,8 @@ def tune_model(
         if validation is None:
             raise InputError("no validation row has a label that training rows have; give --valid, or more rows")
         n_labels, k = len(rows.label_names), int(plan.metric.partition("@")[2] or 0)
-        require(
-            k < n_labels,
-            f"with {n_labels} labels {plan.metric} is the same for every model; choose another metric",
-        )
+        if k >= n_labels:
+            raise InputError(f"with {n_labels} labels {plan.metric} is the same for every model; choose another metric")
         test_table = None if test is None else _align_test_rows(test, sides, plan, run)
         shape = TrainingShape(len(rows), int((rows.Y.data > 0).sum()), n_labels)
         fixed = {"seed": recipe.seed, "threads": 1 if run.executor.standing else recipe.threads}  # a worker is one core
@@ -344,9 +339,8 @@ def _align_test_rows(
     test_table = align_table(
         rows, training.label_names, training.feature_names, training.X.shape[1], training.dictionary
     )
-    require(
-        bool((test_table.rows.Y.data > 0).any()), "no test row has a label that the training rows have; give others"
-    )
+    if not (test_table.rows.Y.data > 0).any():
+        raise InputError("no test row has a label that the training rows have; give others")
     if not plan.allow_overlap:
         for side in (training, sides.validation):
             if side is not None:
