@@ -19,9 +19,7 @@ from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.word_vectors import VectorLookup, WordVectors
 
 TermSelection = Literal["first", "random", "mean"]
-USES: tuple[TermSelection, ...] = ("first", "random", "mean")
 TermExpansion = Literal["all", "random"]
-EXPANDS: tuple[TermExpansion, ...] = ("all", "random")
 TermLists = Sequence[Sequence[str]]
 """Terms of labels, the usual one first."""
 
