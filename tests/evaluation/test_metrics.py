@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsabie.core.label_lists import build_exclusion_lists
+from wsabie.core.label_lists import build_exclusion_lists, list_positives, remove_excluded
 from wsabie.evaluation import metrics
 from wsabie.evaluation.metrics import PositiveRanks
-from wsabie.evaluation.positive_labels import list_positives, remove_excluded
 from wsabie.evaluation.positive_ranks import rank_scores
 
 KS = (1, 2, 3, 5)

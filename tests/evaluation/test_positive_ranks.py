@@ -5,9 +5,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
-from wsabie.core.label_lists import build_exclusion_lists
+from wsabie.core.label_lists import build_exclusion_lists, list_positives, remove_excluded
 from wsabie.evaluation.metrics import average_precision
-from wsabie.evaluation.positive_labels import list_positives, remove_excluded
 from wsabie.evaluation.positive_ranks import rank_embeddings, rank_scores
 from wsabie.kernels.embedding.similarity import Cosine, Dot, Euclidean
 

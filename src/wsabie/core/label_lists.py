@@ -1,13 +1,13 @@
-"""Lists of labels, one per row: true labels, or labels that are not candidates."""
+"""Lists of labels, one per row: positive labels, or labels that are not candidates."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wsabie.core.arrays import Array, Bool, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.core.sparse_matrices import as_array, convert_to_csr
 
 
 class LabelLists(NamedTuple):
@@ -19,6 +19,11 @@ class LabelLists(NamedTuple):
     @property
     def n_rows(self) -> int:
         return len(self.indptr) - 1
+
+    @property
+    def rows(self) -> Int64:
+        """Row of every entry, (nnz,)."""
+        return np.repeat(np.arange(self.n_rows, dtype=np.int64), np.diff(self.indptr))
 
     def part(self, lo: int, hi: int) -> "LabelLists":
         """Return the lists of the rows lo..hi-1."""
@@ -58,3 +63,61 @@ def build_exclusion_lists(exclude: Matrix | None, n_rows: int, n_labels: int) ->
     if lists.n_rows != n_rows:
         raise InputError(f"exclude has {lists.n_rows} rows but there are {n_rows}; give one row each")
     return lists
+
+
+def list_positives(Y: Matrix, n_labels: int) -> LabelLists:
+    """List the positive labels of each row.
+
+    Parameters
+    ----------
+    Y : csr_matrix or array, (n, n_labels), or int array (n,)
+        Values above zero are positives (explicit negatives, -1, are not); or one label per row.
+    n_labels : int
+
+    Returns
+    -------
+    LabelLists
+        Sorted, without duplicates.
+
+    Raises
+    ------
+    InputError
+        Y has another width, or names a label outside 0..n_labels - 1.
+
+    Examples
+    --------
+    >>> lists = list_positives(np.array([[1, 0, 1], [0, -1, 0]]), 3)
+    >>> lists.indptr.tolist(), lists.labels.tolist()
+    ([0, 2, 2], [0, 2])
+    """
+    if not hasattr(Y, "tocsr"):
+        Y = as_array(Y, "Y")
+        if Y.ndim == 1:
+            return _list_single_labels(Y, n_labels)
+    return build_label_lists(Y, n_labels, "Y", lambda data: data > 0)
+
+
+def remove_excluded(lists: LabelLists, excluded: LabelLists, n_labels: int) -> LabelLists:
+    """Remove the excluded labels of each row from `lists`.
+
+    Examples
+    --------
+    >>> lists = list_positives(np.array([[1, 1, 0]]), 3)
+    >>> remove_excluded(lists, list_positives(np.array([1]), 3), 3).labels.tolist()
+    [0]
+    """
+    if not len(excluded.labels):
+        return lists
+    rows = lists.rows
+    keep = ~np.isin(rows * n_labels + lists.labels, excluded.rows * n_labels + excluded.labels)
+    counts = np.bincount(rows[keep], minlength=lists.n_rows)
+    return LabelLists(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), lists.labels[keep])
+
+
+def _list_single_labels(labels: Any, n_labels: int) -> LabelLists:
+    if labels.dtype.kind not in "iu":
+        raise InputError(f"Y holds {labels.dtype} values but one label per row is given by integers")
+    outside = np.flatnonzero((labels < 0) | (labels >= n_labels))
+    if len(outside):
+        raise InputError(f"row {outside[0]} of Y has label {labels[outside[0]]} but the labels are 0 to {n_labels - 1}")
+    return LabelLists(np.arange(len(labels) + 1, dtype=np.int64), labels.astype(np.int32))

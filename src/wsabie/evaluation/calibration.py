@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.evaluation.positive_labels import list_positives
+from wsabie.core.label_lists import list_positives
 
 _MAX_STEPS = 100
 _TOLERANCE = 1e-9

@@ -7,10 +7,9 @@ import numpy as np
 from wsabie.core.arrays import Array, Float32, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.executors import run_in_threads
-from wsabie.core.label_lists import LabelLists, build_exclusion_lists
+from wsabie.core.label_lists import LabelLists, build_exclusion_lists, list_positives, remove_excluded
 from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.metrics import PositiveRanks, build_ranks
-from wsabie.evaluation.positive_labels import expand_rows, list_positives, remove_excluded
 from wsabie.kernels.ranking import label_ranks
 
 _CHUNK = 1024
@@ -29,7 +28,7 @@ def rank_scores(scores: Array, positives: LabelLists, excluded: LabelLists) -> P
     true_scores, counts = np.empty(len(positives.labels), scores.dtype), _allocate_counts(positives)
     label_ranks.count_ranks(scores, positives, true_scores, counts, 0, n_rows)
     if len(excluded.labels):
-        excluded_scores = np.asarray(scores[expand_rows(excluded), excluded.labels])
+        excluded_scores = np.asarray(scores[excluded.rows, excluded.labels])
         label_ranks.subtract_excluded_labels(positives, true_scores, excluded, excluded_scores, counts, 0, n_rows)
     return _build_ranks(positives, excluded, counts, n_labels)
 
@@ -90,7 +89,7 @@ def rank_embeddings(
     chunk = max(64, min(_CHUNK, -(-len(queries) // threads)))
     run_in_threads(lambda lo: work(lo, min(lo + chunk, len(queries))), range(0, len(queries), chunk), threads)
     if np.isnan(true_scores).any():
-        row = int(expand_rows(positives)[np.isnan(true_scores)][0])
+        row = int(positives.rows[np.isnan(true_scores)][0])
         raise InputError(
             f"the score of a positive of row {row} is NaN; the model has diverged or the row is not finite"
         )

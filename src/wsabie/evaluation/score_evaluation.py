@@ -10,10 +10,9 @@ import numpy as np
 from wsabie.core.arrays import Array, Bool, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject, to_json_value
-from wsabie.core.label_lists import LabelLists, build_exclusion_lists
+from wsabie.core.label_lists import LabelLists, build_exclusion_lists, list_positives, remove_excluded
 from wsabie.core.sparse_matrices import as_array
 from wsabie.evaluation import metrics
-from wsabie.evaluation.positive_labels import list_positives, remove_excluded
 from wsabie.evaluation.positive_ranks import rank_scores
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, hide_labels, scan_topk, sort_topk
 from wsabie.vocabulary.label_similarity import AncestorHeights, HopDistances, as_label_similarity

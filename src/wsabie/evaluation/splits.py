@@ -22,9 +22,8 @@ import numpy as np
 from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.label_lists import LabelLists, build_label_lists
+from wsabie.core.label_lists import LabelLists, list_positives
 from wsabie.core.sparse_matrices import convert_to_csr
-from wsabie.evaluation.positive_labels import list_positives
 
 By = Literal["row", "group", "label", "time"]
 
@@ -385,7 +384,7 @@ def hold_out_labels(
     n, n_labels = Y.shape
     if ids is not None and len(ids) != n:
         raise InputError(f"ids has {len(ids)} entries for {n} rows; give one per row")
-    positives = build_label_lists(Y, n_labels, "Y", lambda data: data > 0)
+    positives = list_positives(Y, n_labels)
     eligible = np.flatnonzero(np.diff(positives.indptr) >= least)
     if not len(eligible):
         raise InputError(f"no row has {least} labels or more, so that none can be held out; give rows with more")

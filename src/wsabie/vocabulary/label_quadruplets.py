@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from wsabie.core.arrays import Int32, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.label_lists import build_label_lists
+from wsabie.core.label_lists import list_positives
 from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 
 SamplingUnit = Literal["relation", "quadruplet"]
@@ -206,9 +206,8 @@ def check_relations(relations: npt.ArrayLike, n_labels: int) -> Int32:
 
 def group_images_by_label(Y: Matrix, rows: npt.ArrayLike | None = None) -> ImagesByLabel:
     """Group the pictures, of all rows or of some, by label."""
-    lists = build_label_lists(Y, Y.shape[1], "Y", lambda data: data > 0)
-    entry_rows = np.repeat(np.arange(lists.n_rows, dtype=np.int64), np.diff(lists.indptr))
-    labels = lists.labels
+    lists = list_positives(Y, Y.shape[1])
+    entry_rows, labels = lists.rows, lists.labels
     if rows is not None:
         row_mask = np.zeros(lists.n_rows, bool)
         row_mask[np.asarray(rows)] = True
