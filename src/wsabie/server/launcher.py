@@ -133,7 +133,7 @@ class ServiceOptions:
         return (*LOOPBACK, *self.names) if self.is_local else self.names
 
 
-_load_once = cache(load_label_knowledge)
+_load_label_knowledge = cache(load_label_knowledge)  # files are read once in a process
 
 
 def make_context(service: ServiceOptions) -> ServiceContext:
@@ -157,7 +157,11 @@ def make_context(service: ServiceOptions) -> ServiceContext:
         return ServiceContext(service.limits, tokens, FolderModelHolder(folder))
     collection = open_collection(folder, read_only=not can_write(folder))
     return ServiceContext(
-        service.limits, tokens, CollectionModelHolder(collection), collection, _load_once(*map(Path, service.knowledge))
+        service.limits,
+        tokens,
+        CollectionModelHolder(collection),
+        collection,
+        _load_label_knowledge(*map(Path, service.knowledge)),
     )
 
 

@@ -60,13 +60,7 @@ def fit_entrant(entrant: Entrant, task: ComparisonTask, tuned_on: str, progress:
     stage = progress.stage(f"choosing {entrant.title}", len(options), "settings") if is_quick else nullcontext()
     with stage as bar:
         for number, option in enumerate(options, 1):
-            shown = (
-                SILENT
-                if is_quick
-                else progress
-                if len(options) == 1
-                else _SettingProgress(progress, number, len(options))
-            )
+            shown = SILENT if is_quick else _SettingProgress(progress, number, len(options))
             model, seconds = _fit(entrant, option, task.train, task.valid, shown)
             if task.valid is not None and len(options) > 1:
                 option_figures.append((option, _measure_option(model, task.valid, tuned_on)))
@@ -110,14 +104,15 @@ def measure_prediction_ms(model: LabelModel, X: Matrix, repeats: int = 3) -> flo
 
 
 class _SettingProgress(NamedTuple):
-    """Progress that names the current setting."""
+    """Progress that names the current setting if there are several."""
 
     progress: Progress
     number: int
     n_settings: int
 
     def stage(self, name: str, total: int | None, unit: str) -> AbstractContextManager[Stage]:
-        return self.progress.stage(f"{name}, setting {self.number} of {self.n_settings}", total, unit)
+        setting = f", setting {self.number} of {self.n_settings}" if self.n_settings > 1 else ""
+        return self.progress.stage(f"{name}{setting}", total, unit)
 
 
 def _measure_option(model: LabelModel, valid: FeatureTable, metric: str) -> float:
