@@ -156,13 +156,8 @@ def make_context(service: ServiceOptions) -> ServiceContext:
             raise InputError("--knowledge helps to search a collection, and a model is served; leave it out")
         return ServiceContext(service.limits, tokens, FolderModelHolder(folder))
     collection = open_collection(folder, read_only=not can_write(folder))
-    return ServiceContext(
-        service.limits,
-        tokens,
-        CollectionModelHolder(collection),
-        collection,
-        _load_label_knowledge(*map(Path, service.knowledge)),
-    )
+    knowledge = _load_label_knowledge(*map(Path, service.knowledge))
+    return ServiceContext(service.limits, tokens, CollectionModelHolder(collection), collection, knowledge)
 
 
 def open_socket(service: ServiceOptions) -> socket.socket:
