@@ -8,13 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from wsabie.core.errors import WsabieError
 from wsabie.core.memory_budget import share_memory_budgets
-
-if TYPE_CHECKING:
-    pass
 
 
 Item = TypeVar("Item")
