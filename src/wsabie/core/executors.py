@@ -13,7 +13,6 @@ from typing import Any, Protocol, TypeVar
 from wsabie.core.errors import WsabieError
 from wsabie.core.memory_budget import share_memory_budgets
 
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Shared = TypeVar("Shared")

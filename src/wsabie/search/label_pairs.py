@@ -197,10 +197,8 @@ class LabelPairIndex:
             chunk = kernels.PairQueries(queries.a[lo:hi], queries.b[lo:hi])
             chunk_counts = kernels.PairCounts(counts.above[lo:hi], counts.tied[lo:hi])
             if candidates is None:
-                bounds, edges = (
-                    self._compute_bounds(chunk, size[lo:hi]),
-                    np.zeros((kernels.BLOCK, kernels.TILE), np.float32),
-                )
+                bounds = self._compute_bounds(chunk, size[lo:hi])
+                edges = np.zeros((kernels.BLOCK, kernels.TILE), np.float32)
                 scratch = self._numbers, kernels.allocate_tile(self.dim), edges
                 kernels.count_pairs(self._labels, chunk, bounds, pair_scores[lo:hi], *scratch, chunk_counts)
             kernels.count_listed_pairs(
