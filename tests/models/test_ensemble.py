@@ -27,7 +27,9 @@ HALVES = [np.arange(15), np.arange(15, 30)]
 
 def made(n: int = 3, **options: Any) -> Ensemble:
     base = {
-        name: options.pop(name) for name in ("label_bias", "similarity", "scaling", "learning_rate") if name in options
+        name: options.pop(name)
+        for name in ("label_bias", "similarity", "scaling", "learning_rate", "init")
+        if name in options
     }
     return Ensemble(Wsabie(dim=12, epochs=4, **base), n=n, threads=1, **options)
 
@@ -35,10 +37,10 @@ def made(n: int = 3, **options: Any) -> Ensemble:
 @pytest.mark.parametrize("dense", [False, True])
 def test_the_score_is_the_mean_of_the_members_scores_in_units_of_their_spread(dense: bool) -> None:
     rows = X.toarray() if dense else X
-    found = made(label_bias=True).fit(rows, Y)
+    found = made(label_bias=True, init="random").fit(rows, Y)
     total = np.zeros(Y.shape)
     for member in found.members_:
-        alone = Wsabie(dim=12, epochs=4, label_bias=True, threads=1, seed=member.seed).fit(rows, Y)
+        alone = Wsabie(dim=12, epochs=4, label_bias=True, threads=1, seed=member.seed, init="random").fit(rows, Y)
         scores = alone.scores(rows)
         assert np.isclose(member.spread, scores.std(1).mean(), rtol=1e-5)
         total += scores / scores.std(1).mean() / 3
@@ -65,11 +67,13 @@ def test_a_member_by_columns_knows_nothing_of_the_others(columns: Any) -> None:
 
 def test_a_member_by_columns_sees_rows_of_their_full_length() -> None:
     """What the other columns would add to the squares is made up by a factor."""
-    found = made(2, by="columns", columns=HALVES).fit(X, Y)
+    found = made(2, by="columns", columns=HALVES, init="random").fit(X, Y)
     given = check_features(X)
     scaled = convert_to_matrix(RowScaling.fit(given, N_FEATURES, "auto")(given), N_FEATURES)
     rows = scaled[:, :15] * np.sqrt((scaled.data**2).sum() / (scaled[:, :15].data ** 2).sum())
-    alone = Wsabie(dim=12, epochs=4, scaling=None, threads=1).fit(rows, Y, label_names=[str(y) for y in range(12)])
+    alone = Wsabie(dim=12, epochs=4, scaling=None, threads=1, init="random").fit(
+        rows, Y, label_names=[str(y) for y in range(12)]
+    )
     own = found.transform(X)[:, :12] @ found.label_vectors[:, :12].T
     assert np.allclose(own, alone.scores(rows) / found.members_[0].spread / 2, atol=1e-4)
 

@@ -125,8 +125,11 @@ def test_a_row_to_compile_with_is_read_once(tmp_path: Path, monkeypatch: pytest.
     rows = in_shards(toy_rows(), tmp_path / "shards")
     blocks_of(rows)
     assert spans == []
-    new(epochs=1).fit(rows)
+    new(epochs=1, init="random").fit(rows)
     assert spans == [[(0, 1)], [(0, 600)]]
+    spans.clear()
+    new(epochs=1, init="ridge").fit(rows)
+    assert spans == [[(0, 600)], [(0, 1)], [(0, 600)]]
 
 
 def test_a_training_is_known_again_by_its_rows_groups_and_labels(tmp_path: Path) -> None:

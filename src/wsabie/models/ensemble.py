@@ -28,8 +28,8 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.models.base.feature_matrix import convert_to_matrix, count_rows, iterate_row_ranges
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel
-from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.base.trained_model import FitOptions
+from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.base.validation_monitor import ValidationMonitor
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState
@@ -337,7 +337,7 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         joined.set_params(dim=self.n * joined.dim, threads=self.threads, seed=self.seed)
         joined.vocabulary_, joined.n_features_in_ = self.vocabulary_, d
         joined.feature_names_in_ = self.feature_names_in_
-        joined.scaling_ = RowScaling.fit(inputs, d, joined.scaling, constant=True)
+        joined.scaling_ = joined._fit_scaling(TrainingRows(inputs, targets))
         width = d + joined.scaling_.n_added
         V, W = (tables.allocate_zeros(size, joined.dim) for size in (width, len(self.vocabulary_)))
         joined.space_ = JointSpace(joined.dim, "dot", V, W, np.zeros(len(W), np.float32))

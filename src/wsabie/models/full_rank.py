@@ -179,6 +179,10 @@ class FullRank(ScoreRanker):
         )
         for term in self._build_terms():
             term.check_parameters()
+        is_ridge = self.embedding is not None and self.embedding.init == "ridge"
+        require(
+            not (self.joint and is_ridge), 'terms that train together begin at random; leave init="ridge" or joint out'
+        )
 
     def _build_terms(self) -> tuple[Wsabie, LinearRanker]:
         """Return both terms, unfitted."""
@@ -205,7 +209,7 @@ class FullRank(ScoreRanker):
     def _fit_jointly(
         self, embedding: Wsabie, linear: LinearRanker, X: Matrix, Y: Labels, fit_options: dict[str, Any]
     ) -> None:
-        model = _JointTerms(**embedding.get_params())
+        model = _JointTerms(**embedding.get_params()).set_params(init="random")
         model.linear = linear
         model.fit(X, Y, **fit_options)
         space: Any = model.space_

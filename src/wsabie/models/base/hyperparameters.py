@@ -42,11 +42,12 @@ MANY_ROWS = 100_000
 
 
 class TrainingShape(NamedTuple):
-    """Size of a training set."""
+    """Size of a training set; a space of several tables has no number of features."""
 
     n_rows: int
     n_pairs: int
     n_labels: int
+    n_features: int = 0
 
 
 def default_epochs(shape: TrainingShape) -> int:
@@ -71,6 +72,56 @@ def _for_many_labels(shape: TrainingShape, pair_weighting: str) -> float:
     grows a little less than in proportion, or rows with few labels would overshoot.
     """
     return 1.0 if pair_weighting == "pairs" else float(max(1.0, shape.n_pairs / max(shape.n_rows, 1)) ** 0.75)
+
+
+MAX_RIDGE_RATE = 0.01
+"""Highest learning rate after a ridge start: larger steps would destroy it."""
+
+
+def has_many_labels(shape: TrainingShape) -> bool:
+    """Return True for rows with 1.5 labels or more on average, which a ridge start treats differently."""
+    return shape.n_pairs >= 1.5 * shape.n_rows
+
+
+def needs_norm_limit(shape: TrainingShape) -> bool:
+    """Return True unless rows have several labels and labels ten rows: there a norm limit would undo a ridge start."""
+    return not has_many_labels(shape) or shape.n_pairs < 10 * shape.n_labels
+
+
+def default_ridge_rate(shape: TrainingShape, pair_weighting: str = "mean") -> float:
+    """Return the learning rate of the first epoch after a ridge start: large steps would destroy it.
+
+    Under a norm limit steps grow with the number of rows. Without one they are smaller, and the more so the fewer
+    features there are for the rows, which leave more errors then. docs/decisions/ridge-start.md has the measurements.
+    """
+    if not needs_norm_limit(shape):
+        rate = float(np.clip(0.0035 * (shape.n_features / shape.n_rows) ** (1 / 3), 0.0015, 0.005))
+    else:
+        rate = float(np.clip(0.0025 * (shape.n_rows / 200) ** 0.5, 0.0025, MAX_RIDGE_RATE))
+    return min(rate, default_learning_rate(shape, pair_weighting))
+
+
+def starts_at_ridge(parameters: Mapping[str, Any]) -> bool:
+    """Return whether these parameters mean training from a ridge start (`init`).
+
+    "auto" is a ridge start for WARP with hinges and nothing said about the rate or the random start. After
+    `init_model` training goes on as that model was trained.
+    """
+    p = parameters
+    if p.get("init_model") is not None:
+        return starts_at_ridge(p["init_model"].get_params(deep=False))
+    if p.get("init", "random") != "auto":
+        return bool(p.get("init", "random") == "ridge")
+    is_default = p["loss"] == "warp" and p["surrogate"] == "hinge" and p["learning_rate"] == "auto"
+    is_default = is_default and p["similarity"] != "euclidean"
+    return is_default and p.get("init_labels") is None and p["init_scale"] is None
+
+
+def default_scaling(parameters: Mapping[str, Any], shape: TrainingShape) -> Scaling:
+    """Return the scaling that "auto" is: "tfidf" of sparse rows with several labels after a ridge start."""
+    is_tfidf = parameters["scaling"] == "auto" and starts_at_ridge(parameters) and has_many_labels(shape)
+    scaling: Scaling = "tfidf" if is_tfidf else parameters["scaling"]
+    return scaling
 
 
 def default_linear_epochs(shape: TrainingShape) -> int:
@@ -303,10 +354,13 @@ def resolve_init_scale(value: float | Mapping[str, float] | None, dim: int) -> d
 def resolve_settings(parameters: Mapping[str, Any], shape: TrainingShape) -> TrainingSettings:
     """Return the training settings for data of this shape, every "auto" replaced by its documented value."""
     p = parameters
-    rates = resolve_per_table(p["learning_rate"], default_learning_rate(shape, p["pair_weighting"]), "learning_rate")
+    ridge = starts_at_ridge(p)
+    rate = (default_ridge_rate if ridge else default_learning_rate)(shape, p["pair_weighting"])
+    rates = resolve_per_table(p["learning_rate"], rate, "learning_rate")
     l2 = resolve_per_table(p["l2"], 0.0, "l2", least=0.0)
     sampler = SamplerConfig.from_value(p["sampler"])
     is_preset = isinstance(p["rank_weight"], str)
+    default_norm = None if ridge and not needs_norm_limit(shape) else MAX_NORM
     return TrainingSettings(
         loss=p["loss"],
         rank_weight=p["rank_weight"] if is_preset else tuple(float(w) for w in p["rank_weight"]),
@@ -316,7 +370,7 @@ def resolve_settings(parameters: Mapping[str, Any], shape: TrainingShape) -> Tra
         feature_rate=rates["V"],
         bias_rate=rates["W"] if p["label_bias"] else 0.0,
         schedule=p["schedule"],
-        max_norm=MAX_NORM if p["max_norm"] == "auto" else p["max_norm"],
+        max_norm=default_norm if p["max_norm"] == "auto" else p["max_norm"],
         epochs=default_epochs(shape) if p["epochs"] == "auto" else int(p["epochs"]),
         patience=p["patience"],
         threads=p["threads"] or count_available_cores(),
@@ -342,12 +396,13 @@ def resolve_continued_settings(
     """Return the settings of further training.
 
     "auto" keeps the value of the fit, whatever the new rows are like. The rate is a quarter of the fit's and constant.
-    With a buffer of old rows, which keeps old points in place, it begins as the fit's and falls to 0. The seed must
+    With a buffer of old rows, which keeps old points in place, it begins as the fit's, after a ridge start at
+    `MAX_RIDGE_RATE`, and falls to 0. The seed must
     differ from the fit's, or the same draws would come again.
     """
-    rates = resolve_per_table(
-        parameters["learning_rate"], {"V": fitted["feature_rate"], "W": fitted["learning_rate"]}, "learning_rate"
-    )
+    least = MAX_RIDGE_RATE if replayed and starts_at_ridge(parameters) else 0.0
+    fitted_rates = {"V": max(fitted["feature_rate"], least), "W": max(fitted["learning_rate"], least)}
+    rates = resolve_per_table(parameters["learning_rate"], fitted_rates, "learning_rate")
     divisor = 1 if replayed else 4
     overrides: dict[str, Any] = {"learning_rate": {table: rate / divisor for table, rate in rates.items()}}
     overrides["schedule"] = "linear" if replayed else "constant"

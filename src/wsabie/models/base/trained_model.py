@@ -25,6 +25,7 @@ from wsabie.models.base.hyperparameters import (
     TrainingShape,
     check_training,
     compute_checksum,
+    default_scaling,
     resolve_settings,
 )
 from wsabie.models.base.label_matrix import Labels
@@ -104,6 +105,10 @@ class TrainedModel(TrainingParameters, LabelModel):
     def _resolve_settings(self, shape: TrainingShape) -> TrainingSettings:
         """Return the settings of a run on data of this shape."""
         return resolve_settings(self._list_parameters(), shape)
+
+    def _fit_scaling(self, rows: TrainingRows) -> RowScaling:
+        """Fit the scaling of rows; the width is set."""
+        return rows.fit_scaling(self.n_features_in_, default_scaling(self._list_parameters(), rows.shape))
 
     def _prepare_run(self, rows: TrainingRows) -> tuple[TrainableTables, TrainingData]:
         """Return the space that training updates, and its data."""
@@ -189,9 +194,9 @@ class TrainedModel(TrainingParameters, LabelModel):
         fitted = copy(self)  # a fit that fails leaves this model as it was
         rows = fitted._open_training_rows(X, Y, label_names, sample_weight)
         n_features = fitted.n_features_in_
-        settings = self._resolve_settings(rows.shape)
+        settings = self._resolve_settings(rows.shape._replace(n_features=n_features))
         fitted.settings_ = to_json_value(asdict(settings))
-        fitted.scaling_ = rows.fit_scaling(n_features, self.scaling)
+        fitted.scaling_ = fitted._fit_scaling(rows)
         fitted.space_ = fitted._build_space(n_features + fitted.scaling_.n_added)
         monitor = None
         if validation is not None:
@@ -202,7 +207,7 @@ class TrainedModel(TrainingParameters, LabelModel):
             validation_checksum = None if monitor is None else compute_checksum(monitor.inputs, monitor.Y, None)
             data = [fingerprint, rows.compute_checksum(), validation_checksum]
             data += [] if metric == "MAP" else [metric]
-            names = ("dim", "similarity", "scaling", "pair_weighting", "init_scale")
+            names = ("dim", "similarity", "scaling", "pair_weighting", "init", "init_scale")
             parameters = {name: value for name, value in self.get_params(deep=False).items() if name in names}
             parameters["shape"] = [fitted.space_.n_features, len(fitted.vocabulary_)]
             identity = identify_run(settings, parameters, [*data, *fitted._list_initial_state()])

@@ -6,9 +6,11 @@ from dataclasses import InitVar, dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
+import numpy as np
+
 from wsabie.core.arrays import Csr, Float32, Matrix
 from wsabie.io.shards.sharded_table import LabelStatistics, ShardedFeatureTable
-from wsabie.models.base.feature_matrix import Inputs
+from wsabie.models.base.feature_matrix import Inputs, take_rows
 from wsabie.models.base.hyperparameters import TrainingShape, compute_checksum
 from wsabie.models.base.row_scaling import RowScaling, Scaling
 from wsabie.training.prefetch import CHUNK, Spans, compute_block_size, plan_blocks, prefetch
@@ -63,6 +65,15 @@ class TrainingRows:
         """Yield scaled rows with their labels, all at once or in parts."""
         yield self.inputs, self.targets
 
+    def sample(self, scaling: RowScaling, most: int, rng: np.random.Generator) -> tuple[Inputs, Matrix, Float32 | None]:
+        """Return scaled rows, their labels and their weights: all rows, or as many random ones, in their order."""
+        n = self.targets.shape[0]
+        if n <= most:
+            return self.inputs, self.targets, self.weights
+        chosen = np.sort(rng.choice(n, most, replace=False))
+        weights = None if self.weights is None else self.weights[chosen]
+        return take_rows(self.inputs, chosen), self.targets[chosen], weights
+
     def build_data(self, scaling: RowScaling, pair_weighting: PairWeighting, seed: int) -> TrainingData:
         """Return the rows as data of the trainer."""
         return TrainingData([RowBlock(self.inputs, build_targets(self.targets, self.weights, pair_weighting))])
@@ -99,7 +110,13 @@ class ShardedRows(TrainingRows):
         size = min(ROWS_READ, compute_block_size(len(table.shards), int(table.shards.facts["nonzeros"])))
         for X, Y in prefetch(table.read_spans([span]) for span in table.spans(size)):
             if Y.shape[0]:
-                yield scaling(X), Y
+                yield _scale_in_place(scaling, X), Y
+
+    def sample(self, scaling: RowScaling, most: int, rng: np.random.Generator) -> tuple[Inputs, Matrix, Float32 | None]:
+        """Return the first rows, because the order of rows in shards is random."""
+        table = self.inputs
+        X, Y = table.read_spans([(table.lo, min(table.hi, table.lo + most))])
+        return _scale_in_place(scaling, X), Y, None
 
     def build_data(self, scaling: RowScaling, pair_weighting: PairWeighting, seed: int) -> TrainingData:
         """Return blocks that are read while training uses those before."""
@@ -156,5 +173,10 @@ class ShardedData(PartitionedData):
 
     def _block(self, spans: Spans, first_pair: int, begins: float) -> RowBlock:
         X, Y = self.rows.read_spans(spans)
-        inputs: Any = self.scaling(X, into=X.data) if isinstance(X, Csr) else self.scaling(X)
+        inputs = _scale_in_place(self.scaling, X)
         return RowBlock(inputs, build_targets(Y, None, self.pair_weighting, first_pair), begins=begins)
+
+
+def _scale_in_place(scaling: RowScaling, X: Inputs) -> Inputs:
+    """Return scaled rows, in the memory of sparse ones that nobody else reads."""
+    return scaling(X, into=X.data) if isinstance(X, Csr) else scaling(X)

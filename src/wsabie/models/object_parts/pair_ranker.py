@@ -52,6 +52,7 @@ class PairRanker(Wsabie):
     loss: Literal["warp", "auc"] = "warp"
     init_labels: WordVectors | None = None
     replay: None = field(init=False, default=None)
+    init: Literal["random"] = field(init=False, default="random")
     init_model: None = field(init=False, default=None)
     similarity: SimilarityName = field(init=False, default="dot")
     sampler: str = field(init=False, default="uniform")

@@ -2,7 +2,7 @@
 
 from copy import copy
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 from zlib import crc32
 
 import numpy as np
@@ -14,7 +14,8 @@ from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.models.base.feature_matrix import count_rows
-from wsabie.models.base.hyperparameters import resolve_init_scale
+from wsabie.models.base.hyperparameters import resolve_init_scale, starts_at_ridge
+from wsabie.models.base.ridge_start import place_at_ridge
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.wsabie.drift import BatchReport
 from wsabie.models.wsabie.replay import (
@@ -30,6 +31,7 @@ from wsabie.models.wsabie.warm_start import build_warm_space, place_new_labels
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import Count, check_array, read_config
 from wsabie.training.epoch_stats import EpochStats
+from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.trainer import Trainer
 from wsabie.training.training_data import TrainingData
 from wsabie.vocabulary.label_terms import compute_target_vectors, list_label_terms
@@ -76,6 +78,9 @@ class Wsabie(TransformerMixin, UpdatableModel):  # type: ignore[misc]
         None runs all epochs, because the last ones, at the lowest rate, help most.
     label_bias : bool, default False
         True learns a constant per label that is added to its scores.
+    init : {"auto", "random", "ridge"}, default "auto"
+        Points that training starts from: random ones, or a ridge regression of the labels on the rows; "auto" is the
+        regression where it helps (see Notes).
     init_model : Wsabie or None, default None
         Fitted model of the same `dim` and `similarity` whose points training starts from; it is not saved.
     init_labels : WordVectors or None, default None
@@ -137,8 +142,11 @@ class Wsabie(TransformerMixin, UpdatableModel):  # type: ignore[misc]
     this row (Guo et al. 2018); "full-sort": the same by sorting all labels for every draw
     (`wsabie.training.samplers.SamplerConfig`).
 
-    Start. With `init_model` features and labels of the same name begin where that model has them, and other labels at
-    the mean of their rows. With `init_labels` labels without a word vector begin at random.
+    Start. "ridge" is the best map of `dim` dimensions by ridge regression (Mukherjee and Zhu 2011), which training then
+    moves by smaller steps. "auto" takes it for "warp" with hinges and inner products or cosines, if neither
+    `learning_rate` nor another start is given. With `init_model` features and labels of the same name begin where that
+    model has them, and other labels at the mean of their rows. With `init_labels` labels without a word vector begin at
+    random.
 
     Examples
     --------
@@ -155,6 +163,7 @@ class Wsabie(TransformerMixin, UpdatableModel):  # type: ignore[misc]
     dim: int = 100
     _: KW_ONLY
     replay: Size = None
+    init: Literal["auto", "random", "ridge"] = "auto"
     init_model: "Wsabie | None" = None
     init_labels: WordVectors | None = None
     space_: JointSpace = field(init=False)
@@ -165,8 +174,7 @@ class Wsabie(TransformerMixin, UpdatableModel):  # type: ignore[misc]
         buffer = self._select_buffer(rows)
         if not rows.is_update:
             self.stream_ = []
-            if self.init_model is not None:
-                place_new_labels(self, self.init_model, rows.iterate_parts(self.scaling_))
+            self._place_start(trainer, rows)
         initial_space = None if buffer is None else self.space_.copy()
         history = super()._train(trainer, rows)
         if self.replay is None:
@@ -182,6 +190,15 @@ class Wsabie(TransformerMixin, UpdatableModel):  # type: ignore[misc]
             average_weights(self.space_, initial_space, buffer, memory)
             refit_new_labels(self.space_, buffer, memory, rows, self.pair_weighting, trainer)
         return history
+
+    def _place_start(self, trainer: Trainer, rows: TrainingRows) -> None:
+        """Move the points that training starts from to where the rows say."""
+        if self.init_model is not None:
+            place_new_labels(self, self.init_model, rows.iterate_parts(self.scaling_))
+        elif starts_at_ridge(self._list_parameters()):
+            settings = trainer.settings
+            with KernelThreads(settings.threads) as threads:
+                place_at_ridge(self.space_, rows, self.scaling_, settings.margin, threads.split, settings.seed)
 
     def _prepare_run(self, rows: TrainingRows) -> tuple[TrainableTables, TrainingData]:
         buffer = self._select_buffer(rows)
@@ -213,6 +230,11 @@ class Wsabie(TransformerMixin, UpdatableModel):  # type: ignore[misc]
         )
         super().check_parameters()
         check_buffer_size(self.replay)
+        for name in ("init_model", "init_labels", "init_scale"):
+            require(
+                self.init != "ridge" or getattr(self, name) is None,
+                f'init="ridge" and {name} both say where training begins; leave one out',
+            )
         if self.init_model is not None:
             require(self.init_labels is None, "init_model and init_labels both say where labels begin; leave one out")
             _check_init_model(self, self.init_model)

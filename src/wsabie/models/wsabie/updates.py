@@ -21,7 +21,7 @@ from wsabie.models.base.trained_model import TrainedModel
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.wsabie.drift import MAX_REPORTS, BatchReport, measure_movement, report_batch
 from wsabie.models.wsabie.replay import ReplayBuffer, Size, check_buffer_size, update_buffer
-from wsabie.models.wsabie.warm_start import copy_for_training
+from wsabie.models.wsabie.warm_start import copy_for_training, place_new_features
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.label_index import LabelSearchIndex
 from wsabie.training.trainer import Trainer
@@ -101,7 +101,8 @@ class UpdatableModel(TrainedModel):
         buffer = self._select_buffer(rows)
         unseen = None if buffer is None else np.flatnonzero(buffer.label_counts == 0)
         n_labels, parts = len(fitted.vocabulary_), rows.iterate_parts(self.scaling_)
-        fitted.space_ = copy_for_training(self.space_, n_labels, parts, self.seed, unseen)
+        start = place_new_features(self.space_, rows.inputs, self.seed + n_past_epochs)
+        fitted.space_ = copy_for_training(start, n_labels, parts, self.seed, unseen)
         settings = resolve_continued_settings(
             self._list_parameters(), self.settings_, rows.shape, epochs, self.seed + n_past_epochs, buffer is not None
         )

@@ -7,9 +7,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from wsabie.core.arrays import Int64, Matrix
+from wsabie.core.arrays import Csr, Int64, Matrix
 from wsabie.core.validation import require
 from wsabie.embedding.joint_space import JointSpace
+from wsabie.embedding.tables import draw_gaussian
 from wsabie.models.base.feature_matrix import Inputs
 from wsabie.models.base.trained_model import TrainedModel
 
@@ -59,6 +60,21 @@ def copy_for_training(
     scale = 1 / counts[has_rows] if space.similarity == "euclidean" else norm / lengths[has_rows]
     space.labels[fresh[has_rows]] = sums[has_rows] * scale[:, None]
     return space
+
+
+def place_new_features(space: JointSpace, inputs: Inputs, seed: int) -> JointSpace:
+    """Return the space with random points of features of these rows that no row had before a ridge start.
+
+    Their points are 0 there, and a label that has only such rows would be at 0 too.
+    """
+    in_rows = np.zeros(space.n_features, bool)
+    in_rows[inputs.indices if isinstance(inputs, Csr) else inputs.any(axis=0)] = True
+    new_ids = np.flatnonzero(in_rows & ~space.features.any(axis=1))
+    if not len(new_ids):
+        return space
+    features = space.features.copy()
+    features[new_ids] = draw_gaussian(len(new_ids), space.dim, space.dim**-0.5, np.random.default_rng([seed, 4]))
+    return replace(space, features=features)
 
 
 def build_warm_space(model: TrainedModel, start: TrainedModel, n_features: int) -> JointSpace:

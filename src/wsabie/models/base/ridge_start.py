@@ -1,0 +1,242 @@
+"""Start of training: both tables at a reduced-rank ridge regression of the labels on the rows.
+
+Izenman (1975) gives the solution without penalty: the leading directions of the fitted targets. Mukherjee and Zhu
+(2011) add the penalty. Here conjugate gradients solve in the space of the rows, which are sampled where there are many,
+so that no matrix of rows by labels or of features by features is built.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags_array
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from wsabie.core.arrays import Csr, Float32, Float64, Int64, Matrix
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.embedding.protocols import Spread
+from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, count_rows, take_rows
+from wsabie.models.base.row_scaling import RowScaling
+from wsabie.models.base.training_rows import TrainingRows
+
+MAX_ROWS = 1 << 14
+"""Rows whose regression gives the feature table; the label table is fitted to all rows."""
+ROUNDS, STEPS = 2, 2
+"""Rounds of the subspace iteration, and steps of conjugate gradients in each."""
+PENALTY = 20.0
+"""Ridge penalty, as a multiple of the mean eigenvalue of Z'Z for rows Z."""
+LABEL_POWER = 0.25
+"""Power of the singular values that the label table keeps: similar labels have similar points."""
+_LEAST_EIGENVALUE = 1e-6
+_GAP_SCORES = 1 << 22
+"""Most scores that the scale of the points is measured on."""
+
+
+def place_at_ridge(
+    space: JointSpace, rows: TrainingRows, scaling: RowScaling, margin: float, run: Spread, seed: int
+) -> None:
+    """Move the tables of a random space to a reduced-rank ridge regression of the labels on the rows.
+
+    Labels have length 1. With inner products the own labels of a row score one margin above the mean of all labels, in
+    the median; with other similarities the points of rows have a median length of 1. What the rows do not determine
+    stays random: labels without a row, and dimensions beyond the number of labels.
+
+    Parameters
+    ----------
+    space : JointSpace
+        Changed in place.
+    rows : TrainingRows
+        Scaled rows, or rows that `scaling` scales when they are read. Weights and explicit negatives count.
+    scaling : RowScaling
+    margin : float
+    run : callable
+        Spreads work over threads; their number does not change a bit of the result.
+    seed : int
+        Seed of the sampled rows and of the first directions.
+    """
+    rng = np.random.default_rng([seed, 3])
+    with threadpool_limits(1):
+        inputs, targets, weights = rows.sample(scaling, MAX_ROWS, rng)
+        V = _find_features(_RowProducts.of(*_weigh(inputs, targets, weights), space, run), rng)
+        few_inputs, few_targets = _take_few_rows(inputs, targets)
+        is_whole = count_rows(inputs) == rows.shape.n_rows
+        parts = iter([(inputs, targets)]) if is_whole else rows.iterate_parts(scaling)
+        del inputs, targets  # memory for the parts
+        features, W = _fit_labels(V, parts, rows.weights, space, run)
+        lengths, rank = np.linalg.norm(W, axis=1, keepdims=True), W.shape[1]
+        has_rows = lengths[:, 0] > 0
+        space.labels[~has_rows] /= np.linalg.norm(space.labels[~has_rows], axis=1, keepdims=True)
+        space.labels[has_rows] = 0
+        space.labels[has_rows, :rank] = W[has_rows] / lengths[has_rows]
+        space.features[:, :rank] = features
+        scale = _compute_scale(space, few_inputs, few_targets, margin, run)
+        space.features[:, :rank] *= scale
+
+
+@dataclass(frozen=True)
+class _RowProducts:
+    """Products of rows Z with tables of the width of a space, in a fixed order of sums.
+
+    Attributes
+    ----------
+    inputs, transposed : Csr or array
+        Z and Z'.
+    targets : csr_matrix (n, n_labels)
+    space : JointSpace
+        It gives the width; its tables are not read.
+    run : callable
+    """
+
+    inputs: Inputs
+    transposed: Inputs
+    targets: Matrix
+    space: JointSpace
+    run: Spread
+
+    @classmethod
+    def of(cls, inputs: Inputs, targets: Matrix, space: JointSpace, run: Spread) -> "_RowProducts":
+        """Transpose the rows once; columns of targets are divided by the root of the rows that have the label."""
+        transposed: Inputs
+        if isinstance(inputs, Csr):
+            columns = csr_matrix(convert_to_matrix(inputs, space.n_features).T)
+            transposed = Csr(columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data)
+        else:
+            transposed = inputs.T
+        factors = 1 / np.sqrt(np.maximum(_count_rows_of_labels(targets), 1))
+        return cls(inputs, transposed, targets @ diags_array(factors.astype(np.float32)), space, run)
+
+    def to_rows(self, table: Float32) -> Float32:
+        """Return Z times a table of features."""
+        return self._multiply(self.inputs, table)
+
+    def to_features(self, table: Float32) -> Float32:
+        """Return Z' times a table of rows."""
+        return self._multiply(self.transposed, table)
+
+    def _multiply(self, inputs: Inputs, table: Float32) -> Float32:
+        if isinstance(inputs, Csr):
+            return replace(self.space, features=table).points(inputs, self.run)
+        product: Float32 = inputs @ table
+        return product
+
+    def solve(self, right: Float32) -> Float32:
+        """Return (Z Z' + penalty)^-1 times a table of rows, by a few steps of conjugate gradients per column."""
+        penalty = np.float32(_compute_penalty(self.inputs, self.space.n_features))
+        solution, residual, direction = np.zeros_like(right), right.copy(), right.copy()
+        squares = _sum_squares(residual)
+        for _ in range(STEPS):
+            image = self.to_rows(self.to_features(direction)) + penalty * direction
+            step = _divide(squares, np.einsum("ij,ij->j", direction, image))
+            solution += step * direction
+            residual -= step * image
+            new_squares = _sum_squares(residual)
+            direction = residual + _divide(new_squares, squares) * direction
+            squares = new_squares
+        return solution
+
+
+def _find_features(products: _RowProducts, rng: np.random.Generator) -> Float32:
+    """Return features that span the leading directions of the fitted targets, (n_features, width)."""
+    targets, width = products.targets, products.space.features.shape[1]
+    directions = rng.standard_normal((targets.shape[1], width), dtype=np.float32)
+    for number in range(ROUNDS):
+        V = products.to_features(products.solve(np.ascontiguousarray(targets @ directions)))
+        if number + 1 < ROUNDS:
+            basis, _ = np.linalg.qr(targets.T @ products.to_rows(V))
+            directions = np.zeros_like(directions)
+            directions[:, : basis.shape[1]] = basis
+    return V
+
+
+def _fit_labels(
+    V: Float32, parts: Iterable[tuple[Inputs, Matrix]], weights: Float32 | None, space: JointSpace, run: Spread
+) -> tuple[Float64, Float64]:
+    """Fit ridge heads of all labels to the points of rows by V, and split the singular values between both tables.
+
+    Returns
+    -------
+    V : (n_features, rank) float64
+    W : (n_labels, rank) float64
+        0 for labels without a row; the rank is at most the number of dimensions.
+    """
+    encoder, width = replace(space, features=V), V.shape[1]
+    gram, heads = np.zeros((width, width)), np.zeros((space.n_labels, width))
+    counts, penalty = np.zeros(space.n_labels), 0.0
+    for inputs, targets in parts:
+        weighted, shares = _weigh(inputs, targets, weights)
+        points = encoder.points(weighted, run)
+        gram += points.T @ points
+        heads += shares.T @ points
+        counts += _count_rows_of_labels(targets)
+        penalty += _compute_penalty(weighted, space.n_features)
+    heads /= np.sqrt(np.maximum(counts, 1))[:, None]
+    eigenvalues, vectors = np.linalg.eigh(gram + penalty * (V.T @ V))
+    usable = eigenvalues > _LEAST_EIGENVALUE * eigenvalues[-1]
+    whitening = vectors[:, usable] / np.sqrt(eigenvalues[usable])
+    heads = heads @ whitening
+    squares, rotation = np.linalg.eigh(heads.T @ heads)
+    best = np.argsort(-squares, kind="stable")[: space.dim]
+    best = best[squares[best] > _LEAST_EIGENVALUE * squares.max(initial=0)]
+    singular_values, rotation = np.sqrt(squares[best]), rotation[:, best]
+    relative = singular_values / singular_values.max(initial=np.finfo(float).tiny)
+    features = V @ (whitening @ (rotation * relative ** (1 - LABEL_POWER)))
+    return features, heads @ (rotation / relative ** (1 - LABEL_POWER))
+
+
+def _weigh(inputs: Inputs, targets: Matrix, weights: Float32 | None) -> tuple[Inputs, Matrix]:
+    """Return rows times the root of their weights, and their targets, divided by the labels of the row."""
+    factors = 1 / np.maximum(np.diff((targets > 0).indptr), 1)
+    if weights is not None:
+        roots = np.sqrt(np.asarray(weights, np.float32))
+        factors = factors * roots
+        if isinstance(inputs, Csr):
+            inputs = inputs._replace(data=inputs.data * np.repeat(roots, np.diff(inputs.indptr)))
+        else:
+            inputs = inputs * roots[:, None]
+    return inputs, csr_matrix(diags_array(factors.astype(np.float32)) @ targets)
+
+
+def _count_rows_of_labels(targets: Matrix) -> Int64:
+    counts: Int64 = np.bincount(targets.indices[targets.data > 0], minlength=targets.shape[1])
+    return counts
+
+
+def _compute_penalty(inputs: Inputs, n_features: int) -> float:
+    values = inputs.data if isinstance(inputs, Csr) else inputs.ravel()
+    return PENALTY * float(values @ values) / n_features
+
+
+def _divide(a: Float32, b: Float32) -> Float32:
+    """Return a / b, and 0 where b is 0."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+
+
+def _sum_squares(table: Float32) -> Float32:
+    """Return the sum of squares of each column."""
+    squares: Float32 = np.einsum("ij,ij->j", table, table)
+    return squares
+
+
+def _take_few_rows(inputs: Inputs, targets: Matrix) -> tuple[Inputs, Matrix]:
+    """Return rows for `_compute_scale`, which scores all of their labels."""
+    n, n_labels = targets.shape
+    chosen = np.arange(0, n, -(-n * n_labels // _GAP_SCORES))
+    return take_rows(inputs, chosen), targets[chosen]
+
+
+def _compute_scale(space: JointSpace, inputs: Inputs, targets: Matrix, margin: float, run: Spread) -> float:
+    """Return the factor of the points of rows that `place_at_ridge` documents."""
+    points = space.points(inputs, run)
+    lengths = np.linalg.norm(points, axis=1)
+    if space.similarity != "dot":
+        return _invert_median(lengths[lengths > 0])
+    scores = points @ space.labels.T
+    pairs = targets.tocoo()
+    own = (pairs.data > 0) & (lengths[pairs.row] > 0)
+    of_row, of_label = pairs.row[own], pairs.col[own]
+    return margin * _invert_median(scores[of_row, of_label] - scores.mean(axis=1)[of_row])
+
+
+def _invert_median(values: Float32) -> float:
+    median = float(np.median(values)) if len(values) else 0.0
+    return 1 / median if median > 0 else 1.0

@@ -1,0 +1,193 @@
+"""The start at a reduced-rank ridge regression, next to its closed form, and when training begins there."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, random_array
+
+from wsabie.core.arrays import Csr, Float32, Matrix
+from wsabie.core.errors import InputError
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.embedding.protocols import run_at_once
+from wsabie.models.base import ridge_start
+from wsabie.models.base.hyperparameters import TrainingShape, default_ridge_rate, starts_at_ridge
+from wsabie.models.base.ridge_start import PENALTY, place_at_ridge
+from wsabie.models.base.row_scaling import RowScaling
+from wsabie.models.base.training_rows import TrainingRows
+from wsabie.models.object_parts.object_parts import ObjectParts
+from wsabie.models.wsabie.estimator import Wsabie
+from wsabie.training.kernel_threads import KernelThreads
+from wsabie.vocabulary.word_vectors import WordVectors
+
+NO_SCALING = RowScaling("none", np.zeros(0, np.float32), np.zeros(0, np.float32))
+
+
+def draw_rows(n: int = 200, d: int = 30, n_labels: int = 12, seed: int = 0) -> tuple[Float32, Matrix]:
+    """Rows, and for each one to three labels that a linear map of them prefers."""
+    rng = np.random.default_rng(seed)
+    X = random_array((n, d), density=0.3, rng=rng, dtype=np.float32).toarray()
+    scores = X @ rng.normal(size=(d, n_labels))
+    best = np.argsort(-scores, axis=1)
+    Y = np.zeros((n, n_labels), np.int8)
+    for row, labels in enumerate(best):
+        Y[row, labels[: 1 + row % 3]] = 1
+    return X, csr_matrix(Y)
+
+
+def compress(X: Float32) -> Csr:
+    sparse = csr_matrix(X)
+    return Csr(sparse.indptr.astype(np.int64), sparse.indices.astype(np.int32), sparse.data.astype(np.float32))
+
+
+def draw_space(d: int, n_labels: int, dim: int = 8, **changes: Any) -> JointSpace:
+    return replace(JointSpace.random(d, n_labels, dim, "dot", np.random.default_rng(0)), **changes)
+
+
+def solve(X: Float32, Y: Matrix, weights: Float32 | None = None) -> Any:
+    """The fitted targets of a ridge regression, dense, in float64."""
+    Z, T = X.astype(float), Y.toarray().astype(float)
+    T /= np.maximum((T > 0).sum(axis=1, keepdims=True), 1)
+    if weights is not None:
+        Z, T = Z * np.sqrt(weights)[:, None], T * np.sqrt(weights)[:, None]
+    T /= np.sqrt(np.maximum((Y.toarray() > 0).sum(axis=0), 1))
+    penalty = PENALTY * (Z**2).sum() / Z.shape[1]
+    return X @ np.linalg.solve(Z.T @ Z + penalty * np.eye(Z.shape[1]), Z.T @ T)
+
+
+def correlate(space: JointSpace, X: Float32, fitted: Any) -> float:
+    """The least correlation of the scores of a label over all rows with its fitted targets."""
+    scores = (X @ space.features) @ space.labels.T
+    return min(float(np.corrcoef(scores[:, y], fitted[:, y])[0, 1]) for y in range(fitted.shape[1]))
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("case", ["plain", "weights", "negatives"])
+def test_with_a_dimension_a_label_it_is_the_ridge_regression(sparse: bool, case: str) -> None:
+    X, Y = draw_rows()
+    weights = np.random.default_rng(1).uniform(0, 3, len(X)).astype(np.float32) if case == "weights" else None
+    if case == "negatives":
+        dense = Y.toarray()
+        dense[:, 0] -= (dense[:, 0] == 0) & (np.arange(len(X)) % 2 == 0)
+        Y = csr_matrix(dense)
+    space = draw_space(30, 12, dim=16)
+    place_at_ridge(space, TrainingRows(compress(X) if sparse else X, Y, weights), NO_SCALING, 1.0, run_at_once, seed=0)
+    assert correlate(space, X, solve(X, Y, weights)) > 0.999
+    if case != "plain":
+        assert correlate(space, X, solve(X, draw_rows()[1])) < 0.999
+
+
+def test_with_fewer_dimensions_it_is_the_best_map_of_that_rank() -> None:
+    X, Y = draw_rows(n=400, d=40, n_labels=30)
+    fitted = solve(X, Y)
+    space = draw_space(40, 30, dim=16)
+    place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
+    points = X @ space.features
+    left_over = np.linalg.norm(fitted - points @ np.linalg.lstsq(points, fitted, rcond=None)[0])
+    assert left_over < 1.2 * np.linalg.norm(np.linalg.svd(fitted, compute_uv=False)[16:])
+
+
+def test_rows_in_parts_and_a_sample_of_rows_give_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = draw_rows(n=2000)
+    whole, part = draw_space(30, 12), draw_space(30, 12)
+    place_at_ridge(whole, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
+    monkeypatch.setattr(ridge_start, "MAX_ROWS", 500)
+    place_at_ridge(part, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
+    scores = [(X @ space.features) @ space.labels.T for space in (whole, part)]
+    assert not np.array_equal(*scores)
+    assert np.corrcoef(scores[0].ravel(), scores[1].ravel())[0, 1] > 0.97
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_threads_do_not_change_a_bit(sparse: bool) -> None:
+    X, Y = draw_rows(n=700)
+    tables = []
+    for n in (1, 2, 3):
+        space = draw_space(30, 12)
+        with KernelThreads(n) as threads:
+            rows = TrainingRows(compress(X) if sparse else X, Y)
+            place_at_ridge(space, rows, NO_SCALING, 1.0, threads.split, seed=0)
+        tables.append(np.concatenate([space.features, space.labels]).tobytes())
+    assert len(set(tables)) == 1
+
+
+def test_own_labels_stand_a_margin_above_the_mean() -> None:
+    X, Y = draw_rows()
+    space = draw_space(30, 12)
+    place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 2.5, run_at_once, seed=0)
+    scores = (X @ space.features) @ space.labels.T
+    rows, labels = Y.nonzero()
+    assert np.median(scores[rows, labels] - scores.mean(axis=1)[rows]) == pytest.approx(2.5, rel=1e-3)
+    assert np.linalg.norm(space.labels, axis=1) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
+def test_points_have_length_one_where_scores_are_no_products(similarity: Any) -> None:
+    X, Y = draw_rows()
+    space = draw_space(30, 12, similarity=similarity)
+    place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
+    assert np.median(np.linalg.norm(space.points(compress(X)), axis=1)) == pytest.approx(1, abs=1e-4)
+
+
+def test_labels_without_a_row_and_dimensions_beyond_the_labels_stay_random() -> None:
+    X, Y = draw_rows(n_labels=4)
+    Y = csr_matrix((Y.data, Y.indices, Y.indptr), shape=(len(X), 6))
+    space, before = draw_space(30, 6), draw_space(30, 6)
+    place_at_ridge(space, TrainingRows(compress(X), Y), NO_SCALING, 1.0, run_at_once, seed=0)
+    assert np.array_equal(space.features[:, 4:], before.features[:, 4:])
+    assert not np.isclose(space.features[:, :4], before.features[:, :4]).all(axis=0).any()
+    cosines = np.einsum("ij,ij->i", space.labels[4:], before.labels[4:]) / np.linalg.norm(before.labels[4:], axis=1)
+    assert cosines == pytest.approx(1, abs=1e-5)
+    assert not space.labels[:4, 4:].any()
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_whole"),
+    [(np.zeros((4, 3), np.float32), False), (np.eye(1, dtype=np.float32), True)],
+    ids=["rows of zeros", "one row"],
+)
+def test_rows_that_say_nothing_leave_finite_tables(rows: Float32, is_whole: bool) -> None:
+    model = Wsabie(dim=4, epochs=2, threads=1, init="ridge").fit(csr_matrix(rows), ["a"] * len(rows))
+    assert np.isfinite(model.space_.features).all()
+    assert np.isfinite(model.label_vectors).all()
+
+
+def test_auto_begins_at_ridge_for_warp_alone() -> None:
+    words = WordVectors(["a"], np.ones((1, 4), np.float32))
+    assert starts_at_ridge(Wsabie().get_params())
+    assert starts_at_ridge(Wsabie(similarity="cosine").get_params())
+    changes: list[dict[str, Any]] = [
+        {"init": "random"}, {"learning_rate": 0.1}, {"loss": "auc"}, {"surrogate": "logistic"}, {"init_scale": 0.1},
+        {"init_labels": words}, {"similarity": "euclidean"}, {"init_model": Wsabie(init="random")},
+    ]  # fmt: skip
+    assert not any(starts_at_ridge(Wsabie(**change).get_params()) for change in changes)
+    assert starts_at_ridge(Wsabie(init="ridge", loss="auc", learning_rate=0.1).get_params())
+    assert starts_at_ridge(Wsabie(init_model=Wsabie()).get_params())
+    assert not starts_at_ridge(ObjectParts([(0, 1)])._list_parameters())
+
+
+@pytest.mark.parametrize("changes", [{"init_model": Wsabie()}, {"init_scale": 0.1}])
+def test_two_starts_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match='init="ridge" and init_'):
+        Wsabie(init="ridge", dim=100, **changes).fit(np.eye(3), ["a", "b", "c"])
+
+
+def test_the_rate_follows_rows_and_labels() -> None:
+    def rate(n_rows: int, n_pairs: int, n_labels: int, n_features: int) -> float:
+        return round(default_ridge_rate(TrainingShape(n_rows, n_pairs, n_labels, n_features)), 5)
+
+    assert rate(4500, 13500, 374, 499) < rate(4880, 11712, 159, 1836)
+    assert rate(100, 100, 10, 50) < rate(1000, 1000, 10, 50) < rate(10_000, 10_000, 10, 50)
+    assert rate(10**7, 10**7, 10, 50) < 0.01
+
+
+def test_it_finds_labels_that_a_random_start_misses_in_the_same_epochs() -> None:
+    X, Y = draw_rows(n=600, d=60, n_labels=40, seed=3)
+    test = draw_rows(n=900, d=60, n_labels=40, seed=3)
+    held_out = csr_matrix(test[0][600:]), test[1][600:]
+    ridge, chance = (
+        Wsabie(dim=16, epochs=3, threads=1, init=init).fit(csr_matrix(X), Y).score(*held_out)  # type: ignore[arg-type]
+        for init in ("ridge", "random")
+    )
+    assert ridge > chance
