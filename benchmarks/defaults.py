@@ -78,7 +78,7 @@ def setting(trial: int, labels_per_row: float) -> dict[str, Any]:
 def run(job: Job, data: Path | None) -> Job:
     """Train and measure: validation rows in the search, test rows at the end."""
     task = sides(job["task"], data)
-    params = {**job["params"], "seed": job["repeat"], "threads": 1}
+    params = {"init": "random", **job["params"], "seed": job["repeat"], "threads": 1}
     started = time.perf_counter()
     model = Wsabie(**params).fit(*task.fit, validation=tuple(task.valid))
     seconds = time.perf_counter() - started

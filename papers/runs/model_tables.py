@@ -12,10 +12,11 @@ from papers.record import Cell, FindingRow, PaperRecord, RecordEntry, RunFinding
 from papers.tuning_budget import equalise_budget, limit_training_time, measure_data_shape
 from wsabie.io.records import FeatureTable, count_labels, get_groups
 from wsabie.models.base.hyperparameters import default_epochs
+from wsabie.models.estimator_specs import list_parameters
 from wsabie.workflows.compare import comparison
 from wsabie.workflows.compare.comparison import ComparisonTask, build_comparison_task
 from wsabie.workflows.compare.comparison_run import KS, compare_models
-from wsabie.workflows.compare.entrants import NAMES, Entrant, build_entrants
+from wsabie.workflows.compare.entrants import ENSEMBLES, NAMES, Entrant, build_entrants
 
 UNAVAILABLE = "not available in this version"
 _RESAMPLES = 200
@@ -75,6 +76,8 @@ def _build_entrant(entry: RecordEntry, setting: RunSettings) -> Entrant:
     title = entrant.title
     if fixed:
         title += f" ({', '.join(f'{name} = {value}' for name, value in fixed.items())})"
+    if entry.entrant in ENSEMBLES or "init" in list_parameters(entry.entrant):
+        fixed = {"init": "random", **fixed}  # as the papers begin
     options = entrant.options if not fixed else _drop_fixed(entrant.options, fixed)
     options = tuple({**option, **entry_option} for option in options for entry_option in entry.options)
     return replace(entrant, name=entry.row, title=title, build=partial(entrant.build, **fixed), options=options)

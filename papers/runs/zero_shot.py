@@ -301,7 +301,7 @@ def _make_builder(entrant: str, data: UnextractedData, setting: RunSettings) -> 
         ),
         "conse": lambda held: Conse(vectors, labels=held, **knowledge_options),
         "softmax": lambda held: Softmax(),
-        "wsabie": lambda held: Wsabie(vectors.dim, **setting.parameters, **run),
+        "wsabie": lambda held: Wsabie(vectors.dim, init="random", **setting.parameters, **run),
     }
     return makers[entrant]
 

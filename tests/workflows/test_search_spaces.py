@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from wsabie.core.errors import InputError
-from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate
+from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate, default_ridge_rate, starts_at_ridge
 from wsabie.models.estimator_specs import build_estimator, list_parameters
 from wsabie.workflows.tune.search_spaces import KINDS, ChoiceParameter, RangeParameter, build_search_space
 
@@ -14,7 +14,7 @@ SHAPE = TrainingShape(1000, 4000, 50)
 
 
 def alike(a: Any, b: Any) -> bool:
-    return bool(a == (b if isinstance(b, str) else pytest.approx(b, rel=1e-3)))
+    return bool(a == (b if b is None or isinstance(b, str) else pytest.approx(b, rel=1e-3)))
 
 
 def test_every_parameter_of_a_space_is_one_of_the_estimator() -> None:
@@ -28,10 +28,11 @@ def test_the_defaults_have_a_place_in_the_space() -> None:
     found = build_search_space()
     start = found.find_start(SHAPE)
     assert start is not None
-    assert start["learning_rate"] == start["epochs"] == start["init_scale"] == 1.0
-    assert (start["dim"], start["max_sampled"], start["scaling"], start["max_norm"]) == (100, "auto", "auto", 1.5)
+    assert start["learning_rate"] == start["epochs"] == 1.0
+    assert (start["dim"], start["max_sampled"], start["scaling"]) == (100, "auto", "auto")
+    assert (start["init"], start["max_norm"]) == ("ridge", None)
     given = found.resolve_place(start, SHAPE)
-    assert given["learning_rate"] == pytest.approx(default_learning_rate(SHAPE), rel=1e-3)
+    assert given["learning_rate"] == pytest.approx(default_ridge_rate(SHAPE), rel=1e-3)
     before, after = found.resolve({}, SHAPE), found.resolve(given, SHAPE)
     assert {name: value for name, value in after.items() if not alike(value, before[name])} == {}
 
@@ -46,7 +47,9 @@ def test_auto_is_what_the_model_makes_of_it(name: str, given: dict[str, Any], sh
     for parameter in auto:
         part, _, last = parameter.rpartition("__")
         owner = getattr(model, part or "embedding", model)
-        if getattr(owner, last) == "auto":
+        if parameter == "init":
+            assert auto[parameter] == ("ridge" if starts_at_ridge(owner._list_parameters()) else "random")
+        elif getattr(owner, last) == "auto":
             assert auto[parameter] == pytest.approx(getattr(owner._resolve_settings(shape), last)), parameter
 
 
@@ -57,7 +60,8 @@ def test_defaults_outside_have_none() -> None:
 
 def test_multiples_follow_the_other_parameters() -> None:
     """The default rate depends on how pairs weigh, the first tables on the dimensions."""
-    found = build_search_space()
+    scales = {"low": 0.3, "high": 3.0, "log": True, "relative": True}
+    found = build_search_space({"init": "random", "init_scale": scales})
     drawn = {"learning_rate": 2.0, "init_scale": 0.5, "dim": 100, "epochs": 0.5}
     for positives in ("mean", "pairs"):
         given = found.resolve_place({**drawn, "pair_weighting": positives}, SHAPE)

@@ -117,6 +117,17 @@ def starts_at_ridge(parameters: Mapping[str, Any]) -> bool:
     return is_default and p.get("init_labels") is None and p["init_scale"] is None
 
 
+def default_embedding_rate(parameters: Mapping[str, Any], shape: TrainingShape) -> float:
+    """Return the learning rate that "auto" is."""
+    rate = default_ridge_rate if starts_at_ridge(parameters) else default_learning_rate
+    return rate(shape, parameters["pair_weighting"])
+
+
+def default_max_norm(parameters: Mapping[str, Any], shape: TrainingShape) -> float | None:
+    """Return the norm limit that "auto" is."""
+    return MAX_NORM if needs_norm_limit(shape) or not starts_at_ridge(parameters) else None
+
+
 def default_scaling(parameters: Mapping[str, Any], shape: TrainingShape) -> Scaling:
     """Return the scaling that "auto" is: "tfidf" of sparse rows with several labels after a ridge start."""
     is_tfidf = parameters["scaling"] == "auto" and starts_at_ridge(parameters) and has_many_labels(shape)
@@ -354,13 +365,10 @@ def resolve_init_scale(value: float | Mapping[str, float] | None, dim: int) -> d
 def resolve_settings(parameters: Mapping[str, Any], shape: TrainingShape) -> TrainingSettings:
     """Return the training settings for data of this shape, every "auto" replaced by its documented value."""
     p = parameters
-    ridge = starts_at_ridge(p)
-    rate = (default_ridge_rate if ridge else default_learning_rate)(shape, p["pair_weighting"])
-    rates = resolve_per_table(p["learning_rate"], rate, "learning_rate")
+    rates = resolve_per_table(p["learning_rate"], default_embedding_rate(p, shape), "learning_rate")
     l2 = resolve_per_table(p["l2"], 0.0, "l2", least=0.0)
     sampler = SamplerConfig.from_value(p["sampler"])
     is_preset = isinstance(p["rank_weight"], str)
-    default_norm = None if ridge and not needs_norm_limit(shape) else MAX_NORM
     return TrainingSettings(
         loss=p["loss"],
         rank_weight=p["rank_weight"] if is_preset else tuple(float(w) for w in p["rank_weight"]),
@@ -370,7 +378,7 @@ def resolve_settings(parameters: Mapping[str, Any], shape: TrainingShape) -> Tra
         feature_rate=rates["V"],
         bias_rate=rates["W"] if p["label_bias"] else 0.0,
         schedule=p["schedule"],
-        max_norm=default_norm if p["max_norm"] == "auto" else p["max_norm"],
+        max_norm=default_max_norm(p, shape) if p["max_norm"] == "auto" else p["max_norm"],
         epochs=default_epochs(shape) if p["epochs"] == "auto" else int(p["epochs"]),
         patience=p["patience"],
         threads=p["threads"] or count_available_cores(),

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags_array
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from wsabie.core.arrays import Csr, Float32, Float64, Int64, Matrix
+from wsabie.core.arrays import Csr, Float32, Int64, Matrix
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import Spread
 from wsabie.models.base.feature_matrix import Inputs, convert_to_matrix, count_rows, take_rows
@@ -150,18 +150,18 @@ def _find_features(products: _RowProducts, rng: np.random.Generator) -> Float32:
 
 def _fit_labels(
     V: Float32, parts: Iterable[tuple[Inputs, Matrix]], weights: Float32 | None, space: JointSpace, run: Spread
-) -> tuple[Float64, Float64]:
+) -> tuple[Float32, Float32]:
     """Fit ridge heads of all labels to the points of rows by V, and split the singular values between both tables.
 
     Returns
     -------
-    V : (n_features, rank) float64
-    W : (n_labels, rank) float64
+    V : (n_features, rank) float32
+    W : (n_labels, rank) float32
         0 for labels without a row; the rank is at most the number of dimensions.
     """
     encoder, width = replace(space, features=V), V.shape[1]
-    gram, heads = np.zeros((width, width)), np.zeros((space.n_labels, width))
-    counts, penalty = np.zeros(space.n_labels), 0.0
+    gram, heads = np.zeros((width, width)), np.zeros((space.n_labels, width), np.float32)
+    counts, penalty = np.zeros(space.n_labels, np.int64), 0.0
     for inputs, targets in parts:
         weighted, shares = _weigh(inputs, targets, weights)
         points = encoder.points(weighted, run)
@@ -169,18 +169,18 @@ def _fit_labels(
         heads += shares.T @ points
         counts += _count_rows_of_labels(targets)
         penalty += _compute_penalty(weighted, space.n_features)
-    heads /= np.sqrt(np.maximum(counts, 1))[:, None]
+    heads /= np.sqrt(np.maximum(counts, 1)).astype(np.float32)[:, None]
     eigenvalues, vectors = np.linalg.eigh(gram + penalty * (V.T @ V))
     usable = eigenvalues > _LEAST_EIGENVALUE * eigenvalues[-1]
     whitening = vectors[:, usable] / np.sqrt(eigenvalues[usable])
-    heads = heads @ whitening
-    squares, rotation = np.linalg.eigh(heads.T @ heads)
+    squares, rotation = np.linalg.eigh(whitening.T @ (heads.T @ heads) @ whitening)
     best = np.argsort(-squares, kind="stable")[: space.dim]
     best = best[squares[best] > _LEAST_EIGENVALUE * squares.max(initial=0)]
     singular_values, rotation = np.sqrt(squares[best]), rotation[:, best]
     relative = singular_values / singular_values.max(initial=np.finfo(float).tiny)
-    features = V @ (whitening @ (rotation * relative ** (1 - LABEL_POWER)))
-    return features, heads @ (rotation / relative ** (1 - LABEL_POWER))
+    split = relative ** (1 - LABEL_POWER)
+    to_features, to_labels = whitening @ (rotation * split), whitening @ (rotation / split)
+    return V @ to_features.astype(np.float32), heads @ to_labels.astype(np.float32)
 
 
 def _weigh(inputs: Inputs, targets: Matrix, weights: Float32 | None) -> tuple[Inputs, Matrix]:

@@ -106,7 +106,7 @@ def tune_model(
         if k >= n_labels:
             raise InputError(f"with {n_labels} labels {plan.metric} is the same for every model; choose another metric")
         test_table = None if test is None else _align_test_rows(test, sides, plan, run)
-        shape = TrainingShape(len(rows), int((rows.Y.data > 0).sum()), n_labels)
+        shape = TrainingShape(len(rows), int((rows.Y.data > 0).sum()), n_labels, rows.X.shape[1])
         fixed = {"seed": recipe.seed, "threads": 1 if run.executor.standing else recipe.threads}  # a worker is one core
 
         def fit(parameters: JsonObject, on_epoch: EpochCallback | None) -> Any:

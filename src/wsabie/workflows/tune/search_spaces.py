@@ -92,7 +92,7 @@ class TunableModel:
     space : mapping of str to ChoiceParameter or RangeParameter
         Tuned parameters unless the user changes them, in the order of tables and axes.
     auto : callable
-        (shape, parameters) -> the numbers that defaults such as "auto" mean for these data, by parameter.
+        (shape, parameters) -> the values that defaults such as "auto" mean for these data, by parameter.
     integers : frozenset of str
         Integer parameters.
     untuned : frozenset of str
@@ -106,7 +106,7 @@ class TunableModel:
     name: str
     build: Callable[..., Any]
     space: Mapping[str, ChoiceParameter | RangeParameter]
-    auto: Callable[[hyperparameters.TrainingShape, ParameterValues], Mapping[str, float]]
+    auto: Callable[[hyperparameters.TrainingShape, ParameterValues], ParameterValues]
     integers: frozenset[str] = frozenset()
     untuned: frozenset[str] = frozenset({"seed", "threads", "deterministic", "linear__deterministic"})
     stepwise: bool = True
@@ -157,10 +157,11 @@ class ParameterSpace:
 
     def resolve(self, parameters: ParameterValues, shape: hyperparameters.TrainingShape) -> Values:
         """Return the values of all parameters of the space, with numbers instead of "auto"."""
-        values = {**self.kind.defaults(), **parameters}
+        defaults = self.kind.defaults()
+        values = {**defaults, **parameters}
         auto = self.kind.auto(shape, values)
         return {
-            name: auto[name] if values[name] in ("auto", None) and name in auto else values[name] for name in self.space
+            name: auto[name] if values[name] == defaults[name] and name in auto else values[name] for name in self.space
         }
 
     def find_start(self, shape: hyperparameters.TrainingShape) -> Values | None:
@@ -272,9 +273,10 @@ def _refuse_unusable(search: ParameterSpace) -> None:
 
 def _resolve_embedding_defaults(shape: hyperparameters.TrainingShape, parameters: ParameterValues) -> Values:
     return {
-        "learning_rate": hyperparameters.default_learning_rate(shape, parameters["pair_weighting"]),
+        "learning_rate": hyperparameters.default_embedding_rate(parameters, shape),
         "epochs": hyperparameters.default_epochs(shape),
-        "max_norm": hyperparameters.MAX_NORM,
+        "max_norm": hyperparameters.default_max_norm(parameters, shape),
+        "init": "ridge" if hyperparameters.starts_at_ridge(parameters) else "random",
         "init_scale": float(parameters["dim"]) ** -0.5,
     }
 
@@ -289,7 +291,7 @@ def _resolve_full_rank_defaults(shape: hyperparameters.TrainingShape, parameters
     return {**_resolve_embedding_defaults(shape, parameters), "linear__learning_rate": rate}
 
 
-def _make_kind(name: str, space: SearchSpace, auto: Callable[..., Mapping[str, float]], **options: Any) -> TunableModel:
+def _make_kind(name: str, space: SearchSpace, auto: Callable[..., ParameterValues], **options: Any) -> TunableModel:
     def build(**parameters: Any) -> Any:
         run = {key: parameters.pop(key) for key in ("seed", "threads") if key in parameters}
         return build_estimator(name, parameters, **run)
@@ -302,7 +304,8 @@ DIMENSIONS: Mapping[str, ChoiceParameter | RangeParameter] = {
     "linear__learning_rate": RangeParameter(0.2, 4.0, log=True, relative=True),
     "epochs": RangeParameter(0.5, 2.0, log=True, relative=True),
     "dim": ChoiceParameter((50, 100, 150, 200)),
-    "max_norm": RangeParameter(1.0, 3.0),
+    "init": ChoiceParameter(("ridge", "random")),
+    "max_norm": ChoiceParameter((1.0, 1.5, 2.0, 3.0, None)),
     "margin": RangeParameter(0.3, 1.5),
     "rank_weight": ChoiceParameter(("precision", "top1", "mean_rank")),
     "pair_weighting": ChoiceParameter(("mean", "pairs")),
@@ -328,12 +331,11 @@ def select_dimensions(names: str) -> SearchSpace:
 _AUC_SPACE = "learning_rate epochs dim max_norm margin pair_weighting similarity scaling init_scale label_bias"
 """An AUC loss has no ranks, so neither `rank_weight` nor `max_sampled`."""
 _WARP_SPACE = (
-    "learning_rate epochs dim max_norm margin rank_weight pair_weighting max_sampled similarity scaling init_scale "
-    "label_bias"
+    "learning_rate epochs dim init max_norm margin rank_weight pair_weighting max_sampled similarity scaling label_bias"
 )
 _PAMIR_SPACE = "learning_rate epochs margin pair_weighting l2 scaling label_bias"
 _LINEAR_SPACE = "learning_rate epochs margin rank_weight pair_weighting l2 scaling label_bias"
-_FULL_RANK_SPACE = "learning_rate linear__learning_rate epochs dim margin rank_weight pair_weighting scaling"
+_FULL_RANK_SPACE = "learning_rate linear__learning_rate epochs dim init margin rank_weight pair_weighting scaling"
 _VSE_SPACE = select_dimensions("learning_rate epochs dim l2 rank_scale scaling") | {"learning_rate": _PAPER_RATE}
 _OPT_AUC_SPACE = select_dimensions("learning_rate epochs dim l2 scaling") | {"learning_rate": _PAPER_RATE}
 
