@@ -37,9 +37,10 @@ def place_at_ridge(
 ) -> None:
     """Move the tables of a random space to a reduced-rank ridge regression of the labels on the rows.
 
-    Labels have length 1. With inner products the own labels of a row score one margin above the mean of all labels, in
-    the median; with other similarities the points of rows have a median length of 1. What the rows do not determine
-    stays random: labels without a row, and dimensions beyond the number of labels.
+    Labels have a median length of 1; one with few rows is shorter, as the root of its ridge head. With inner products
+    the own labels of a row score one margin above the mean of all labels, in the median; with other similarities the
+    points of rows have a median length of 1. What the rows do not determine stays random: labels without a row, and
+    dimensions beyond the number of labels.
 
     Parameters
     ----------
@@ -65,9 +66,10 @@ def place_at_ridge(
         features, W = _fit_labels(V, parts, rows.weights, space, run)
         lengths, rank = np.linalg.norm(W, axis=1, keepdims=True), W.shape[1]
         has_rows = lengths[:, 0] > 0
+        lengths, W = lengths[has_rows], W[has_rows]
         space.labels[~has_rows] /= np.linalg.norm(space.labels[~has_rows], axis=1, keepdims=True)
         space.labels[has_rows] = 0
-        space.labels[has_rows, :rank] = W[has_rows] / lengths[has_rows]
+        space.labels[has_rows, :rank] = W / np.sqrt(lengths * np.median(lengths) if len(lengths) else 1)
         space.features[:, :rank] = features
         scale = _compute_scale(space, few_inputs, few_targets, margin, run)
         space.features[:, :rank] *= scale
