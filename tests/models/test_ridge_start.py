@@ -183,11 +183,10 @@ def test_the_rate_follows_rows_and_labels() -> None:
 
 
 def test_it_finds_labels_that_a_random_start_misses_in_the_same_epochs() -> None:
-    X, Y = draw_rows(n=600, d=60, n_labels=40, seed=3)
-    test = draw_rows(n=900, d=60, n_labels=40, seed=3)
-    held_out = csr_matrix(test[0][600:]), test[1][600:]
+    X, Y = draw_rows(n=900, d=60, n_labels=40)
+    train, held_out = (csr_matrix(X[:600]), Y[:600]), (csr_matrix(X[600:]), Y[600:])
     ridge, chance = (
-        Wsabie(dim=16, epochs=3, threads=1, init=init).fit(csr_matrix(X), Y).score(*held_out)  # type: ignore[arg-type]
+        Wsabie(dim=16, epochs=3, threads=1, init=init).fit(*train).score(*held_out)  # type: ignore[arg-type]
         for init in ("ridge", "random")
     )
-    assert ridge > chance
+    assert ridge > chance + 0.02

@@ -75,7 +75,7 @@ def _for_many_labels(shape: TrainingShape, pair_weighting: str) -> float:
 
 
 MAX_RIDGE_RATE = 0.01
-"""Highest learning rate after a ridge start of rows with one label: larger steps would destroy it."""
+"""Highest learning rate after a ridge start of rows with one label and labels with 100 rows."""
 
 
 def has_many_labels(shape: TrainingShape) -> bool:
@@ -91,14 +91,15 @@ def needs_norm_limit(shape: TrainingShape) -> bool:
 def default_ridge_rate(shape: TrainingShape, pair_weighting: str = "mean") -> float:
     """Return the learning rate of the first epoch after a ridge start: large steps would destroy it.
 
-    Under a norm limit steps grow with the number of rows, and with the root of their labels, because a pair weighs 1 /
-    labels of its row. Without one they are smaller, and the more so the fewer
+    Under a norm limit steps grow with the number of rows, up to a limit that is higher where labels have many rows, and
+    with the root of the labels of a row, because a pair weighs 1 / labels. Without one they are smaller, and the more so the fewer
     features there are for the rows, which leave more errors then. docs/decisions/ridge-start.md has the measurements.
     """
     if not needs_norm_limit(shape):
         rate = float(np.clip(0.0035 * (shape.n_features / shape.n_rows) ** (1 / 3), 0.0015, 0.005))
     else:
-        rate = float(np.clip(0.0025 * (shape.n_rows / 200) ** 0.5, 0.0025, MAX_RIDGE_RATE))
+        most = MAX_RIDGE_RATE * float(np.clip((shape.n_pairs / shape.n_labels / 100) ** 0.25, 1, 2))
+        rate = float(np.clip(0.0025 * (shape.n_rows / 200) ** 0.5, 0.0025, most))
         rate *= 1.0 if pair_weighting == "pairs" else max(1.0, shape.n_pairs / shape.n_rows) ** 0.5
     return min(rate, default_learning_rate(shape, pair_weighting))
 
