@@ -101,7 +101,7 @@ def fitted(kind: type[Wsabie], rows: FeatureTable, judged: tuple[Any, Any], seed
 
 def read(shards: ShardedFeatureTable, judged: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
     with small_blocks(len(shards.shards)):
-        return Wsabie(seed=seed, **options).fit(shards, validation=judged)
+        return Wsabie(seed=seed, init="random", **options).fit(shards, validation=judged)
 
 
 def difference(found: dict[str, list[list[float]]], way: str, of: Callable[[Any], Any]) -> tuple[float, float]:

@@ -44,7 +44,7 @@ def test_rare_labels_do_not_count(data: PaperData) -> None:
     counts = np.asarray((data.train.Y > 0).sum(axis=0)).ravel()
     least = int(np.median(counts)) + 1
     kept = counts[counts >= least]
-    assert measure_data_shape(replace(data, min_rows=least)) == (60, kept.sum(), len(kept))
+    assert measure_data_shape(replace(data, min_rows=least))[:3] == (60, kept.sum(), len(kept))
 
 
 def test_negatives_are_limited_where_time_is_short(data: PaperData) -> None:

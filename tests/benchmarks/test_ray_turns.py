@@ -22,7 +22,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> ShardedFeatureTable:
 def fitted(rows: ShardedFeatureTable, **options: Any) -> Wsabie:
     learnt, judged = rows.split_holdout(0.2)
     some = judged.first(500)
-    return Wsabie(dim=16, epochs=8, threads=1).fit(learnt, validation=(some.X, some.Y), **options)
+    return Wsabie(dim=16, epochs=8, threads=1, init="random").fit(learnt, validation=(some.X, some.Y), **options)
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])

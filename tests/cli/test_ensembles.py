@@ -92,6 +92,8 @@ def test_two_models_find_more_on_corel5k_than_one(cli: Cli, data_dir: Path, tmp_
     train, test = (folder / f"Corel5k-{side}-sparse.arff" for side in ("train", "test"))
     found = []
     for name, options in (("one", ()), ("two", ("--ensemble", 2))):
-        assert cli("train", train, "--model", tmp_path / name, "--epochs", 8, *options).code == 0
+        assert (
+            cli("train", train, "--model", tmp_path / name, "--epochs", 8, "--set", "init=random", *options).code == 0
+        )
         found.append(cli("evaluate", tmp_path / name, test, "--json").json["metrics"]["MAP"])
     assert found[1] > found[0]

@@ -76,7 +76,22 @@ def test_same_seed_same_model(cli: Cli, rows: Path, tmp_path: Path) -> None:
 
 def test_epochs_as_lines_and_as_a_table(cli: Cli, rows: Path, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    ran = cli("train", rows, "--model", tmp_path / "m", "--epochs", 3, "--hold-out", 0, "--threads", 1, "--log", log)
+    ran = cli(
+        "train",
+        rows,
+        "--model",
+        tmp_path / "m",
+        "--epochs",
+        3,
+        "--hold-out",
+        0,
+        "--threads",
+        1,
+        "--log",
+        log,
+        "--set",
+        "init=random",
+    )
     assert ran.code == 0, ran.err
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [0, 1, 2]

@@ -163,7 +163,7 @@ def test_leave_one_label_out_train_and_evaluate(cli: Cli, tags: Path, tmp_path: 
     assert said.json == {
         "schema": 1, "out": str(parts), "train": 60, "test": 60, "pairs": pairs, "labels_without_training": 0
     }  # fmt: skip
-    words = ("--dim", 8, "--epochs", 60, "--hold-out", 0, "--threads", 1)
+    words = ("--dim", 8, "--epochs", 60, "--hold-out", 0, "--threads", 1, "--set", "init=random")
     assert cli("train", parts / "train.parquet", "--model", model, *words).code == 0
     shown = ("evaluate", model, parts / "test.parquet", "--threads", 1, "--json")
     assert "--allow-overlap" in cli(*shown).err  # the rows themselves were trained on

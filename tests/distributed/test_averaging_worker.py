@@ -29,7 +29,7 @@ def worker(tmp_path, monkeypatch):
     monkeypatch.setattr(prefetch, "CHUNK", 8)
     monkeypatch.setattr("wsabie.models.base.training_rows.CHUNK", 8)
     with pytest.raises(AskedError) as found:
-        Wsabie(dim=8, threads=1).fit(in_shards(toy_rows(), tmp_path / "shards"),
+        Wsabie(dim=8, threads=1, init="random").fit(in_shards(toy_rows(), tmp_path / "shards"),
                                      trainer=partial(Trainer, make_runner=partial(Asking, address="")))  # fmt: skip
 
     def made():

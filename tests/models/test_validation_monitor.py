@@ -13,9 +13,9 @@ from toys import names, toy
 from wsabie.core.errors import InputError
 from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import SIMILARITIES, JointSpace
-from wsabie.evaluation import positive_ranks
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.kernels.embedding import towers
+from wsabie.kernels.ranking import label_ranks
 from wsabie.models.base.feature_matrix import BLOCK_BYTES
 from wsabie.models.base.validation_monitor import MAX_ROWS, ValidationMonitor
 from wsabie.models.wsabie.estimator import Wsabie
@@ -159,8 +159,8 @@ def test_a_rehearsal_has_the_types_of_the_figures(dense: bool, monkeypatch: pyte
 
     for module, name in (
         (towers, "encode_rows"),
-        (positive_ranks, "score_listed_labels"),
-        (positive_ranks, "count_query_ranks"),
+        (label_ranks, "score_listed_labels"),
+        (label_ranks, "count_query_ranks"),
     ):
         monkeypatch.setattr(module, name, recorded(name, getattr(module, name)))
     for run in (monitor.warm_up, monitor.figures):

@@ -92,8 +92,9 @@ def default_ridge_rate(shape: TrainingShape, pair_weighting: str = "mean") -> fl
     """Return the learning rate of the first epoch after a ridge start: large steps would destroy it.
 
     Under a norm limit steps grow with the number of rows, up to a limit that is higher where labels have many rows, and
-    with the root of the labels of a row, because a pair weighs 1 / labels. Without one they are smaller, and the more so the fewer
-    features there are for the rows, which leave more errors then. docs/decisions/ridge-start.md has the measurements.
+    with the root of the labels of a row, because a pair weighs 1 / labels. Without one they are smaller, and the more
+    so the fewer features there are for the rows, which leave more errors then. docs/decisions/ridge-start.md has the
+    measurements.
     """
     if not needs_norm_limit(shape):
         rate = float(np.clip(0.0035 * (shape.n_features / shape.n_rows) ** (1 / 3), 0.0015, 0.005))

@@ -25,7 +25,7 @@ ROUNDS, STEPS = 2, 2
 """Rounds of the subspace iteration, and steps of conjugate gradients in each."""
 PENALTY = 20.0
 """Ridge penalty, as a multiple of the mean eigenvalue of Z'Z for rows Z."""
-LABEL_POWER = 0.25
+LABEL_POWER = 0.5
 """Power of the singular values that the label table keeps: similar labels have similar points."""
 _LEAST_EIGENVALUE = 1e-6
 _GAP_SCORES = 1 << 22

@@ -134,7 +134,8 @@ class Wsabie(TransformerMixin, UpdatableModel):  # type: ignore[misc]
     and max_sampled does not matter. "k-os" is "warp" for one of a few drawn positives of the row, chosen by the rank of
     its score (Weston, Yee and Weiss, RecSys 2013).
 
-    Scaling. "auto": non-negative sparse rows become log(1 + x) at unit length. Dense rows are centred, divided by the
+    Scaling. "auto": non-negative sparse rows become log(1 + x) at unit length, or as by "tfidf" if they have 1.5 labels
+    or more and training begins at a ridge regression. Dense rows are centred, divided by the
     deviation of each column (by one number if all columns have one unit), and get a constant feature and unit length.
     Signed sparse rows stay. "tfidf": the same, but log(1 + x) * idf.
 
