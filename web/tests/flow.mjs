@@ -359,9 +359,11 @@ async function map(page) {
   const places = await placesOnScreen(page);
   assert.deepEqual(places.map((p) => p.id).sort((a, b) => a - b), items.map((i) => i.id).sort((a, b) => a - b));
   const lonely = (p) => Math.min(...places.filter((q) => q !== p).map((q) => Math.hypot(p.x - q.x, p.y - q.y)));
+  const around = (p) => [...Array(16).keys()].map((i) => ({ x: p.x + 30 * Math.cos(i), y: p.y + 30 * Math.sin(i) }));
   const one = places.reduce((a, b) => (lonely(b) > lonely(a) ? b : a));
   assert.ok(await drawnAt(page, one), "a point that is drawn");
-  assert.ok(!(await drawnAt(page, { x: one.x, y: one.y + lonely(one) / 2 })), "nothing beside it");
+  const beside = around(one).reduce((a, b) => (lonely(b) > lonely(a) ? b : a));
+  assert.ok(!(await drawnAt(page, beside)), "nothing beside it");
 
   const name = items.find((i) => i.id === one.id).path.split("/").at(-1);
   await page.mouse.move(one.x, one.y);
