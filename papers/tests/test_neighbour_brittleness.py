@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from papers.runs.neighbour_brittleness import measure_brittleness
-from toys import toy
+from toy_tasks import toy
 from wsabie.core.errors import InputError
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.io.records import FeatureTable

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks import ray_turns
-from sharded import in_shards, toy_rows
+from shard_files import in_shards, toy_rows
 from wsabie.core.errors import InputError
 from wsabie.core.machine import count_available_cores
 from wsabie.distributed.averaging_trainer import make_averaging_trainer

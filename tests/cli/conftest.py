@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from declared import MUSIC, PAIRS, SPEAKERS, TAKES
 from emoji_files import write_emoji
+from entity_declarations import MUSIC, PAIRS, SPEAKERS, TAKES
 from papers.__main__ import run as run_papers
 from wsabie.cli.main import run
 

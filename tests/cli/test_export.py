@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import wsabie
-from exported import WITHOUT, assert_same, opened, predicted, ranked
+from export_checks import WITHOUT, assert_same, opened, predicted, ranked
 from full_disk import disk as disk
 from full_disk import fill
 from wsabie.models.exporters import onnx_model

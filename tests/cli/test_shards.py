@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import wsabie
-from sharded import toy_rows
+from shard_files import toy_rows
 from wsabie.io.formats.parquet_rows import write_parquet_rows
 
 Cli = Callable[..., Any]

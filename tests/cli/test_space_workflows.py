@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from declared import MUSIC, PAIRS
+from entity_declarations import MUSIC, PAIRS
 
 Cli = Callable[..., Any]
 

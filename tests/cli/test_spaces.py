@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from declared import PAIRS
+from entity_declarations import PAIRS
 from wsabie.cli.main import run
 from wsabie.features.base.table_builder import build_label_table
 from wsabie.io.recognition import open_source

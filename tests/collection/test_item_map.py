@@ -14,7 +14,7 @@ from sqlalchemy import update
 from typer.testing import CliRunner
 
 from databases import copied
-from pictured import KINDS, add_item, sample, tag, with_pictures
+from picture_collections import KINDS, add_item, sample, tag, with_pictures
 from wsabie.cli.main import app
 from wsabie.collection.annotations.decisions import Decision, write_decisions
 from wsabie.collection.db import tables

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select
 
-from pictured import KINDS, sample, tag, with_pictures
+from picture_collections import KINDS, sample, tag, with_pictures
 from wsabie.collection.annotations.decisions import find_model_in_use
 from wsabie.collection.annotations.training_examples import compute_hash_positions
 from wsabie.collection.db import tables

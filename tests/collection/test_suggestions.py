@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import insert, select
 from typer.testing import CliRunner
 
-from pictured import add_item, sample, suggested, tag, with_pictures
+from picture_collections import add_item, sample, suggested, tag, with_pictures
 from wsabie.cli.main import app
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write

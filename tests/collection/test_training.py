@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from databases import copied
-from pictured import add_item, sample, suggested, tag, with_pictures
+from picture_collections import add_item, sample, suggested, tag, with_pictures
 from wsabie.collection.annotations.decisions import Decision, find_model_in_use, write_decisions
 from wsabie.collection.annotations.training_examples import HELD_OUT, read_examples
 from wsabie.collection.db import tables

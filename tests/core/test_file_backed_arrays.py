@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from relating import features, make, same, world
+from relation_world import features, make, same, world
 from wsabie.core import file_backed_arrays
 from wsabie.io.parsers.array_builders import GrowingArray
 from wsabie.io.records import FeatureTable

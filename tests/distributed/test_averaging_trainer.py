@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sharded import in_shards
+from shard_files import in_shards
 from wsabie import load
 
 pytest.importorskip("ray", reason="ray is needed for training on many machines (extra wsabie[ray])")

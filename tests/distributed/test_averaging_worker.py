@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from sharded import in_shards, toy_rows
+from shard_files import in_shards, toy_rows
 from wsabie.distributed.averaging_trainer import AveragingRunner, AveragingWorker
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.training import prefetch

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sharded import in_shards, toy_rows
+from shard_files import in_shards, toy_rows
 from wsabie.core.errors import InputError
 from wsabie.distributed import averaging_trainer as module
 from wsabie.distributed.averaging_rounds import NoWorkersError, WorkerLoss

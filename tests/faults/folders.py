@@ -14,8 +14,8 @@ from scipy.sparse import csr_matrix
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import wsabie
-from sharded import in_shards, toy_rows
-from toys import N_LABELS, names, toy
+from shard_files import in_shards, toy_rows
+from toy_tasks import N_LABELS, names, toy
 from wsabie.core.errors import WsabieError
 from wsabie.features.extractor_registry import load_extractor
 from wsabie.io.records import Item, ItemList

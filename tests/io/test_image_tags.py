@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, TiffImagePlugin, features
 
-from tagged import FILES, extended, iptc, packet, png_packet, resource, resources, segment, with_segments
+from metadata_bytes import FILES, extended, iptc, packet, png_packet, resource, resources, segment, with_segments
 from wsabie.io.tags.embedded_metadata import (
     MAGIC,
     XMP_HEAD,

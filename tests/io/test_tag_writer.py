@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
-from tagged import FILES, extended, iptc, packet, png_packet, resource, resources, segment, with_segments
+from metadata_bytes import FILES, extended, iptc, packet, png_packet, resource, resources, segment, with_segments
 from wsabie.core.errors import InputError
 from wsabie.io.tags.embedded_metadata import XMP_HEAD, detect_container, iterate_chunks, read_chunk_content
 from wsabie.io.tags.image_tags import read_image_tags

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tagged import FILES
+from metadata_bytes import FILES
 from wsabie.core.errors import InputError
 from wsabie.io.parsers.xml_elements import parse_xml
 from wsabie.io.tags.xmp import (

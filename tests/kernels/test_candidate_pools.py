@@ -14,8 +14,8 @@ from tests.reference import towers as towers_reference
 from tests.reference import training_loops as training_loops_reference
 from tests.reference import warp as warp_reference
 
+from candidate_problems import FORMS, Pooled, fast_pool, pooled, pooled_problems, slow_pool
 from passes import assert_same
-from pooled import FORMS, Pooled, fast_pool, pooled, pooled_problems, slow_pool
 from strategies import DIM, sparse_rows
 from wsabie.kernels.embedding.similarity import Dot
 from wsabie.kernels.training.warp import DRAWS, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED

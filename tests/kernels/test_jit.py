@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import wsabie
+from candidate_problems import fast_pool, pooled
 from passes import Outcome, fast_block, fast_owpc, fast_sequential
-from pooled import fast_pool, pooled
 from strategies import Problem, label_rows, make_problem, make_rule, random_space, sparse_rows, weighted, with_sketches
 from wsabie.kernels.compiler import compute_sources_checksum
 from wsabie.training.kernel_threads import KernelThreads

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.reference import relation_patterns as relation_patterns_reference
 from tests.reference import training_loops as training_loops_reference
 
+from candidate_problems import Pooled, fast_pool, slow_pool
 from passes import TABLES, assert_same
-from pooled import Pooled, fast_pool, slow_pool
 from strategies import DIM, make_rule, random_space, seeds, sparse_rows
 from wsabie.core.validation import check_features
 from wsabie.embedding import tables

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from toys import toy
+from toy_tasks import toy
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.full_rank import FullRank
 from wsabie.models.linear_ranker import LinearRanker

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import wsabie
-from toys import N_FEATURES, names, toy
+from toy_tasks import N_FEATURES, names, toy
 from wsabie.core.errors import InputError
 from wsabie.core.validation import check_features
 from wsabie.models.base.feature_matrix import convert_to_matrix

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relating import by, features, make, same, tracks, world
+from relation_world import by, features, make, same, tracks, world
 from wsabie.core.errors import InputError
 from wsabie.models.base.hyperparameters import TrainingShape, resolve_continued_settings
 from wsabie.models.entity_space import fitted_entities

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from toys import N_FEATURES, N_LABELS, names, toy
+from toy_tasks import N_FEATURES, N_LABELS, names, toy
 from wsabie.core.errors import DivergenceError, InputError, NotCalibratedError, UnknownLabelError
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.wsabie.estimator import Wsabie

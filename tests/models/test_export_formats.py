@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import wsabie
-from exported import assert_same, fed, opened, predicted, ranked
+from export_checks import assert_same, fed, opened, predicted, ranked
 from wsabie.models.exporters import onnx_model
 from wsabie.models.exporters.export_formats import FORMATS, OPTIONS, export
 from wsabie.models.exporters.onnx_model import quantise_rows

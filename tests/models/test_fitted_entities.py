@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from relating import features, tracks
+from relation_world import features, tracks
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
 from wsabie.models.entity_space.fitted_entities import (

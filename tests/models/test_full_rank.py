@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toys import names, toy
+from toy_tasks import names, toy
 from wsabie.core.errors import InputError
 from wsabie.models.full_rank import BLENDS, FullRank
 from wsabie.models.linear_ranker import LinearRanker

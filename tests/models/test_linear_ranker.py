@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toys import names, toy
+from toy_tasks import names, toy
 from wsabie.core.errors import InputError
 from wsabie.kernels.training import sequential_loop
 from wsabie.models import linear_ranker

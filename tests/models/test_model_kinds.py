@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import wsabie
-from toys import N_LABELS, names, toy
+from toy_tasks import N_LABELS, names, toy
 from wsabie.core.errors import ModelFolderError
 from wsabie.core.json_conversion import to_json_value
 from wsabie.models.base.label_model import LabelModel

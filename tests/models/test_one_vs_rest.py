@@ -16,7 +16,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from toys import toy
+from toy_tasks import toy
 from wsabie.core.errors import InputError
 from wsabie.models import one_vs_rest
 from wsabie.models.one_vs_rest import LEARNERS, ModelTooLargeError, OneVsRest, select_training_rows

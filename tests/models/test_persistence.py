@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wsabie
-from toys import names, toy
+from toy_tasks import names, toy
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.models.wsabie.estimator import Wsabie
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder

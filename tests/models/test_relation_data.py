@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from tests.reference.warp import list_positives
 
-from relating import N, by, features, like, tracks, world
+from relation_world import N, by, features, like, tracks, world
 from wsabie.core.errors import InputError
 from wsabie.models.entity_space.relation_data import prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation, compute_pair_weights

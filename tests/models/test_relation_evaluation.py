@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from relating import GROUPS, N, by, features, like, make, tracks, world
+from relation_world import GROUPS, N, by, features, like, make, tracks, world
 from wsabie.core.errors import InputError
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
 from wsabie.models.entity_space import relation_data

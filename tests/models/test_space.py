@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from relating import GROUPS, N, by, features, like, make, same, tracks, world
+from relation_world import GROUPS, N, by, features, like, make, same, tracks, world
 from wsabie import EntityKind, Relation, Space
 from wsabie.core.errors import DivergenceError, InputError, ModelFolderError, UnknownLabelError
 from wsabie.storage.model_folder import ModelState, save_model_folder

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sharded import in_shards, shuffled, toy_rows
+from shard_files import in_shards, shuffled, toy_rows
 from wsabie.core.errors import InputError
 from wsabie.io.shards.sharded_table import ShardedFeatureTable
 from wsabie.models.base import training_rows

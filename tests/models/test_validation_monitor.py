@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from toys import names, toy
+from toy_tasks import names, toy
 from wsabie.core.errors import InputError
 from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import SIMILARITIES, JointSpace

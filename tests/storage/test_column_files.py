@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sharded import in_shards
+from shard_files import in_shards
 from wsabie.io.records import FeatureTable
 from wsabie.io.shards.shard_folder import format_shard_name
 from wsabie.storage import column_files

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relating import by, features, make
+from relation_world import by, features, make
 from wsabie.core.executors import SerialExecutor
 from wsabie.core.progress import SILENT
 from wsabie.features.base.sampling import WorkContext

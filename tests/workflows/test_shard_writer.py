@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sharded import by_id, content, in_shards, same, shuffled, signed, toy_rows
+from shard_files import by_id, content, in_shards, same, shuffled, signed, toy_rows
 from wsabie.core.errors import InputError
 from wsabie.core.executors import SerialExecutor
 from wsabie.io.alignment import align_table
@@ -458,7 +458,7 @@ KILLED = """
         left -= 1
         return before(self, target)
     Path.replace = replace
-    from sharded import in_shards
+    from shard_files import in_shards
     in_shards(Path({file!r}), Path({out!r}), rows=100)
 """
 

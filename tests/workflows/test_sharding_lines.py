@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharded import content, in_shards, same
+from shard_files import content, in_shards, same
 from wsabie.core.errors import InputError
 from wsabie.io.recognition import open_row_stream, open_source
 from wsabie.storage.column_files import write_columns

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from toys import toy
+from toy_tasks import toy
 from wsabie.io.recognition import open_row_stream
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import InMemoryStream

@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import wsabie
-from relating import like, make, world
+from relation_world import like, make, world
 from wsabie import Relation, Space
 from wsabie.core.errors import InputError, NotCalibratedError
 from wsabie.models.wsabie.estimator import Wsabie
