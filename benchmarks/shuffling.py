@@ -96,7 +96,8 @@ def curves(
 
 
 def fitted(kind: type[Wsabie], rows: FeatureTable, judged: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
-    return kind(seed=seed, init="random", **options).fit(rows.X, rows.Y, label_names=rows.label_names, validation=judged)
+    model = kind(seed=seed, init="random", **options)
+    return model.fit(rows.X, rows.Y, label_names=rows.label_names, validation=judged)
 
 
 def read(shards: ShardedFeatureTable, judged: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:

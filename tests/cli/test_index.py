@@ -125,7 +125,7 @@ def test_an_index_is_made_anew_for_the_recall_that_was_asked_for(cli: Cli, emoji
     names = [name for name, _ in cli("annotate", model, emoji, "-k", 3, "--json").json["results"][0]["labels"]]
     assert cli("index", model, "--kind", "tree", "--recall", 0.3).code == 0
     assert "was made anew" in cli("edit", model, "merge", *names[:2]).err
-    assert open_model_folder(model / "index").config["wanted"] == 0.3
+    assert open_model_folder(model / "index").config["target_recall"] == 0.3
 
 
 def test_an_index_of_other_labels_is_passed_by(cli: Cli, emoji: Path, model: Path) -> None:

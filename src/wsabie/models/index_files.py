@@ -130,7 +130,7 @@ def renew_index(model: object, folder: Path) -> "LabelSearchIndex | None":
         if (followed := searched._index()) is not None:
             save_model_folder(place, followed.to_parts())
             return None
-        recall = float(stored.config.get("wanted", DEFAULT_RECALL))
+        recall = float(stored.config.get("target_recall", DEFAULT_RECALL))
         return index_labels(model, kind=stored.config["kind"], recall=recall, folder=folder)
     except (WsabieError, KeyError, TypeError, ValueError) as error:
         _log.warning("the index in %s was not made anew (%s), so labels are searched exactly", place, error)

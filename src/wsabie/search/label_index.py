@@ -183,7 +183,7 @@ class LabelSearchIndex(ABC):
             "kind": self.kind,
             "table": compute_table_fingerprint(self.exact),
             "effort": self.effort,
-            "wanted": self.target_recall,
+            "target_recall": self.target_recall,
             "recall": self.recall,
             "curve": [list(point) for point in self.curve],
             "exact_milliseconds": self.exact_milliseconds,
@@ -193,7 +193,7 @@ class LabelSearchIndex(ABC):
     def restore_config(self, config: JsonObject) -> None:
         """Restore the measurements from `to_config`."""
         self.effort, self.recall = int(config["effort"]), float(config["recall"])
-        self.target_recall = float(config.get("wanted", DEFAULT_RECALL))
+        self.target_recall = float(config.get("target_recall", DEFAULT_RECALL))
         self.exact_milliseconds, self.queries = float(config["exact_milliseconds"]), str(config["queries"])
         self.curve = [EffortPoint(int(effort), float(r), float(ms)) for effort, r, ms in config["curve"]]
 

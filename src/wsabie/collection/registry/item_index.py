@@ -308,7 +308,7 @@ def renew_indices(collection: Collection, model: Path, progress: Progress = SILE
     if all(state is not None and _is_current(state, search_index.embeddings) for state in states):
         return {}
     config = next((state.config for state in states if state is not None), {})
-    kind, recall = config.get("kind", "ivf"), float(config.get("wanted", DEFAULT_RECALL))
+    kind, recall = config.get("kind", "ivf"), float(config.get("target_recall", DEFAULT_RECALL))
     try:
         return _build_indices(model, search_index, kind, recall, progress)
     except InputError as error:
