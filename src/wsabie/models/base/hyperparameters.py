@@ -84,8 +84,8 @@ def has_many_labels(shape: TrainingShape) -> bool:
 
 
 def needs_norm_limit(shape: TrainingShape) -> bool:
-    """Return True unless rows have several labels and labels ten rows: there a norm limit would undo a ridge start."""
-    return not has_many_labels(shape) or shape.n_pairs < 10 * shape.n_labels
+    """Return True unless rows have several labels and labels 25 rows: there a norm limit would undo a ridge start."""
+    return not has_many_labels(shape) or shape.n_pairs < 25 * shape.n_labels
 
 
 def default_ridge_rate(shape: TrainingShape, pair_weighting: str = "mean") -> float:
