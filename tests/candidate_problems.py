@@ -46,7 +46,14 @@ class Pooled(NamedTuple):
 
 
 def pooled(
-    queries: Any, candidates: Any, Y: Any, similarity: Any, rng: Any, negatives: int, hidden: Any = None, **rule: Any
+    queries: Any,
+    candidates: Any,
+    Y: Any,
+    similarity: Any,
+    rng: Any,
+    negatives: int,
+    hidden: Any = None,
+    **rule_options: Any,
 ) -> Pooled:
     """Queries may be numbers of free vectors, or the candidates themselves: then both sides share one table."""
     shared = queries is candidates
@@ -59,10 +66,10 @@ def pooled(
         inputs if shared else check_features(candidates), negatives,
     )  # fmt: skip
     targets = build_targets(Y, None, "mean", 0, hidden)
-    made = make_rule(Y.shape[1], **rule)
+    rule = make_rule(Y.shape[1], **rule_options)
     for table in (space.features, space.labels):
-        tables.clip_row_norms(table, float(made.max_norm_rows))
-    return Pooled(space, inputs, targets, made, np.arange(len(targets.rows)))
+        tables.clip_row_norms(table, float(rule.max_norm_rows))
+    return Pooled(space, inputs, targets, rule, np.arange(len(targets.rows)))
 
 
 @st.composite
@@ -160,14 +167,14 @@ def slow_pool(problem: Pooled) -> Outcome:
     """The twin of `fast_pool`."""
     space = problem.space
     pattern, candidates = (
-        training_loops_reference.convert_to_float64(one)
-        for one in (space.pattern(problem.inputs), space.candidate_tower())
+        training_loops_reference.convert_to_float64(side)
+        for side in (space.pattern(problem.inputs), space.candidate_tower())
     )
-    tower, beside = pattern.tower, getattr(pattern, "table", None)
+    tower, pattern_table = pattern.tower, getattr(pattern, "table", None)
     if space.labels is space.features:
         candidates = candidates._replace(table=tower.table)
     scored = type(space.label_arrays())
     moved = candidate_pools_reference.run_block(
         pattern, candidates, scored, problem.targets, problem.rule, problem.order, space.negatives
     )
-    return Outcome(tower.table, candidates.table, None, None, beside, moved.counters, moved.loss)
+    return Outcome(tower.table, candidates.table, None, None, pattern_table, moved.counters, moved.loss)

@@ -47,10 +47,10 @@ def copied(original: Path, folder: Path) -> Iterator[Path]:
 
     shutil.copytree(original, folder)
     config = folder / ".wsabie" / "collection.json"
-    told = json.loads(config.read_text())
-    if told["database"] is None:
+    settings = json.loads(config.read_text())
+    if settings["database"] is None:
         yield folder
         return
-    with new_database("postgresql", make_url(told["database"]).database) as database:
-        config.write_text(json.dumps(told | {"database": database}))
+    with new_database("postgresql", make_url(settings["database"]).database) as database:
+        config.write_text(json.dumps(settings | {"database": database}))
         yield folder

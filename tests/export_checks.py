@@ -48,25 +48,29 @@ def predicted(folder: Path, X: Any, k: int) -> tuple[Any, Any]:
         rows = "rows = np.load('rows.npy'); "
     code = f"{WITHOUT}import numpy as np; sys.path.insert(0, {str(folder)!r}); import predict; {rows}"
     code += f"ids, scores = predict.rank(rows, {k}); np.savez('found.npz', ids=ids, scores=scores)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder.parent, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = np.load(folder.parent / "found.npz")
-    return found["ids"], found["scores"]
+    process = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder.parent, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 0, process.stderr
+    predictions = np.load(folder.parent / "found.npz")
+    return predictions["ids"], predictions["scores"]
 
 
-def assert_same(model: Any, X: Any, found: tuple[Any, Any], within: float = 1e-4) -> None:
+def assert_same(model: Any, X: Any, predictions: tuple[Any, Any], within: float = 1e-4) -> None:
     """The model's own answers: scores up to `within`, and ids wherever scores are further apart than that."""
-    ids, scores = found
-    own_ids, own = model.rank(X, ids.shape[1])
-    finite = np.isfinite(own)
+    ids, scores = predictions
+    own_ids, own_scores = model.rank(X, ids.shape[1])
+    finite = np.isfinite(own_scores)
     assert (np.isfinite(scores) == finite).all()
-    assert np.abs(scores[finite] - own[finite]).max(initial=0) < within
+    assert np.abs(scores[finite] - own_scores[finite]).max(initial=0) < within
     assert (ids[~finite] == -1).all()
     every = model.scores(X)
     theirs = np.take_along_axis(every, np.maximum(ids, 0), axis=1)
-    assert np.abs(theirs[finite] - own[finite]).max(initial=0) < within  # another label only where it scores the same
+    assert (
+        np.abs(theirs[finite] - own_scores[finite]).max(initial=0) < within
+    )  # another label only where it scores the same
     with np.errstate(invalid="ignore"):  # between two that are no candidates
-        gaps = np.abs(np.diff(own, axis=1, prepend=np.inf, append=-np.inf))
+        gaps = np.abs(np.diff(own_scores, axis=1, prepend=np.inf, append=-np.inf))
     clear = finite & (gaps[:, :-1] > within) & (gaps[:, 1:] > within)
     clear[:, -1] = False  # whoever comes next may score the same
     assert (ids[clear] == own_ids[clear]).all()

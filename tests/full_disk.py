@@ -31,7 +31,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
-def fill(disk: Path, left: int = 0) -> Path:
+def fill(disk: Path, free_bytes: int = 0) -> Path:
     """Take all of the space but so many bytes."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file:
@@ -40,5 +40,5 @@ def fill(disk: Path, left: int = 0) -> Path:
                 pass
         except OSError:
             pass
-        file.truncate(max(0, file.tell() - left))
+        file.truncate(max(0, file.tell() - free_bytes))
     return filler

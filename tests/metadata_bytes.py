@@ -54,13 +54,13 @@ def png_packet(content, zip=False):
     return info
 
 
-def extended(content, name=None, whole=None, step=500):
+def extended(content, name=None, total_bytes=None, step=500):
     """A main packet that names its extension, and the segments of that."""
     name = name or hashlib.md5(content, usedforsecurity=False).hexdigest().upper()
     main = NEW.replace(b'rdf:about=""', f'rdf:about="" xmlns:n="{NOTE}" n:HasExtendedXMP="{name}"'.encode())
     head = b"http://ns.adobe.com/xmp/extension/\0" + name.encode()
     parts = [
-        segment(b"\xe1", head + struct.pack(">II", whole or len(content), at) + content[at : at + step])
+        segment(b"\xe1", head + struct.pack(">II", total_bytes or len(content), at) + content[at : at + step])
         for at in range(0, len(content), step)
     ]
     return segment(b"\xe1", XMP_HEAD + main), parts

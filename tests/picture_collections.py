@@ -22,12 +22,12 @@ KINDS = ("food", "animals", "computer", "people")
 
 def sample(kinds: Sequence[str] = KINDS, each: int = 30) -> list[dict[str, Any]]:
     """Drawings of some kinds, as many of each: image, labels (the kind first)."""
-    found = []
+    rows = []
     for kind in kinds:
-        own = [row for row in _drawings() if row["category"].split("/")[0] in (kind, kind.rstrip("s"))]
-        step = max(1, len(own) // each)
-        found += [row | {"kind": kind} for row in own[::step][:each]]
-    return found
+        kind_rows = [row for row in _drawings() if row["category"].split("/")[0] in (kind, kind.rstrip("s"))]
+        step = max(1, len(kind_rows) // each)
+        rows += [row | {"kind": kind} for row in kind_rows[::step][:each]]
+    return rows
 
 
 @cache
@@ -69,13 +69,19 @@ def _added(connection: Connection, collection: Collection, path: Path) -> int:
 
 
 def tag(
-    collection: Collection, wanted: dict[int, Iterable[str]], state: str | None = "accepted", **given: Any
+    collection: Collection, labels_by_item: dict[int, Iterable[str]], state: str | None = "accepted", **options: Any
 ) -> DecisionCounts:
     """Decide about labels of items, as one entry."""
     with begin_entry(collection.engine, "eve", "tag", "tagged") as change:
-        numbers = label_store.ensure_labels(change, sorted({label for labels in wanted.values() for label in labels}))
-        decisions = [Decision(item, numbers[label], state) for item, own in wanted.items() for label in own]  # type: ignore[arg-type]
-        return write_decisions(change, decisions, **given)
+        numbers = label_store.ensure_labels(
+            change, sorted({label for labels in labels_by_item.values() for label in labels})
+        )
+        decisions = [
+            Decision(item, numbers[label], state)
+            for item, item_labels in labels_by_item.items()
+            for label in item_labels
+        ]  # type: ignore[arg-type]
+        return write_decisions(change, decisions, **options)
 
 
 def suggested(collection: Collection) -> dict[int, dict[str, float]]:
@@ -83,8 +89,8 @@ def suggested(collection: Collection) -> dict[int, dict[str, float]]:
     s, labels, models = tables.suggestions, tables.labels, tables.models
     joined = s.join(labels, labels.c.id == s.c.label_id).join(models, models.c.id == s.c.model_id)
     query = select(s.c.item_id, labels.c.name, s.c.probability).select_from(joined).where(models.c.in_use)
-    found: dict[int, dict[str, float]] = {}
+    probabilities: dict[int, dict[str, float]] = {}
     with begin_read(collection.engine) as connection:
         for item, name, probability in connection.execute(query.order_by(s.c.item_id, s.c.probability.desc())):
-            found.setdefault(item, {})[name] = probability
-    return found
+            probabilities.setdefault(item, {})[name] = probability
+    return probabilities

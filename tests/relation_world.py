@@ -25,7 +25,7 @@ def tracks(n: int = N, seed: int = 0, prefix: str = "t", **options: Any) -> Enti
 
 def by(n: int = N, prefix: str = "t") -> list[tuple[str, str]]:
     """Two artists for a group."""
-    return [(f"{prefix}{i}", f"artist {2 * (i % GROUPS) + which}") for i in range(n) for which in (0, 1)]
+    return [(f"{prefix}{i}", f"artist {2 * (i % GROUPS) + artist}") for i in range(n) for artist in (0, 1)]
 
 
 def like(n: int = N, prefix: str = "t", step: int = GROUPS) -> list[tuple[str, str]]:
@@ -35,8 +35,8 @@ def like(n: int = N, prefix: str = "t", step: int = GROUPS) -> list[tuple[str, s
 
 def world(**options: Any) -> list[Relation]:
     """Artists of a track, and tracks like a track."""
-    known = tracks(**options)
-    return [Relation(known, "artist", by()), Relation(known, known, like())]
+    track_entities = tracks(**options)
+    return [Relation(track_entities, "artist", by()), Relation(track_entities, track_entities, like())]
 
 
 def make(**changes: Any) -> Space:
@@ -49,6 +49,6 @@ def same(a: Space, b: Space) -> bool:
     return (
         a.space_.tables.keys() == b.space_.tables.keys()
         and all(np.array_equal(table, b.space_.tables[name]) for name, table in a.space_.tables.items())
-        and all(np.array_equal(a.points(one.name), b.points(other.name)) for one, other in kinds)
+        and all(np.array_equal(a.points(kind.name), b.points(other_kind.name)) for kind, other_kind in kinds)
         and [(s.loss, s.validation) for s in a.history_] == [(s.loss, s.validation) for s in b.history_]
     )

@@ -53,10 +53,10 @@ def make_space(similarity: Any = "dot") -> JointSpace:
 class Watch(NamedTuple):
     """A monitor from a function; a second figure says the opposite."""
 
-    read: Callable[[JointSpace], float]
+    compute: Callable[[JointSpace], float]
 
     def figures(self, space: JointSpace) -> dict[str, float]:
-        value = self.read(space)
+        value = self.compute(space)
         return {"figure": value, "opposite": -value}
 
 

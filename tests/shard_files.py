@@ -18,7 +18,7 @@ from wsabie.workflows.shard_writer import write_shards
 
 
 def in_shards(
-    source: FeatureTable | Path, folder: Path, rejects: Rejects | None = None, **wanted: Any
+    source: FeatureTable | Path, folder: Path, rejects: Rejects | None = None, **shard_options: Any
 ) -> ShardedFeatureTable:
     """The rows, or those of a file, as shards."""
     rejects = Rejects() if rejects is None else rejects
@@ -27,7 +27,7 @@ def in_shards(
         if isinstance(source, FeatureTable)
         else open_row_stream(source, rejects)
     )
-    write_shards(stream, folder, ShardOptions(**wanted), rejects=rejects)
+    write_shards(stream, folder, ShardOptions(**shard_options), rejects=rejects)
     return open_shards(folder)
 
 
@@ -43,9 +43,9 @@ def by_id(rows: FeatureTable) -> FeatureTable:
     return rows.take(np.argsort(np.array(rows.ids)))
 
 
-def same(one: FeatureTable, other: FeatureTable) -> bool:
+def same(first: FeatureTable, second: FeatureTable) -> bool:
     """Whether two collections are the same, bit for bit, whatever the order of the rows."""
-    a, b = by_id(one), by_id(other)
+    a, b = by_id(first), by_id(second)
     words = all(
         getattr(a, name) == getattr(b, name)
         for name in ("ids", "groups", "times", "label_names", "feature_names", "dictionary", "counts", "augment")

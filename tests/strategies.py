@@ -52,9 +52,9 @@ class SketchedSpace(JointSpace):
         from wsabie.kernels.embedding.label_sketches import SketchedLabels, sketch_labels
 
         codes = tables.allocate_bytes_like(self.labels)
-        self.asked = SketchedLabels(*super().label_arrays(), codes, np.zeros(self.n_labels, np.float32))
-        sketch_labels(self.asked, 0, self.n_labels, self.width)
-        return self.asked
+        self.sketches = SketchedLabels(*super().label_arrays(), codes, np.zeros(self.n_labels, np.float32))
+        sketch_labels(self.sketches, 0, self.n_labels, self.width)
+        return self.sketches
 
 
 def sparse_rows(n: int, d: int, density: float, rng: np.random.Generator) -> sp.csr_matrix:
@@ -171,8 +171,8 @@ def with_labels_beside(problem: Problem, *, shared: bool, rng: np.random.Generat
     n, n_labels = problem.Y.shape
     items = JointSpace(**{**vars(problem.space.copy()), "similarity": "dot"})
     words = None if shared else random_space(1, n_labels, "dot", rng).labels
-    who, other = rng.integers(0, n, n).astype(np.int32), rng.integers(-1, n_labels, n).astype(np.int32)
-    sides = ComposedInputs(problem.inputs, who, who[problem.targets.rows], other)
+    item_rows, side_labels = rng.integers(0, n, n).astype(np.int32), rng.integers(-1, n_labels, n).astype(np.int32)
+    sides = ComposedInputs(problem.inputs, item_rows, item_rows[problem.targets.rows], side_labels)
     return problem._replace(space=PartsSpace.from_tables(items, words, 0.7), inputs=sides)
 
 
@@ -194,7 +194,7 @@ def sampled_problems(draw: Any, names: Any = ("frequency", "adaptive", "full-sor
     return problem._replace(space=space, sampler=sampling.per_thread[0])
 
 
-def weighted(problem: Problem, *, both: bool, rng: np.random.Generator) -> Problem:
+def weighted(problem: Problem, *, with_embedding: bool, rng: np.random.Generator) -> Problem:
     """The same rows and labels for labels with a weight per feature, alone or beside their points."""
     from wsabie.embedding.linear_space import JointLinearSpace, LinearSpace
 
@@ -205,4 +205,4 @@ def weighted(problem: Problem, *, both: bool, rng: np.random.Generator) -> Probl
         None, float(problem.rule.max_norm_weights) if np.isfinite(problem.rule.max_norm_weights) else None
     )
     linear.norm2[:] = np.einsum("ij,ij->i", linear.weights, linear.weights)
-    return problem._replace(space=JointLinearSpace(problem.space.copy(), linear) if both else linear)
+    return problem._replace(space=JointLinearSpace(problem.space.copy(), linear) if with_embedding else linear)

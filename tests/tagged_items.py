@@ -57,11 +57,11 @@ def tag(
     state: str = "accepted",
     region: str = "",
     by: str = "eve",
-    **given: Any,
+    **options: Any,
 ) -> None:
     with begin_entry(collection.engine, by, "tag") as change:
         number = label_store.ensure_labels(change, [label])[label_store.normalise_name(label)]
-        write_decisions(change, [Decision(item, number, state, region)], **given)  # type: ignore[arg-type]
+        write_decisions(change, [Decision(item, number, state, region)], **options)  # type: ignore[arg-type]
 
 
 def wipe(collection: Collection) -> None:
@@ -74,7 +74,7 @@ def wipe(collection: Collection) -> None:
                 connection.execute(delete(table))
 
 
-def told(collection: Collection) -> set[tuple[Any, ...]]:
+def read_annotations(collection: Collection) -> set[tuple[Any, ...]]:
     """All annotations, with where they come from, by names."""
     a, items, labels, models = tables.annotations, tables.items, tables.labels, tables.models
     query = (
@@ -92,28 +92,28 @@ def told(collection: Collection) -> set[tuple[Any, ...]]:
         return {tuple(row[1:] if row[0] == "." else row) for row in connection.execute(query)}
 
 
-def brief(collection: Collection) -> set[tuple[str, str, str, str]]:
+def read_annotation_states(collection: Collection) -> set[tuple[str, str, str, str]]:
     """Path, label, region, state."""
-    return {row[:4] for row in told(collection)}
+    return {row[:4] for row in read_annotations(collection)}
 
 
-def words(collection: Collection) -> dict[str, tuple[str, str | None, tuple[tuple[str, str], ...]]]:
+def read_label_details(collection: Collection) -> dict[str, tuple[str, str | None, tuple[tuple[str, str], ...]]]:
     """Of labels: language, parent, synonyms."""
     with begin_read(collection.engine) as connection:
         rows = connection.execute(select(tables.labels)).all()
-        others = connection.execute(select(tables.synonyms)).all()
+        synonym_rows = connection.execute(select(tables.synonyms)).all()
     names = {row.id: row.name for row in rows}
     return {
         row.name: (
             row.language,
             names.get(row.parent_id),
-            tuple(sorted((s.name, s.language) for s in others if s.label_id == row.id)),
+            tuple(sorted((s.name, s.language) for s in synonym_rows if s.label_id == row.id)),
         )
         for row in rows
     }
 
 
-def meanings(collection: Collection) -> dict[str, str]:
+def read_label_synsets(collection: Collection) -> dict[str, str]:
     """Of labels that have one: the synset."""
     c = tables.labels.c
     with begin_read(collection.engine) as connection:

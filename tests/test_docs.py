@@ -24,13 +24,13 @@ RESULTS = sorted(DOCS.glob("results/*/*/about.md"))
 FENCE = re.compile(r"^( *)(`{3,})(\S*)[^\n]*\n(.*?)^\1\2$", re.DOTALL | re.MULTILINE)
 
 
-def named(page: Path) -> str:
+def get_page_name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
 def blocks(page: Path, kind: str) -> list[str]:
     """The contents of a page's code blocks of one kind."""
-    return [found[4] for found in FENCE.finditer(page.read_text(encoding="utf-8")) if found[3] == kind]
+    return [match[4] for match in FENCE.finditer(page.read_text(encoding="utf-8")) if match[3] == kind]
 
 
 def write_captioned(page: Path, folder: Path) -> None:
@@ -76,17 +76,19 @@ def test_pages_and_examples_import_public_names_alone() -> None:
     )
     faults = []
     for path in [ROOT / "README.md", *pages, *(ROOT / "examples").glob("*.py")]:
-        for module, names, whole in imports.findall(path.read_text(encoding="utf-8")):
+        for module, names, plain_import in imports.findall(path.read_text(encoding="utf-8")):
             imported = {name.split(" as ")[0].strip() for name in names.partition("#")[0].split(",") if name}
-            if whole or module != "wsabie" or not imported <= set(wsabie.__all__):
-                faults.append((path.name, whole or f"{module}: {names}"))
+            if plain_import or module != "wsabie" or not imported <= set(wsabie.__all__):
+                faults.append((path.name, plain_import or f"{module}: {names}"))
     assert faults == []
 
 
 def test_the_page_on_models_has_every_kind_in_both_tables() -> None:
     page = (DOCS / "models.md").read_text(encoding="utf-8")
-    kinds, which = (part.partition("\n## ")[0] for part in page.split("| `--kind` |")[1:])
-    first_cells = [set(re.findall(r"`([\w-]+)`", row.split("|")[1])) for row in which.splitlines() if row[:3] == "| `"]
+    kinds, choices = (part.partition("\n## ")[0] for part in page.split("| `--kind` |")[1:])
+    first_cells = [
+        set(re.findall(r"`([\w-]+)`", row.split("|")[1])) for row in choices.splitlines() if row[:3] == "| `"
+    ]
     assert set(re.findall(r"^\| `([\w-]+)` \|", kinds, re.MULTILINE)) == set(SYSTEMS)
     assert set(SYSTEMS) - set.union(*first_cells) <= {"popularity", "one-vs-rest-pa", "one-vs-rest-hinge", "svm"}
 
@@ -119,7 +121,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def broken(page: Path) -> list[str]:
-    found = []
+    broken_links = []
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         path, _, anchor = target.partition("#")
@@ -127,11 +129,11 @@ def broken(page: Path) -> list[str]:
             continue
         file = (page.parent / path).resolve() if path else page
         if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
-            found.append(target)
-    return found
+            broken_links.append(target)
+    return broken_links
 
 
-@pytest.mark.parametrize("page", [*PAGES, *RESULTS], ids=named)
+@pytest.mark.parametrize("page", [*PAGES, *RESULTS], ids=get_page_name)
 def test_links_lead_somewhere(page: Path) -> None:
     assert broken(page) == []
 
@@ -152,7 +154,7 @@ def test_pages_with_a_text_at_the_root_lead_to_pages_of_the_site() -> None:
 
 def test_every_kept_result_is_listed() -> None:
     listed = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
-    assert [named(page) for page in RESULTS if f"({page.relative_to(DOCS)})" not in listed] == []
+    assert [get_page_name(page) for page in RESULTS if f"({page.relative_to(DOCS)})" not in listed] == []
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
@@ -169,9 +171,9 @@ def command_lines(page: Path) -> list[str]:
     return [line.removeprefix("$ ") for line in lines if line.startswith("$ wsabie")]
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if command_lines(p)], ids=named)
+@pytest.mark.parametrize("page", [p for p in PAGES if command_lines(p)], ids=get_page_name)
 def test_commands_parse(page: Path) -> None:
-    known = load_docs_module("commands").commands()
+    command_table = load_docs_module("commands").commands()
     for line in command_lines(page):
         name, *arguments = shlex.split(line, comments=True)[1:]
         if name == "collection":
@@ -179,14 +181,14 @@ def test_commands_parse(page: Path) -> None:
         if name.startswith("--"):
             assert name in ("--help", "--version")
         elif arguments != ["--help"]:
-            known[name].make_context(name, arguments)
+            command_table[name].make_context(name, arguments)
 
 
 def test_the_readme_shows_commands() -> None:
     assert len(command_lines(ROOT / "README.md")) >= 3
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "first-steps.md"], ids=named)
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "first-steps.md"], ids=get_page_name)
 def test_what_the_first_commands_write_is_no_news_to_git(page: Path) -> None:
     ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}
     lines = "\n".join(command_lines(page))
@@ -207,8 +209,8 @@ def test_options_are_documented_as_they_are() -> None:
 def checked(page: Path) -> list[tuple[str, str]]:
     """(command, what it prints) of the blocks that a page has marked to be checked."""
     text = page.read_text(encoding="utf-8")
-    found = re.findall(r"^<!-- checked -->\n```console\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    runs = [run for block in found for run in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    console_blocks = re.findall(r"^<!-- checked -->\n```console\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    runs = [run for block in console_blocks for run in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
     return [(run.partition("\n")[0], run.partition("\n")[2]) for run in runs]
 
 
@@ -222,35 +224,35 @@ def test_errors_read_as_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(runs) >= 5
     for command, expected in runs:
         monkeypatch.setattr(sys, "argv", shlex.split(command))
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said), pytest.raises(SystemExit) as ended:
+        stderr = io.StringIO()
+        with contextlib.redirect_stderr(stderr), pytest.raises(SystemExit) as ended:
             run()
         assert ended.value.code == 1
-        last = said.getvalue().splitlines()[-1]
+        last = stderr.getvalue().splitlines()[-1]
         assert re.sub(r"\x1b\[[\d;]*m", "", last) + "\n" == expected, command
 
 
 def test_nothing_but_errors_begins_with_the_programs_name() -> None:
-    errors = {said.strip() for _, said in checked(DOCS / "command-line.md")}
-    shown = {line for page in PAGES for block in blocks(page, "console") for line in block.splitlines()}
-    assert {line for line in shown if line.startswith("wsabie: ")} == errors
+    errors = {message.strip() for _, message in checked(DOCS / "command-line.md")}
+    console_lines = {line for page in PAGES for block in blocks(page, "console") for line in block.splitlines()}
+    assert {line for line in console_lines if line.startswith("wsabie: ")} == errors
 
 
 def test_the_service_is_shown_as_it_says_what_it_serves() -> None:
-    (block,) = [one for one in blocks(DOCS / "service.md", "console") if "serving " in one]
-    asked, said = block.splitlines()
-    assert said == f"serving {asked.removeprefix('$ wsabie serve ')} on http://127.0.0.1:8420 (Ctrl-C ends it)"
+    (block,) = [code for code in blocks(DOCS / "service.md", "console") if "serving " in code]
+    command, output = block.splitlines()
+    assert output == f"serving {command.removeprefix('$ wsabie serve ')} on http://127.0.0.1:8420 (Ctrl-C ends it)"
 
 
 # ---- examples
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "pycon")], ids=named)
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "pycon")], ids=get_page_name)
 def test_sessions_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_captioned(page, tmp_path)
     monkeypatch.chdir(tmp_path)
     session = "\n".join(blocks(page, "pycon"))
-    test = doctest.DocTestParser().get_doctest(session, {}, named(page), str(page), 0)
+    test = doctest.DocTestParser().get_doctest(session, {}, get_page_name(page), str(page), 0)
     failures = io.StringIO()
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     outcome = runner.run(test, out=failures.write)
@@ -260,10 +262,10 @@ def test_sessions_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def run_example(name: str) -> list[str]:
     """The lines that an example prints."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    stdout = io.StringIO()
+    with contextlib.redirect_stdout(stdout):
         runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
-    return said.getvalue().splitlines()
+    return stdout.getvalue().splitlines()
 
 
 def test_the_readme_example_is_the_one_that_runs() -> None:
@@ -272,9 +274,9 @@ def test_the_readme_example_is_the_one_that_runs() -> None:
 
 
 def test_pictures_are_found_by_text() -> None:
-    found = dict(line.split(": ") for line in run_example("pictures_by_text.py"))
-    assert set(found) == {"red fruit", "oiseau", "water bird"}
-    assert {"dove", "swan", "penguin", "eagle", "duck", "bird", "parrot"} & set(found["oiseau"].split(", "))
+    matches = dict(line.split(": ") for line in run_example("pictures_by_text.py"))
+    assert set(matches) == {"red fruit", "oiseau", "water bird"}
+    assert {"dove", "swan", "penguin", "eagle", "duck", "bird", "parrot"} & set(matches["oiseau"].split(", "))
 
 
 def test_the_readme_example_runs() -> None:

@@ -13,8 +13,8 @@ HEAVY = ("numba", "sklearn", "scipy", "pyarrow", "PIL", "matplotlib", "typer", "
 def loaded_after(statement: str) -> set[str]:
     """Top-level modules in a fresh interpreter."""
     script = f"{statement}\nimport sys, json\nprint(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout))
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(process.stdout))
 
 
 def test_import_loads_nothing_heavy() -> None:
@@ -31,9 +31,9 @@ def test_the_shelf_loads_what_it_names() -> None:
 def test_a_type_checker_knows_what_is_not_on_the_shelf(tmp_path: Path) -> None:
     (tmp_path / "shelf.py").write_text(Path(wsabie.__file__).read_text())
     (tmp_path / "script.py").write_text("import shelf\nshelf.Wsabie\nshelf.nothing\n")
-    asked = ["--config-file=", "--follow-imports=skip", f"--cache-dir={tmp_path}", "shelf.py", "script.py"]
-    done = subprocess.run([sys.executable, "-m", "mypy", *asked], cwd=tmp_path, capture_output=True, text=True)
-    assert done.stdout.splitlines()[0] == 'script.py:3: error: Module has no attribute "nothing"  [attr-defined]'
+    options = ["--config-file=", "--follow-imports=skip", f"--cache-dir={tmp_path}", "shelf.py", "script.py"]
+    process = subprocess.run([sys.executable, "-m", "mypy", *options], cwd=tmp_path, capture_output=True, text=True)
+    assert process.stdout.splitlines()[0] == 'script.py:3: error: Module has no attribute "nothing"  [attr-defined]'
 
 
 def test_errors_are_on_the_shelf_without_anything_heavy() -> None:

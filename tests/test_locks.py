@@ -70,16 +70,16 @@ def test_everything_that_is_installed_has_a_version_and_hashes(lock: str) -> Non
 
 
 def test_locks_fit_what_the_project_asks_for() -> None:
-    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    project, build = told["project"], told["build-system"]["requires"]
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project, build = pyproject["project"], pyproject["build-system"]["requires"]
     extras = project["optional-dependencies"]
-    for lock, asked in (
+    for lock, requirements in (
         ("package", [*project["dependencies"], *build]),
         ("developer", [*project["dependencies"], *build, *extras["dev"], *extras["docs"]]),
     ):
-        chosen = versions(lock)
-        for requirement in map(Requirement, asked):
-            version = chosen.get(canonicalize_name(requirement.name), "none")
+        locked_versions = versions(lock)
+        for requirement in map(Requirement, requirements):
+            version = locked_versions.get(canonicalize_name(requirement.name), "none")
             assert version in requirement.specifier, f"{lock}: {requirement} is {version}; run: make lock"
     developer = versions("developer")
     for lock in ("package", "tools"):  # they go into one environment
@@ -88,13 +88,15 @@ def test_locks_fit_what_the_project_asks_for() -> None:
 
 def test_modules_of_the_pages_have_hashes_and_no_address() -> None:
     modules = json.loads((ROOT / "web" / "package-lock.json").read_bytes())["packages"]
-    asked = json.loads((ROOT / "web" / "package.json").read_bytes())
-    for name, version in {**asked["dependencies"], **asked["devDependencies"]}.items():
+    package = json.loads((ROOT / "web" / "package.json").read_bytes())
+    for name, version in {**package["dependencies"], **package["devDependencies"]}.items():
         assert modules[f"node_modules/{name}"]["version"] == version
-    for place, one in modules.items():
+    for place, module in modules.items():
         if place:
-            assert re.fullmatch(r"sha512-[A-Za-z0-9+/]{86}==", one["integrity"]), place
-            assert one.get("resolved", "https://registry.npmjs.org/").startswith("https://registry.npmjs.org/"), place
+            assert re.fullmatch(r"sha512-[A-Za-z0-9+/]{86}==", module["integrity"]), place
+            assert module.get("resolved", "https://registry.npmjs.org/").startswith("https://registry.npmjs.org/"), (
+                place
+            )
     assert "ignore-scripts=true" in (ROOT / "web" / ".npmrc").read_text().splitlines()
 
 
@@ -102,9 +104,11 @@ def test_nothing_is_installed_beside_the_locks() -> None:
     rules = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert rules.count("pip install") == 1
     installed = re.findall(r"\$\((LOCKED|INSTALL)\) ([^;\n]+)", rules)
-    others = [what for how, what in installed if how == "INSTALL"]
-    assert others == ["--require-hashes --requirement", "--no-build-isolation --editable ."]
-    assert {what for how, what in installed if how == "LOCKED"} == {f"locks/{lock}.txt" for lock in LOCKS}
+    unlocked = [arguments for variable, arguments in installed if variable == "INSTALL"]
+    assert unlocked == ["--require-hashes --requirement", "--no-build-isolation --editable ."]
+    assert {arguments for variable, arguments in installed if variable == "LOCKED"} == {
+        f"locks/{lock}.txt" for lock in LOCKS
+    }
 
 
 # ---- the audit
@@ -136,13 +140,13 @@ def export(path: Path, *records: dict[str, Any]) -> Path:
 
 
 def test_old_versions_are_found_in_an_export(old: Path) -> None:
-    found = audited(old, export(old / "all.zip", OF_JINJA, OF_LODASH))
-    assert found.returncode == 1
-    assert found.stdout.splitlines() == [
+    process = audited(old, export(old / "all.zip", OF_JINJA, OF_LODASH))
+    assert process.returncode == 1
+    assert process.stdout.splitlines() == [
         "jinja2 2.7.1 (PyPI): GHSA-8r7q-cvjq-x353: Incorrect Privilege Assignment in Jinja2 (CVE-2014-1402)",
         "lodash 4.17.20 (npm): GHSA-35jh-r3h4-6jhm: Command Injection in lodash (CVE-2021-23337)",
     ]
-    assert "2 known holes in 3 packages, by 2 records about 2 of them and others, the last of 2024-09" in found.stderr
+    assert "2 known holes in 3 packages, by 2 records about 2 of them and others, the last of 2024-09" in process.stderr
 
 
 @pytest.mark.parametrize(
@@ -181,8 +185,8 @@ def test_which_versions_a_record_is_about(old: Path, version: str, change: dict[
     (old / "locks" / "package.txt").write_text(f"jinja2=={version} \\\n")
     record = old / "one.json"
     record.write_text(json.dumps({**OF_JINJA, **change}))
-    found = audited(old, record)
-    assert (found.returncode == 1) == hit, found.stdout + found.stderr
+    process = audited(old, record)
+    assert (process.returncode == 1) == hit, process.stdout + process.stderr
 
 
 def test_an_export_that_is_none_is_told(old: Path) -> None:
@@ -196,12 +200,12 @@ def test_an_export_that_is_none_is_told(old: Path) -> None:
         path = old / name
         if content is not None:
             path.write_bytes(content)
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, ROOT / "scripts" / "audit.py", path], capture_output=True, text=True, check=False
         )
-        assert done.returncode == 2
-        assert "is no export of osv.dev" in done.stderr
-        assert "Traceback" not in done.stderr
+        assert process.returncode == 2
+        assert "is no export of osv.dev" in process.stderr
+        assert "Traceback" not in process.stderr
 
 
 @pytest.mark.parametrize("records", [(), (OF_JINJA,), (OF_LODASH,), ({"id": "a", "affected": []},)])
@@ -214,9 +218,9 @@ def test_an_export_that_says_nothing_of_an_ecosystem_is_no_answer(
     (old / "folder").mkdir()
     (old / "list.json").write_text(json.dumps(records))
     for place in (export(old / "all.zip", *records), old / "list.json", *([] if records else [old / "folder"])):
-        done = audited(old, place)
-        assert (done.returncode, done.stdout) == (2, ""), place
-        assert "say nothing of any of our packages from" in done.stderr
+        process = audited(old, place)
+        assert (process.returncode, process.stdout) == (2, ""), place
+        assert "say nothing of any of our packages from" in process.stderr
     assert audited(old, export(old / "all.zip", OF_JINJA, OF_LODASH)).returncode == 0
 
 
@@ -224,16 +228,18 @@ def test_databases_that_do_not_answer_are_told_and_not_taken_for_a_yes(old: Path
     """In a place without programs and without a network."""
     code = f"import sys; sys.path.insert(0, {str(ROOT / 'scripts')!r}); from pathlib import Path; import audit; "
     code += f"sys.executable = '/nothing/python'; sys.exit(audit.audit([], Path({str(old)!r})))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PATH": ""}, check=False)
-    assert done.returncode == 2, done.stderr
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PATH": ""}, check=False
+    )
+    assert process.returncode == 2, process.stderr
     for name in ("PyPI", "npm"):
-        assert f"the advisory database of {name} cannot be reached" in done.stderr
-    assert "make audit ADVISORIES=FILE" in done.stderr
-    assert done.stdout == ""
+        assert f"the advisory database of {name} cannot be reached" in process.stderr
+    assert "make audit ADVISORIES=FILE" in process.stderr
+    assert process.stdout == ""
 
 
 def test_what_is_locked_now_has_none_of_these(tmp_path: Path) -> None:
     of_react = json.loads(json.dumps(OF_LODASH).replace('"lodash"', '"react"'))
-    done = audited(ROOT, export(tmp_path / "all.zip", OF_JINJA, of_react))
-    assert done.returncode == 0, done.stdout
-    assert re.match(r"no known hole in \d{3} packages, by 2 records about 2 of them", done.stdout)
+    process = audited(ROOT, export(tmp_path / "all.zip", OF_JINJA, of_react))
+    assert process.returncode == 0, process.stdout
+    assert re.match(r"no known hole in \d{3} packages, by 2 records about 2 of them", process.stdout)

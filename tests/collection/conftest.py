@@ -13,8 +13,8 @@ from wsabie.collection.folder.collection import Collection, create_collection
 
 @pytest.fixture
 def collection(tmp_path: Path, database: str | None) -> Iterator[Collection]:
-    with create_collection(tmp_path / "photos", database) as found:
-        yield found
+    with create_collection(tmp_path / "photos", database) as created:
+        yield created
 
 
 SECOND_VERSION = """

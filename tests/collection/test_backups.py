@@ -95,11 +95,11 @@ def test_a_backup_is_one_state_while_others_write(folder: Path) -> None:
     ended, written = threading.Event(), threading.Event()
 
     def write() -> None:
-        with open_collection(folder) as other:
+        with open_collection(folder) as writer:
             for number in range(10**6):
                 if ended.is_set():
                     return
-                with begin_entry(other.engine, "eve", "labels") as change:
+                with begin_entry(writer.engine, "eve", "labels") as change:
                     label_store.ensure_labels(change, [f"one {number}", f"two {number}"])
                 written.set()
 
@@ -108,17 +108,19 @@ def test_a_backup_is_one_state_while_others_write(folder: Path) -> None:
         thread.start()
         try:
             assert written.wait(60)
-            made = [back_up(collection.engine, collection.place, "asked") for _ in range(3)]
+            new_backups = [back_up(collection.engine, collection.place, "asked") for _ in range(3)]
         finally:
             ended.set()
             thread.join()
-    for backup in made:
+    for backup in new_backups:
         with sqlite3.connect(backup.path) as copy:
             names = {row[0] for row in copy.execute("SELECT name FROM labels")}
             assert {f"two{name[3:]}" for name in names if name.startswith("one")} <= names
             assert copy.execute("SELECT max(id) FROM journal").fetchone()[0] == backup.journal
         copy.close()
-    assert [backup.journal for backup in list_backups(folder / ".wsabie")][:3] == [b.journal for b in reversed(made)]
+    assert [backup.journal for backup in list_backups(folder / ".wsabie")][:3] == [
+        b.journal for b in reversed(new_backups)
+    ]
     assert {path.suffix for path in (folder / ".wsabie/backups").iterdir()} == {".db"}
 
 
@@ -129,8 +131,8 @@ def test_one_a_day_where_something_changed_and_the_last_seven_stay(folder: Path,
             with open_collection(folder) as collection:
                 if day not in (5, 6):
                     add_label(collection, f"label {day}")
-    kept = [backup.at[8:10] for backup in list_backups(folder / ".wsabie")]
-    assert kept == ["12", "11", "10", "09", "08", "07", "05"]
+    days = [backup.at[8:10] for backup in list_backups(folder / ".wsabie")]
+    assert days == ["12", "11", "10", "09", "08", "07", "05"]
     with open_collection(folder, read_only=True):
         today[0] = datetime(2026, 5, 20, tzinfo=UTC)
     assert len(list_backups(folder / ".wsabie")) == 7  # who only looks makes none
@@ -214,8 +216,8 @@ def test_an_emptied_catalogue_is_refused_and_restored(folder: Path) -> None:
         with pytest.raises(InputError, match=r"was emptied.*restore the backup of 20.*wsabie collection restore"):
             open_collection(folder, read_only=read_only)
     assert (folder / ".wsabie/catalogue.db").read_bytes() == b""
-    done = restore_backup(folder, by="eve")
-    assert (done.journal, done.lost, done.replaced) == (2, 1, None)
+    result = restore_backup(folder, by="eve")
+    assert (result.journal, result.lost, result.replaced) == (2, 1, None)
     assert names_in(folder) == ["land", "sea"]
     with open_collection(folder) as collection:
         check_database(collection)
@@ -244,9 +246,9 @@ def test_an_older_catalogue_is_refused_until_it_is_accepted(folder: Path, tmp_pa
 
 def test_a_second_restore_takes_what_the_first_one_restored(folder: Path) -> None:
     with open_collection(folder) as collection:
-        chosen = back_up(collection.engine, collection.place, "asked").path
+        backup_path = back_up(collection.engine, collection.place, "asked").path
         add_label(collection, "wrong")
-    assert restore_backup(folder, chosen, by="eve").replaced is not None  # which holds "wrong"
+    assert restore_backup(folder, backup_path, by="eve").replaced is not None  # which holds "wrong"
     empty(folder)
     restore_backup(folder, by="eve")
     assert names_in(folder) == ["land", "sea"]
@@ -258,9 +260,9 @@ def test_opening_records_what_a_killed_process_wrote(folder: Path) -> None:
     add_label(collection, "sky")
     collection.engine.dispose()  # and no close
     assert json.loads(config.read_text())["journal"] == 2
-    other = open_collection(folder)
+    reopened = open_collection(folder)
     assert json.loads(config.read_text())["journal"] == 3
-    other.engine.dispose()
+    reopened.engine.dispose()
     (folder / ".wsabie/catalogue.db").write_bytes(older)
     with pytest.raises(InputError, match="ends at entry 2"):
         open_collection(folder, read_only=True)
@@ -285,10 +287,10 @@ def test_the_way_back_of_postgresql_is_a_dump(folder: Path) -> None:
 
 
 def test_another_catalogue_is_refused(folder: Path, tmp_path: Path) -> None:
-    with create_collection(tmp_path / "other") as other:
+    with create_collection(tmp_path / "other") as foreign:
         for name in ("a", "b", "c", "d"):
-            add_label(other, name)
-        backup = back_up(other.engine, other.place, "asked").path
+            add_label(foreign, name)
+        backup = back_up(foreign.engine, foreign.place, "asked").path
     shutil.copy(tmp_path / "other/.wsabie/catalogue.db", folder / ".wsabie/catalogue.db")
     with pytest.raises(InputError, match="is another catalogue than the one that was there"):
         open_collection(folder)
@@ -331,15 +333,15 @@ def test_what_is_replaced_is_kept_also_where_it_is_damaged(folder: Path) -> None
     with open_collection(folder) as collection:
         back_up(collection.engine, collection.place, "asked")
         add_label(collection, "sky")
-    done = restore_backup(folder, by="eve")
-    assert done.replaced is not None
+    result = restore_backup(folder, by="eve")
+    assert result.replaced is not None
     assert names_in(folder) == ["land", "sea"]
-    restore_backup(folder, Path(done.replaced), by="eve")
+    restore_backup(folder, Path(result.replaced), by="eve")
     assert names_in(folder) == ["land", "sea", "sky"]
     (folder / ".wsabie/catalogue.db").write_bytes(b"no database" * 100)
-    done = restore_backup(folder, by="eve")
-    assert done.replaced is not None
-    assert Path(done.replaced).read_bytes() == b"no database" * 100
+    result = restore_backup(folder, by="eve")
+    assert result.replaced is not None
+    assert Path(result.replaced).read_bytes() == b"no database" * 100
     assert names_in(folder) == ["land", "sea", "sky"]  # as after the second restore
     assert [(backup.reason, backup.journal) for backup in list_backups(folder / ".wsabie")[:2]] == [
         ("restored", 6),
@@ -360,10 +362,10 @@ def test_the_log_of_a_lost_catalogue_is_kept(folder: Path, content: bytes | None
     if not content:
         with pytest.raises(InputError, match="no catalogue to accept"):
             accept_catalogue(folder, by="eve")
-    done = restore_backup(folder, by="eve")
-    assert done.replaced is not None
+    result = restore_backup(folder, by="eve")
+    assert result.replaced is not None
     list_backups(folder / ".wsabie")  # opens them
-    assert Path(done.replaced.removesuffix(kind) + kind).read_bytes() == b"changes" * 1000
+    assert Path(result.replaced.removesuffix(kind) + kind).read_bytes() == b"changes" * 1000
     assert not log.exists()
     assert names_in(folder) == ["land", "sea"]
 
@@ -405,13 +407,13 @@ def test_a_restore_that_is_killed_leaves_the_old_or_the_new_one(folder: Path) ->
         check_database(collection)
 
 
-def killer(left: int) -> Callable[..., None]:
+def killer(calls_left: int) -> Callable[..., None]:
     """End this process with the call of a function that may change a file, the first or a later one."""
 
     def count(_: object, event: str, called: Any) -> None:
-        nonlocal left
-        left -= event == "c_call" and called.__name__ in CHANGING
-        if left == 0:
+        nonlocal calls_left
+        calls_left -= event == "c_call" and called.__name__ in CHANGING
+        if calls_left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
     return count
@@ -422,8 +424,8 @@ def test_the_draft_of_a_backup_that_was_killed_is_removed_by_the_next(folder: Pa
     place.mkdir(exist_ok=True)
     (place / ".20260501T120000.000000Z-asked.db.0000000000000000.tmp").write_bytes(b"half")
     with open_collection(folder) as collection:
-        made = back_up(collection.engine, collection.place, "asked")
-    assert set(place.iterdir()) == {backup.path for backup in list_backups(collection.place)} >= {made.path}
+        new_backup = back_up(collection.engine, collection.place, "asked")
+    assert set(place.iterdir()) == {backup.path for backup in list_backups(collection.place)} >= {new_backup.path}
 
 
 def test_of_postgresql_the_commands_are_told_without_a_password() -> None:

@@ -23,57 +23,64 @@ THREADS = 4
 def test_threads_that_ask_at_once_read_once(collection: Collection) -> None:
     with begin_entry(collection.engine, "eve", "labels", "made sea") as change:
         change.add(labels, [{"name": "sea", "language": "", "wordnet": ""}])
-    reads, all_here = [], Barrier(THREADS)
+    reads, start_barrier = [], Barrier(THREADS)
 
-    def read(connection: Connection) -> int:
+    def count_reads(connection: Connection) -> int:
         reads.append(connection)
         time.sleep(0.2)
         return len(reads)
 
-    known = CatalogueCache(read)
+    cache = CatalogueCache(count_reads)
 
     def ask(_: int) -> int:
         with begin_read(collection.engine) as connection:
-            all_here.wait()
-            return known(connection)
+            start_barrier.wait()
+            return cache(connection)
 
     with ThreadPoolExecutor(THREADS) as pool:
         assert list(pool.map(ask, range(THREADS))) == [1] * THREADS
 
 
 def test_functions_called_within_one_state_see_it_and_others_what_is_new(collection: Collection) -> None:
-    def seen() -> tuple[int, int]:
+    def count_labels() -> tuple[int, int]:
         with begin_read(collection.engine) as connection:
             return len(label_store.read_label_names(connection)), read_last_entry(connection)
 
     with begin_snapshot(collection.engine) as connection:
-        before = seen()
+        counts_before = count_labels()
         with begin_entry(collection.engine, "eve", "labels", "made sea") as change:
             change.add(labels, [{"name": "sea", "language": "", "wordnet": ""}])
-        assert seen() == before == (len(label_store.read_label_names(connection)), read_last_entry(connection))
+        assert (
+            count_labels()
+            == counts_before
+            == (len(label_store.read_label_names(connection)), read_last_entry(connection))
+        )
         with ThreadPoolExecutor(1) as pool:
-            assert pool.submit(seen).result()[0] == before[0] + 1
-    assert seen()[0] == before[0] + 1
-    assert seen()[1] > before[1]
+            assert pool.submit(count_labels).result()[0] == counts_before[0] + 1
+    assert count_labels()[0] == counts_before[0] + 1
+    assert count_labels()[1] > counts_before[1]
 
 
 def test_a_writer_sees_its_own_last_entry(collection: Collection) -> None:
     with begin_write(collection.engine) as connection:
-        before = read_last_entry(connection)
+        entry_before = read_last_entry(connection)
         connection.execute(insert(journal).values(at=format_current_time(), by="eve", action="labels", summary=""))
-        assert read_last_entry(connection) > before
+        assert read_last_entry(connection) > entry_before
 
 
 def test_no_thread_finds_the_labels_of_a_model_gone(collection: Collection) -> None:
     numbers = tagged(collection, {str(n): [] for n in range(200)})
     annotator = SimpleNamespace(facts={"label_ids": list(numbers.values())})
     opened = model_registry.LoadedModel(1, collection.place, annotator, None)  # type: ignore[arg-type]
-    with begin_read(collection.engine) as before:
-        read_last_entry(before)  # this one goes on seeing what was
+    with begin_read(collection.engine) as old_connection:
+        read_last_entry(old_connection)  # this one goes on seeing what was
         merged(collection, ["1"], "2")
-        with begin_read(collection.engine) as after, ThreadPoolExecutor(2) as pool:
+        with begin_read(collection.engine) as new_connection, ThreadPoolExecutor(2) as pool:
 
             def often(connection: Connection) -> list[int]:
                 return [np.unique(opened.labels_now(connection)).size for _ in range(300)]
 
-            assert [set(found) for found in pool.map(often, [before, after])] == [{200}, {199}]
+            assert [set(label_numbers) for label_numbers in pool.map(often, [old_connection, new_connection])] == [
+                {200},
+                {199},
+            ]

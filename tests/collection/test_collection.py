@@ -66,14 +66,14 @@ def test_a_catalogue_of_the_first_version_keeps_what_is_in_it(
     state = read_state(collection.engine)
     collection.close()
     switch_to_second_version()
-    with open_collection(collection.folder) as found:
-        assert (read_version(found.engine), read_state(found.engine)) == ("0002", state)
-        with begin_read(found.engine) as connection:
+    with open_collection(collection.folder) as reopened:
+        assert (read_version(reopened.engine), read_state(reopened.engine)) == ("0002", state)
+        with begin_read(reopened.engine) as connection:
             assert connection.execute(text("SELECT path, note FROM items")).all() == [("a.png", "a.png")]
             assert connection.execute(select(tables.annotations.c.region)).scalars().all() == ["1,2,3,4"]
-        with pytest.raises(IntegrityError), begin_write(found.engine) as connection:  # once, as before
+        with pytest.raises(IntegrityError), begin_write(reopened.engine) as connection:  # once, as before
             connection.execute(insert(tables.annotations).values(**decided, at="2026-01-02"))
-        check_database(found)
+        check_database(reopened)
 
 
 def test_rows_refer_to_rows_that_are_there(collection: Collection) -> None:
@@ -85,9 +85,9 @@ def test_rows_refer_to_rows_that_are_there(collection: Collection) -> None:
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_sqlite_is_asked_for_what_others_need(collection: Collection) -> None:
     with begin_read(collection.engine) as connection:
-        asked = ("foreign_keys", "journal_mode", "synchronous", "busy_timeout")
-        told = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in asked]
-    assert told == [1, "wal", 2, 30_000]
+        pragmas = ("foreign_keys", "journal_mode", "synchronous", "busy_timeout")
+        values = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in pragmas]
+    assert values == [1, "wal", 2, 30_000]
 
 
 def test_a_collection_is_found_again_with_its_tables(collection: Collection) -> None:
@@ -104,8 +104,8 @@ def test_a_collection_is_found_again_with_its_tables(collection: Collection) -> 
 def test_a_moved_folder_is_the_same_collection(tmp_path: Path, database: str | None) -> None:
     create_collection(tmp_path / "a", database).close()
     (tmp_path / "a").rename(tmp_path / "b")
-    with open_collection(tmp_path / "b") as found:
-        assert found.roots() == {1: tmp_path / "b"}
+    with open_collection(tmp_path / "b") as reopened:
+        assert reopened.roots() == {1: tmp_path / "b"}
 
 
 @pytest.mark.parametrize("ask", [create_collection, open_collection, is_collection])
@@ -142,7 +142,7 @@ def test_what_is_no_collection_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         ("nonsense", "is no address of a database"),
         ("mysql://a@b/c", "mysql databases are not supported"),
@@ -151,13 +151,13 @@ def test_what_is_no_collection_is_told(tmp_path: Path) -> None:
         ("postgres://eve@127.0.0.1:1/photos", "does not answer as it should"),
     ],
 )
-def test_addresses_that_cannot_be_used(tmp_path: Path, address: str, said: str) -> None:
-    with pytest.raises(InputError, match=said) as told:
+def test_addresses_that_cannot_be_used(tmp_path: Path, address: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
         create_collection(tmp_path / "c", address)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "c").mkdir()
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         create_collection(tmp_path / "c", address)
     assert list((tmp_path / "c").iterdir()) == []
 
@@ -181,16 +181,16 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:  # a row that refers to nothing
         connection.execute("INSERT INTO synonyms (name, label_id) VALUES ('x', 7)")
     connection.close()
-    with open_collection(tmp_path) as found, pytest.raises(InputError, match="refers to a missing row of labels"):
-        check_database(found)
+    with open_collection(tmp_path) as reopened, pytest.raises(InputError, match="refers to a missing row of labels"):
+        check_database(reopened)
 
 
 def test_a_read_only_file_is_told(tmp_path: Path) -> None:
     """Of SQLite, as `PRAGMA` tells."""
     with (  # noqa: PT012 - the transaction ends in it
-        create_collection(tmp_path) as found,
+        create_collection(tmp_path) as created,
         pytest.raises(InputError, match="it is read-only"),
-        begin_write(found.engine) as connection,
+        begin_write(created.engine) as connection,
     ):
         connection.exec_driver_sql("PRAGMA query_only = ON")
         connection.execute(update(tables.roots).values(path="/elsewhere"))
@@ -198,10 +198,10 @@ def test_a_read_only_file_is_told(tmp_path: Path) -> None:
 
 def test_who_writes_too_long_is_told_of(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_file, "WAIT", 0.05)
-    with open_collection(collection.folder) as other, begin_write(collection.engine):
-        with begin_read(other.engine) as connection:  # readers do not wait
+    with open_collection(collection.folder) as reader, begin_write(collection.engine):
+        with begin_read(reader.engine) as connection:  # readers do not wait
             assert connection.execute(select(func.count()).select_from(tables.roots)).scalar() == 1
-        with pytest.raises(BusyError, match="is being written by somebody else"), begin_write(other.engine):
+        with pytest.raises(BusyError, match="is being written by somebody else"), begin_write(reader.engine):
             pass
 
 
@@ -210,9 +210,9 @@ def test_threads_of_a_service_do_not_wait_for_connections(
 ) -> None:
     monkeypatch.setattr(database, "count_available_cores", lambda: 20)
     engine = database.open_database(collection.engine.url.render_as_string(hide_password=False))
-    with ExitStack() as held:
+    with ExitStack() as connections:
         for _ in range(2 * 20 + 2):
-            held.enter_context(begin_read(engine))
+            connections.enter_context(begin_read(engine))
     engine.dispose()
 
 
@@ -230,7 +230,7 @@ def test_several_processes_write_at_once(collection: Collection) -> None:
                     label_store.ensure_labels(change, [f"{sys.argv[2]} {i}", f"both {i}"])
     """
     command = [sys.executable, "-c", program, str(collection.folder)]
-    started = [subprocess.Popen([*command, who]) for who in ("eve", "adam", "cain")]
+    started = [subprocess.Popen([*command, name]) for name in ("eve", "adam", "cain")]
     assert [process.wait(60) for process in started] == [0, 0, 0]
     with begin_read(collection.engine) as connection:
         assert connection.execute(select(func.count()).select_from(tables.labels)).scalar() == 80
@@ -270,5 +270,5 @@ def test_urls_are_kept_without_being_items_on_disk(collection: Collection) -> No
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.roots).values(path="web"))
     assert list(collection.roots().values()) == [collection.folder]
-    kept = json.loads((collection.place / "collection.json").read_text())
-    assert set(kept) == {"schema", "database", "catalogue", "journal"}
+    settings = json.loads((collection.place / "collection.json").read_text())
+    assert set(settings) == {"schema", "database", "catalogue", "journal"}

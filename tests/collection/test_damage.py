@@ -87,7 +87,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-READ: tuple[Callable[[Collection], object], ...] = (
+READERS: tuple[Callable[[Collection], object], ...] = (
     lambda c: read_status(c, check=True),
     lambda c: read_status(c),
     lambda c: read_history(c.engine),
@@ -101,7 +101,7 @@ READ: tuple[Callable[[Collection], object], ...] = (
     lambda c: refresh_proposals(c),
     lambda c: export_tags(c, c.folder / "tags.csv"),
 )
-WRITE: tuple[Callable[[Collection], object], ...] = (
+WRITERS: tuple[Callable[[Collection], object], ...] = (
     lambda c: tag_items(c, [1, 8], accept=["zebra"], by="eve"),
     lambda c: undo_entry(c.engine, by="eve"),
     lambda c: undo_entry(c.engine, 2, by="eve"),
@@ -119,16 +119,20 @@ def test_no_damage_gives_a_traceback(original: Path, tmp_path: Path) -> None:
         chance = random.Random(number)  # noqa: S311 - no secret
         folder = tmp_path / str(number)
         shutil.copytree(original, folder)
-        how = mutate(folder / ".wsabie/catalogue.db", chance)
-        for read_only, ask in ((True, chance.choice(READ)), (True, chance.choice(READ)), (False, chance.choice(WRITE))):
+        mutation = mutate(folder / ".wsabie/catalogue.db", chance)
+        for read_only, ask in (
+            (True, chance.choice(READERS)),
+            (True, chance.choice(READERS)),
+            (False, chance.choice(WRITERS)),
+        ):
             try:
                 with open_collection(folder, read_only=read_only) as collection:
                     ask(collection)
             except WsabieError as error:
                 refused += 1
-                assert "\n" not in str(error), how  # noqa: PT017 - most of them raise nothing
+                assert "\n" not in str(error), mutation  # noqa: PT017 - most of them raise nothing
             except Exception as error:
-                raise AssertionError(f"{number}: {how}") from error
+                raise AssertionError(f"{number}: {mutation}") from error
         shutil.rmtree(folder)
     assert refused > MUTATIONS / 4
 
@@ -163,9 +167,9 @@ def change_of(kind: str, file: sqlite3.Connection, chance: random.Random) -> tup
     table = chance.choice(list(tables.metadata.tables.values()))
     column = chance.choice(list(table.columns)).name
     if kind == "value":
-        which = chance.choice(("", f" WHERE rowid = (SELECT max(rowid) FROM {table.name})"))
-        which = "" if table.name in ("suggestions", "item_scores") else which
-        return f'UPDATE {table.name} SET "{column}" = {chance.choice(VALUES)}{which}', ()
+        row_clause = chance.choice(("", f" WHERE rowid = (SELECT max(rowid) FROM {table.name})"))
+        row_clause = "" if table.name in ("suggestions", "item_scores") else row_clause
+        return f'UPDATE {table.name} SET "{column}" = {chance.choice(VALUES)}{row_clause}', ()
     if kind == "document":
         name, column = chance.choice(
             [("roots", "options"), ("models", "facts"), ("models", "figures"), ("changes", "before"),
@@ -173,7 +177,10 @@ def change_of(kind: str, file: sqlite3.Connection, chance: random.Random) -> tup
         )  # fmt: skip
         query = f'SELECT id, "{column}" FROM {name} WHERE "{column}" IS NOT NULL ORDER BY id'
         number, text = chance.choice(file.execute(query).fetchall())
-        return f'UPDATE {name} SET "{column}" = ? WHERE id = ?', (json.dumps(other(json.loads(text), chance)), number)
+        return f'UPDATE {name} SET "{column}" = ? WHERE id = ?', (
+            json.dumps(change_value(json.loads(text), chance)),
+            number,
+        )
     if kind == "table":
         version = chance.choice(("'0000'", "'0002'", "'x'", "NULL", "x'ff'"))
         statements = [f"DROP TABLE {table.name}", f'ALTER TABLE {table.name} RENAME COLUMN "{column}" TO other']
@@ -183,11 +190,11 @@ def change_of(kind: str, file: sqlite3.Connection, chance: random.Random) -> tup
     return f"UPDATE labels SET {column} = (SELECT max(id) + min(id) FROM labels) - id", ()
 
 
-def other(value: Any, chance: random.Random) -> Any:
+def change_value(value: Any, chance: random.Random) -> Any:
     """A document with another value somewhere in it, or without one."""
     if isinstance(value, dict) and value and chance.random() < 0.8:
         key = chance.choice(list(value))
-        changed = {key: other(value[key], chance)} if chance.random() < 0.75 else {}
+        changed = {key: change_value(value[key], chance)} if chance.random() < 0.75 else {}
         return {name: old for name, old in value.items() if name != key} | changed
     return chance.choice((None, "x", -1, 1.5, [], {}, [1], {"a": 1}, True, 2**70))
 
@@ -207,7 +214,7 @@ def loosen(file: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "message"),
     [
         ("UPDATE items SET size = 'x' WHERE id = 3", "row 3 of items: size is no whole number"),
         ('UPDATE models SET facts = \'{"seconds": "x"}\'', "row 1 of models: facts is damaged at seconds: expected"),
@@ -219,13 +226,13 @@ def loosen(file: sqlite3.Connection) -> None:
         ("UPDATE items SET state = 'lost' WHERE id = 3", "row 3 of items: it is not true that state IN ('present'"),
     ],
 )
-def test_a_row_is_named(original: Path, tmp_path: Path, statement: str, said: str) -> None:
+def test_a_row_is_named(original: Path, tmp_path: Path, statement: str, message: str) -> None:
     shutil.copytree(original, tmp_path / "photos")
     with closing(sqlite3.connect(tmp_path / "photos/.wsabie/catalogue.db", isolation_level=None)) as file:
         file.execute("PRAGMA ignore_check_constraints = ON")
         file.execute(statement)
     with open_collection(tmp_path / "photos", read_only=True) as collection:
-        assert any(said in fault for fault in find_damage(collection.engine)), find_damage(collection.engine)
+        assert any(message in fault for fault in find_damage(collection.engine)), find_damage(collection.engine)
 
 
 def test_each_label_is_followed_once() -> None:
@@ -242,7 +249,7 @@ def test_each_label_is_followed_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "message"),
     [
         (
             "DROP TABLE item_scores",
@@ -255,12 +262,12 @@ def test_each_label_is_followed_once() -> None:
         ("UPDATE alembic_version SET version_num = '0000'", r"its tables have no version"),
     ],
 )
-def test_tables_are_looked_at_when_it_is_opened(original: Path, tmp_path: Path, statement: str, said: str) -> None:
+def test_tables_are_looked_at_when_it_is_opened(original: Path, tmp_path: Path, statement: str, message: str) -> None:
     shutil.copytree(original, tmp_path / "photos")
     with closing(sqlite3.connect(tmp_path / "photos/.wsabie/catalogue.db", isolation_level=None)) as file:
         file.execute("PRAGMA foreign_keys = OFF")
         file.execute(statement)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         open_collection(tmp_path / "photos")
 
 

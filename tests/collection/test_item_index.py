@@ -35,7 +35,7 @@ pytest.importorskip("faiss", reason="faiss is not installed")
 N, DIM = 2000, 8
 
 
-def some(first: int, n: int, seed: int = 0) -> ItemEmbeddings:
+def make_embeddings(first: int, n: int, seed: int = 0) -> ItemEmbeddings:
     table = np.random.default_rng(seed).normal(size=(n, DIM)).astype(np.float32)
     numbers = np.arange(first, first + n)
     return ItemEmbeddings(numbers, numbers.astype(np.uint64) + np.uint64(seed), table)
@@ -68,7 +68,7 @@ def filled(tmp_path: Path, database: str | None, monkeypatch: pytest.MonkeyPatch
         with begin_write(collection.engine) as connection:
             connection.execute(insert(tables.items), rows)
             connection.execute(insert(tables.models), [model | {"facts": {}, "figures": {}}])
-        save_item_embeddings(collection.models / "m", some(1, N))
+        save_item_embeddings(collection.models / "m", make_embeddings(1, N))
 
         class Opened:
             path = collection.models / "m"
@@ -85,15 +85,15 @@ def exactly(collection: Collection, query: Any, similarity: Any, **options: Any)
 
 def used(collection: Collection, similarity: str = "cosine") -> Any:
     model = collection.models / "m"
-    seen, dot, cosine = load_search_index(model)
-    return load_item_index(model, seen, dot if similarity == "dot" else cosine)
+    embeddings, dot, cosine = load_search_index(model)
+    return load_item_index(model, embeddings, dot if similarity == "dot" else cosine)
 
 
 def looking_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = ApproximateIndex.from_parts.__func__  # type: ignore[attr-defined]
+    build_index = ApproximateIndex.from_parts.__func__  # type: ignore[attr-defined]
 
     def opened(cls: Any, parts: Any, exact: Any, places: Any = None) -> Any:
-        index = before(cls, parts, exact, places)
+        index = build_index(cls, parts, exact, places)
         index.effort, index.shortlist = 10**6, 5
         return index
 
@@ -115,26 +115,26 @@ def test_whether_an_index_is_proposed(filled: Collection, monkeypatch: pytest.Mo
 
 def test_items_are_found_by_the_index(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not isinstance(used(filled), ApproximateIndex)
-    made = index_items(filled, recall=0.9)
-    assert list(made) == ["dot", "cosine"]
-    assert all(facts["recall@10"] > 0.75 for facts in made.values())
+    facts_by_similarity = index_items(filled, recall=0.9)
+    assert list(facts_by_similarity) == ["dot", "cosine"]
+    assert all(facts["recall@10"] > 0.75 for facts in facts_by_similarity.values())
     stands = read_index_status(filled.models / "m", N)
-    assert (stands.state, stands.recall) == ("ready", min(facts["recall@10"] for facts in made.values()))
-    assert stands.milliseconds == max(facts["milliseconds"] for facts in made.values())
+    assert (stands.state, stands.recall) == ("ready", min(facts["recall@10"] for facts in facts_by_similarity.values()))
+    assert stands.milliseconds == max(facts["milliseconds"] for facts in facts_by_similarity.values())
     looking_everywhere(monkeypatch)
-    for gone in (0, 20):  # the first ones, so that all others have other places than when the index was made
-        save_item_embeddings(filled.models / "m", ItemEmbeddings(*(part[gone:] for part in some(1, N))))
+    for n_removed in (0, 20):  # the first ones, so that all others have other places than when the index was made
+        save_item_embeddings(filled.models / "m", ItemEmbeddings(*(part[n_removed:] for part in make_embeddings(1, N))))
         assert isinstance(used(filled), ApproximateIndex)
         for similarity in ("dot", "cosine"):
-            for query in some(1, 5, seed=8).points:
+            for query in make_embeddings(1, 5, seed=8).points:
                 for options in ({}, {"exclude": range(100, 150)}):
                     expected = exactly(filled, query, similarity, k=4, **options)
                     with mock.patch.object(
                         FaissCodes, "search", autospec=True, side_effect=FaissCodes.search
-                    ) as looked:
-                        found = find_nearest_items(filled, [query], similarity=similarity, k=4, **options)[0]  # type: ignore[arg-type]
-                    assert found == expected
-                    assert looked.called
+                    ) as search_spy:
+                        matches = find_nearest_items(filled, [query], similarity=similarity, k=4, **options)[0]  # type: ignore[arg-type]
+                    assert matches == expected
+                    assert search_spy.called
 
 
 def test_items_that_came_changed_or_went(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,14 +142,20 @@ def test_items_that_came_changed_or_went(filled: Collection, monkeypatch: pytest
     index_items(filled)
     looking_everywhere(monkeypatch)
     model = filled.models / "m"
-    save_item_embeddings(model, some(1, N).merge(some(50, 30, seed=3)).merge(some(N + 1, 40, seed=4)))
+    save_item_embeddings(
+        model, make_embeddings(1, N).merge(make_embeddings(50, 30, seed=3)).merge(make_embeddings(N + 1, 40, seed=4))
+    )
     with begin_write(filled.engine) as connection:
         connection.execute(update(tables.items).where(tables.items.c.id.in_(range(200, 220))).values(state="missing"))
     assert isinstance(used(filled), ApproximateIndex)
-    for query in (*some(50, 30, seed=3).points[:5], *some(N + 1, 40, seed=4).points[:5], *some(1, N).points[198:203]):
-        found = find_nearest_items(filled, [query])[0]
-        assert found == exactly(filled, query, "cosine")
-        assert not {near.item for near in found} & set(range(200, 220))
+    for query in (
+        *make_embeddings(50, 30, seed=3).points[:5],
+        *make_embeddings(N + 1, 40, seed=4).points[:5],
+        *make_embeddings(1, N).points[198:203],
+    ):
+        matches = find_nearest_items(filled, [query])[0]
+        assert matches == exactly(filled, query, "cosine")
+        assert not {near.item for near in matches} & set(range(200, 220))
 
 
 def test_it_is_made_anew_when_much_has_changed(filled: Collection) -> None:
@@ -158,14 +164,14 @@ def test_it_is_made_anew_when_much_has_changed(filled: Collection) -> None:
     assert not list(model.glob("points/index-*"))  # nobody asked for one
     index_items(filled)
     assert renew_indices(filled, model) == {}
-    save_item_embeddings(model, some(1, N).merge(some(N + 1, 30, seed=4)))
+    save_item_embeddings(model, make_embeddings(1, N).merge(make_embeddings(N + 1, 30, seed=4)))
     assert renew_indices(filled, model) == {}
-    save_item_embeddings(model, some(1, N).merge(some(N + 1, 90, seed=4)))
+    save_item_embeddings(model, make_embeddings(1, N).merge(make_embeddings(N + 1, 90, seed=4)))
     assert list(renew_indices(filled, model)) == ["dot", "cosine"]
     assert len(used(filled)._tail) == 0
-    other = filled.models / "other"
-    save_item_embeddings(other, some(1, N, seed=5))
-    assert len(renew_indices(filled, other)) == 2  # a new model gets what the one before had
+    other_model = filled.models / "other"
+    save_item_embeddings(other_model, make_embeddings(1, N, seed=5))
+    assert len(renew_indices(filled, other_model)) == 2  # a new model gets what the one before had
 
 
 def test_half_of_an_index_is_none(filled: Collection) -> None:
@@ -179,39 +185,39 @@ def test_half_of_an_index_is_none(filled: Collection) -> None:
 
 def test_many_that_ask_at_once_wait_for_one(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     index_items(filled)
-    made, opened, model = [], item_index._open, filled.models / "m"
+    calls, opened, model = [], item_index._open, filled.models / "m"
 
-    def slow(*given: Any) -> Any:
-        made.append(given)
+    def slow(*arguments: Any) -> Any:
+        calls.append(arguments)
         time.sleep(0.1)
-        return opened(*given)
+        return opened(*arguments)
 
     monkeypatch.setattr(item_index, "_open", slow)
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: used(filled), range(8)))
-    assert len(made) == 1
-    assert len({id(one) for one in found}) == 1
-    save_item_embeddings(model, some(1, N))  # another table of the same content
-    assert used(filled) is not found[0]
+        indices = list(pool.map(lambda _: used(filled), range(8)))
+    assert len(calls) == 1
+    assert len({id(index) for index in indices}) == 1
+    save_item_embeddings(model, make_embeddings(1, N))  # another table of the same content
+    assert used(filled) is not indices[0]
 
 
 def test_few_items_have_no_index(filled: Collection) -> None:
-    save_item_embeddings(filled.models / "m", some(1, 50))
+    save_item_embeddings(filled.models / "m", make_embeddings(1, 50))
     with pytest.raises(InputError, match="search them exactly"):
         index_items(filled)
 
 
-@pytest.mark.parametrize("what", ["codes", "config"])
-def test_a_damaged_index_is_passed_by(filled: Collection, what: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("damaged_part", ["codes", "config"])
+def test_a_damaged_index_is_passed_by(filled: Collection, damaged_part: str, caplog: pytest.LogCaptureFixture) -> None:
     index_items(filled)
     folder = filled.models / "m" / "points" / "index-cosine"
-    if what == "config":
+    if damaged_part == "config":
         (folder / "config.json").write_text("{}")
     else:
         for file in (folder / "tensors").iterdir():
             file.write_bytes(file.read_bytes()[:-9] + b"123456789")
     with caplog.at_level(logging.WARNING, "wsabie"):
-        query = some(1, 1, seed=8).points[0]
+        query = make_embeddings(1, 1, seed=8).points[0]
         assert find_nearest_items(filled, [query])[0] == exactly(filled, query, "cosine")
     assert "searched exactly" in caplog.text
     assert len(renew_indices(filled, filled.models / "m")) == 2

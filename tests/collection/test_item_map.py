@@ -37,14 +37,14 @@ from wsabie.core.errors import InputError, UnknownLabelError
 def original(database_of_module: str | None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """80 drawings of four kinds, two thirds of them tagged, and a model of them."""
     with create_collection(tmp_path_factory.mktemp("original") / "photos", database_of_module) as collection:
-        there = with_pictures(collection, sample(KINDS, each=20))
-        tag(collection, {item: [row["kind"], *row["labels"][:2]] for item, row in there.items() if item % 3})
+        rows_by_item = with_pictures(collection, sample(KINDS, each=20))
+        tag(collection, {item: [row["kind"], *row["labels"][:2]] for item, row in rows_by_item.items() if item % 3})
         train_model(collection, by="eve", features="colour,hog", dim=16, threads=1)
         return collection.folder
 
 
 @pytest.fixture
-def learnt(original: Path, tmp_path: Path) -> Iterator[Collection]:
+def trained_collection(original: Path, tmp_path: Path) -> Iterator[Collection]:
     """A copy of it for one test."""
     with copied(original, tmp_path / "photos") as folder, open_collection(folder) as collection:
         yield collection
@@ -82,69 +82,73 @@ def test_the_same_points_give_the_same_bits_whatever_the_length() -> None:
         assert np.isfinite(item_map.compute_principal_components(few).places(few)).all()
 
 
-def test_items_of_a_kind_lie_together_and_labels_among_theirs(learnt: Collection) -> None:
-    drawn = item_map.build_map(learnt)
-    assert (drawn.method, len(drawn.items), drawn.n_placed) == ("pca", 80, 0)
-    assert 0.1 < drawn.share < 1  # type: ignore[operator]
-    assert item_map.build_map(learnt) is drawn
-    at = item_map.place_labels(learnt, drawn)
-    assert {one.name for one in at} >= set(KINDS)
-    assert [one.accepted for one in at] == sorted((one.accepted for one in at), reverse=True)
-    figure = item_map.measure_map_quality(learnt, drawn)
+def test_items_of_a_kind_lie_together_and_labels_among_theirs(trained_collection: Collection) -> None:
+    built_map = item_map.build_map(trained_collection)
+    assert (built_map.method, len(built_map.items), built_map.n_placed) == ("pca", 80, 0)
+    assert 0.1 < built_map.share < 1  # type: ignore[operator]
+    assert item_map.build_map(trained_collection) is built_map
+    at = item_map.place_labels(trained_collection, built_map)
+    assert {label.name for label in at} >= set(KINDS)
+    assert [label.accepted for label in at] == sorted((label.accepted for label in at), reverse=True)
+    figure = item_map.measure_map_quality(trained_collection, built_map)
     assert figure.labels >= 4
     assert figure.share > 1.5 * figure.chance
-    assert len(item_map.place_labels(learnt, drawn, 3)) == 3
+    assert len(item_map.place_labels(trained_collection, built_map, 3)) == 3
 
 
-def test_only_items_that_are_present_are_on_the_map(learnt: Collection) -> None:
-    before = item_map.build_map(learnt)
-    with begin_write(learnt.engine) as connection:
+def test_only_items_that_are_present_are_on_the_map(trained_collection: Collection) -> None:
+    map_before = item_map.build_map(trained_collection)
+    with begin_write(trained_collection.engine) as connection:
         connection.execute(update(tables.items).where(tables.items.c.id == 7).values(state="missing"))
-    after = item_map.build_map(learnt)
-    assert 7 in before.items
-    assert after.version != before.version
-    assert after.items.tolist() == [n for n in before.items.tolist() if n != 7]
-    assert {(one.x, one.y) for one in item_map.place_labels(learnt, after)} <= {tuple(p) for p in after.places.tolist()}
+    map_after = item_map.build_map(trained_collection)
+    assert 7 in map_before.items
+    assert map_after.version != map_before.version
+    assert map_after.items.tolist() == [n for n in map_before.items.tolist() if n != 7]
+    assert {(label.x, label.y) for label in item_map.place_labels(trained_collection, map_after)} <= {
+        tuple(p) for p in map_after.places.tolist()
+    }
 
 
-def test_other_items_missing_are_another_map_where_their_numbers_sum_up_alike(learnt: Collection) -> None:
+def test_other_items_missing_are_another_map_where_their_numbers_sum_up_alike(trained_collection: Collection) -> None:
     versions, c = [], tables.items.c
-    for gone in ((), (1, 4), (2, 3), (1, 5, 6), (2, 3, 7)):  # of the last two the squares sum up alike, too
-        with begin_write(learnt.engine) as connection:
+    for missing in ((), (1, 4), (2, 3), (1, 5, 6), (2, 3, 7)):  # of the last two the squares sum up alike, too
+        with begin_write(trained_collection.engine) as connection:
             connection.execute(update(tables.items).values(state="present"))
-            connection.execute(update(tables.items).where(c.id.in_(gone)).values(state="missing"))
-        drawn = item_map.build_map(learnt)
-        assert set(range(1, 81)) - set(drawn.items.tolist()) == set(gone)
-        versions.append(drawn.version)
+            connection.execute(update(tables.items).where(c.id.in_(missing)).values(state="missing"))
+        built_map = item_map.build_map(trained_collection)
+        assert set(range(1, 81)) - set(built_map.items.tolist()) == set(missing)
+        versions.append(built_map.version)
     assert len(set(versions)) == 5
 
 
-def test_points_that_are_saved_while_a_map_is_drawn(learnt: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = load_model_in_use(learnt)
-    points, read = load_item_embeddings(opened.path, opened.model.dim), item_map.load_search_index
+def test_points_that_are_saved_while_a_map_is_drawn(
+    trained_collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = load_model_in_use(trained_collection)
+    points, load_index = load_item_embeddings(opened.path, opened.model.dim), item_map.load_search_index
     fewer = points._replace(items=points.items[:40], marks=points.marks[:40], points=points.points[40:])
 
     def then_saved(model: Path) -> Any:
-        found = read(model)
-        monkeypatch.setattr(item_map, "load_search_index", read)
+        index = load_index(model)
+        monkeypatch.setattr(item_map, "load_search_index", load_index)
         save_item_embeddings(model, fewer)
-        return found
+        return index
 
     monkeypatch.setattr(item_map, "load_search_index", then_saved)
-    drawn = item_map.build_map(learnt)
-    assert len(drawn.items) == len(drawn.places) == 40
-    assert (drawn.places == item_map.compute_principal_components(fewer.points).places(fewer.points)).all()
-    assert item_map.build_map(learnt) is drawn
+    built_map = item_map.build_map(trained_collection)
+    assert len(built_map.items) == len(built_map.places) == 40
+    assert (built_map.places == item_map.compute_principal_components(fewer.points).places(fewer.points)).all()
+    assert item_map.build_map(trained_collection) is built_map
 
 
-def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(learnt: Collection) -> None:
+def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(trained_collection: Collection) -> None:
     def at() -> dict[str, tuple[float, float]]:
-        return {one.name: (one.x, one.y) for one in item_map.place_labels(learnt, drawn)}
+        return {label.name: (label.x, label.y) for label in item_map.place_labels(trained_collection, built_map)}
 
-    drawn = item_map.build_map(learnt)
-    before = at()
-    number = {one.name: one.id for one in item_map.place_labels(learnt, drawn)}
-    label_list.merge_labels(learnt, [number["food"]], number["animals"], by="eve")
+    built_map = item_map.build_map(trained_collection)
+    places_before = at()
+    number = {label.name: label.id for label in item_map.place_labels(trained_collection, built_map)}
+    label_list.merge_labels(trained_collection, [number["food"]], number["animals"], by="eve")
     merged = at()
     assert "food" not in merged
     maps_of_now = item_map._bests
@@ -153,107 +157,109 @@ def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(learnt: 
         assert merged == at()
     finally:
         item_map._bests = maps_of_now
-    undo_entry(learnt.engine, by="eve")
-    assert at() == before
-    train_model(learnt, by="eve", features="colour", dim=8, full=True, threads=1)
+    undo_entry(trained_collection.engine, by="eve")
+    assert at() == places_before
+    train_model(trained_collection, by="eve", features="colour", dim=8, full=True, threads=1)
     item_map._bests = type(maps_of_now)(2)
-    assert item_map.build_map(learnt).model == 2
-    assert at() == before  # another model is in use by now
+    assert item_map.build_map(trained_collection).model == 2
+    assert at() == places_before  # another model is in use by now
 
 
-def test_an_item_counts_once_whatever_its_regions(learnt: Collection) -> None:
-    drawn = item_map.build_map(learnt)
-    before = {one.name: one.accepted for one in item_map.place_labels(learnt, drawn)}
-    with begin_entry(learnt.engine, "eve", "tag", "tagged") as change:
+def test_an_item_counts_once_whatever_its_regions(trained_collection: Collection) -> None:
+    built_map = item_map.build_map(trained_collection)
+    counts_before = {label.name: label.accepted for label in item_map.place_labels(trained_collection, built_map)}
+    with begin_entry(trained_collection.engine, "eve", "tag", "tagged") as change:
         food = label_store.ensure_labels(change, ["food"])["food"]
         write_decisions(change, [Decision(1, food, "accepted", region) for region in ("0,0,9,9", "9,9,9,9")])
-    after = {one.name: one.accepted for one in item_map.place_labels(learnt, drawn)}
-    assert after == before
+    counts_after = {label.name: label.accepted for label in item_map.place_labels(trained_collection, built_map)}
+    assert counts_after == counts_before
 
 
 def test_many_who_ask_at_once_are_given_what_is_theirs() -> None:
-    few, asked = FileCache[str](2), [str(n % 5) for n in range(200)]
+    few, keys = FileCache[str](2), [str(n % 5) for n in range(200)]
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda key: few.get(key, lambda: f"of {key}"), asked)) == [f"of {key}" for key in asked]
+        assert list(pool.map(lambda key: few.get(key, lambda: f"of {key}"), keys)) == [f"of {key}" for key in keys]
 
 
-def test_a_umap_is_kept_and_new_items_go_beside_their_like(learnt: Collection, by_umap: None) -> None:
+def test_a_umap_is_kept_and_new_items_go_beside_their_like(trained_collection: Collection, by_umap: None) -> None:
     with pytest.raises(InputError, match="no UMAP of the model in use yet; have it computed first"):
-        item_map.build_map(learnt, "umap")
-    assert item_map.list_projections(learnt)[1].state in ("none", "not installed")
-    made = item_map.compute_projection(learnt)
-    assert (made.state, made.new_items) == ("ready", 0)
-    drawn = item_map.build_map(learnt, "umap")
-    np.testing.assert_allclose(drawn.places, 2 * item_map.build_map(learnt).places, atol=1e-5)
-    copy = learnt.folder / "copy.webp"
-    shutil.copyfile(learnt.folder / "0005.webp", copy)
-    new = add_item(learnt, copy)
-    apply_model(learnt, by="eve", threads=1)
-    state = item_map.list_projections(learnt)[1]
+        item_map.build_map(trained_collection, "umap")
+    assert item_map.list_projections(trained_collection)[1].state in ("none", "not installed")
+    projection = item_map.compute_projection(trained_collection)
+    assert (projection.state, projection.new_items) == ("ready", 0)
+    built_map = item_map.build_map(trained_collection, "umap")
+    np.testing.assert_allclose(built_map.places, 2 * item_map.build_map(trained_collection).places, atol=1e-5)
+    copy = trained_collection.folder / "copy.webp"
+    shutil.copyfile(trained_collection.folder / "0005.webp", copy)
+    new = add_item(trained_collection, copy)
+    apply_model(trained_collection, by="eve", threads=1)
+    state = item_map.list_projections(trained_collection)[1]
     assert (state.state, state.new_items) == ("stale", 1)
-    later = item_map.build_map(learnt, "umap")
+    later = item_map.build_map(trained_collection, "umap")
     assert (len(later.items), later.n_placed) == (81, 1)
-    assert (later.places[:80] == drawn.places).all()  # what was there stays
-    opened = load_model_in_use(learnt)
-    own = load_item_embeddings(opened.path, opened.model.dim)
-    unit = own.points / np.linalg.norm(own.points, axis=1, keepdims=True)
+    assert (later.places[:80] == built_map.places).all()  # what was there stays
+    opened = load_model_in_use(trained_collection)
+    embeddings = load_item_embeddings(opened.path, opened.model.dim)
+    unit = embeddings.points / np.linalg.norm(embeddings.points, axis=1, keepdims=True)
     nearest = np.argsort(-(unit[:80] @ unit[80]), kind="stable")[:3]
     assert new == 81
     np.testing.assert_allclose(later.places[80], np.median(later.places[nearest], axis=0), atol=1e-5)
-    assert item_map.compute_projection(learnt).state == "ready"
+    assert item_map.compute_projection(trained_collection).state == "ready"
 
 
-def test_a_umap_of_another_model_or_a_damaged_one_does_not_count(learnt: Collection, by_umap: None) -> None:
-    item_map.compute_projection(learnt)
-    kept = load_model_in_use(learnt).path / "map"
-    for file in (kept / "tensors").iterdir():
+def test_a_umap_of_another_model_or_a_damaged_one_does_not_count(trained_collection: Collection, by_umap: None) -> None:
+    item_map.compute_projection(trained_collection)
+    map_folder = load_model_in_use(trained_collection).path / "map"
+    for file in (map_folder / "tensors").iterdir():
         file.write_bytes(b"x")
-    assert item_map.list_projections(learnt)[1].state != "ready"
+    assert item_map.list_projections(trained_collection)[1].state != "ready"
     with pytest.raises(InputError, match="no UMAP"):
-        item_map.build_map(learnt, "umap")
-    item_map.compute_projection(learnt)
-    assert item_map.list_projections(learnt)[1].state == "ready"
-    train_model(learnt, by="eve", features="colour", dim=8, full=True, threads=1)
-    assert item_map.list_projections(learnt)[1].state != "ready"
-    assert item_map.build_map(learnt).model == 2
+        item_map.build_map(trained_collection, "umap")
+    item_map.compute_projection(trained_collection)
+    assert item_map.list_projections(trained_collection)[1].state == "ready"
+    train_model(trained_collection, by="eve", features="colour", dim=8, full=True, threads=1)
+    assert item_map.list_projections(trained_collection)[1].state != "ready"
+    assert item_map.build_map(trained_collection).model == 2
 
 
-def test_umap_itself_on_drawings(learnt: Collection) -> None:
+def test_umap_itself_on_drawings(trained_collection: Collection) -> None:
     pytest.importorskip("umap", reason="umap-learn is not installed: pip install 'wsabie[map]'")
-    assert item_map.compute_projection(learnt).state == "ready"
-    drawn = item_map.build_map(learnt, "umap")
-    assert np.isfinite(drawn.places).all()
-    figure = item_map.measure_map_quality(learnt, drawn)
+    assert item_map.compute_projection(trained_collection).state == "ready"
+    built_map = item_map.build_map(trained_collection, "umap")
+    assert np.isfinite(built_map.places).all()
+    figure = item_map.measure_map_quality(trained_collection, built_map)
     assert figure.share > 1.5 * figure.chance
-    item_map.compute_projection(learnt)
-    assert (item_map.build_map(learnt, "umap").places == drawn.places).all()
+    item_map.compute_projection(trained_collection)
+    assert (item_map.build_map(trained_collection, "umap").places == built_map.places).all()
 
 
-def test_without_umap_one_sentence_says_what_to_install(learnt: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_umap_one_sentence_says_what_to_install(
+    trained_collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(item_map, "has_umap", lambda: False)
     monkeypatch.setattr(item_map, "has_umap", lambda: False)
-    assert item_map.list_projections(learnt)[1].state == "not installed"
+    assert item_map.list_projections(trained_collection)[1].state == "not installed"
     with pytest.raises(InputError, match=r"pip install 'wsabie\[map\]'"):
-        item_map.compute_projection(learnt)
+        item_map.compute_projection(trained_collection)
     monkeypatch.setattr(item_map, "has_umap", lambda: True)
     with pytest.raises(InputError, match="UMAP needs 10 items and there are 3"):
         item_map.compute_umap(np.ones((3, 2), np.float32), np.zeros((3, 2), np.float32))
 
 
-def test_colours_tell_what_is_decided_and_what_is_suggested(learnt: Collection) -> None:
-    tag(learnt, {3: ["food"]}, "rejected")
-    numbers, states = item_map.colour_items(learnt, "food")
+def test_colours_tell_what_is_decided_and_what_is_suggested(trained_collection: Collection) -> None:
+    tag(trained_collection, {3: ["food"]}, "rejected")
+    numbers, states = item_map.colour_items(trained_collection, "food")
     assert (np.diff(numbers) > 0).all()
     codes = dict(zip(numbers.tolist(), states.tolist(), strict=True))
-    accepted = {one.id for one in read_item_page(learnt, ItemFilter(label="food")).items}
+    accepted = {item.id for item in read_item_page(trained_collection, ItemFilter(label="food")).items}
     assert {n for n, code in codes.items() if code == item_map.ACCEPTED} == accepted
     assert codes[3] == item_map.REJECTED
-    suggested = read_item_page(learnt, ItemFilter(label="food", label_state="suggested")).items
+    suggested = read_item_page(trained_collection, ItemFilter(label="food", label_state="suggested")).items
     assert suggested
-    for one in suggested:
-        assert (codes[one.id] - 3) / 252 == pytest.approx(one.probability, abs=0.003)
+    for item in suggested:
+        assert (codes[item.id] - 3) / 252 == pytest.approx(item.probability, abs=0.003)
     with pytest.raises(UnknownLabelError):
-        item_map.colour_items(learnt, "no such label")
+        item_map.colour_items(trained_collection, "no such label")
 
 
 def test_nothing_to_draw(collection: Collection) -> None:
@@ -261,48 +267,50 @@ def test_nothing_to_draw(collection: Collection) -> None:
         item_map.build_map(collection)
 
 
-def test_a_model_that_has_seen_nothing(learnt: Collection) -> None:
-    opened = load_model_in_use(learnt)
+def test_a_model_that_has_seen_nothing(trained_collection: Collection) -> None:
+    opened = load_model_in_use(trained_collection)
     points = load_item_embeddings(opened.path, opened.model.dim)
     save_item_embeddings(
         opened.path, points._replace(items=points.items[:0], marks=points.marks[:0], points=points.points[:0])
     )
-    drawn = item_map.build_map(learnt)
-    assert len(drawn.items) == 0
-    assert item_map.place_labels(learnt, drawn) == []
+    built_map = item_map.build_map(trained_collection)
+    assert len(built_map.items) == 0
+    assert item_map.place_labels(trained_collection, built_map) == []
     shutil.rmtree(opened.path / "points")
     with pytest.raises(InputError, match="has seen no items yet"):
-        item_map.build_map(learnt)
+        item_map.build_map(trained_collection)
 
 
-def test_items_by_their_numbers(learnt: Collection) -> None:
-    found = read_item_page(learnt, ItemFilter(numbers=(5, 3, 9999, 3)))
-    assert [one.id for one in found.items] == [3, 5]
-    assert found.total == 2
-    assert [one.id for one in read_item_page(learnt, ItemFilter(numbers=(3, 4, 5), label="food")).items] == [4, 5]
+def test_items_by_their_numbers(trained_collection: Collection) -> None:
+    page = read_item_page(trained_collection, ItemFilter(numbers=(5, 3, 9999, 3)))
+    assert [item.id for item in page.items] == [3, 5]
+    assert page.total == 2
+    assert [
+        item.id for item in read_item_page(trained_collection, ItemFilter(numbers=(3, 4, 5), label="food")).items
+    ] == [4, 5]
     for wrong in ((0,), (2**63,), tuple(range(1, 1002))):
         with pytest.raises(InputError, match="up to 1,000 numbers"):
-            read_item_page(learnt, ItemFilter(numbers=wrong))
+            read_item_page(trained_collection, ItemFilter(numbers=wrong))
 
 
 def test_the_command(tmp_path: Path, database: str | None, by_umap: None) -> None:
     with create_collection(tmp_path / "drawings", database) as collection:
-        there = with_pictures(collection, sample(KINDS, each=20))
-        tag(collection, {item: [row["kind"]] for item, row in there.items() if item % 3})
+        rows_by_item = with_pictures(collection, sample(KINDS, each=20))
+        tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items() if item % 3})
     run = CliRunner()
     folder = str(tmp_path / "drawings")
     none = run.invoke(app, ["collection", "map", folder])
     assert (none.exit_code, "has no model yet" in str(none.exception)) == (1, True)
     assert run.invoke(app, ["collection", "train", folder, "--features", "colour", "--dim", "8"]).exit_code == 0
-    told = run.invoke(app, ["collection", "map", folder])
-    assert told.exit_code == 0, told.stderr
-    assert "80 items and 4 labels" in told.stdout
+    result = run.invoke(app, ["collection", "map", folder])
+    assert result.exit_code == 0, result.stderr
+    assert "80 items and 4 labels" in result.stdout
     out = tmp_path / "places.csv"
-    told = run.invoke(app, ["collection", "map", folder, "--umap", "--out", str(out), "--json"])
-    assert told.exit_code == 0, told.stderr
-    found = json.loads(told.stdout)
-    assert (found["method"], found["items"], found["labels"]) == ("umap", 80, 4)
-    assert found["projections"][1]["state"] == "ready"
+    result = run.invoke(app, ["collection", "map", folder, "--umap", "--out", str(out), "--json"])
+    assert result.exit_code == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert (report["method"], report["items"], report["labels"]) == ("umap", 80, 4)
+    assert report["projections"][1]["state"] == "ready"
     rows = list(csv.DictReader(out.open(encoding="utf-8")))
     assert [row["kind"] for row in rows] == ["item"] * 80 + ["label"] * 4
     assert rows[0]["name"] == "0000.webp"

@@ -31,18 +31,18 @@ def filled(collection: Collection) -> Collection:
     with begin_entry(collection.engine, "eve", "labels") as change:
         sea, sky = label_store.ensure_labels(change, ["sea", "sky"]).values()
         label_store.add_synonyms(change, sea, {"Meer": "de"})
-    rows, decided, suggested, seen = [], [], [], []
+    rows, decided, suggested, scores = [], [], [], []
     for i in range(1, N + 1):
         folder = draw.choice(["", "a", "a/b", "a0", "Möwe"])
         name = f"{draw.choice(['IMG', 'pic', '100%', 'x_y'])} {i % 37}-{i}.jpg"
-        taken = draw.choice([None, f"20{10 + i % 5}-0{1 + i % 9}-05T10:00:00"])
+        taken_at = draw.choice([None, f"20{10 + i % 5}-0{1 + i % 9}-05T10:00:00"])
         rows.append(
             {
                 "id": i,
                 "root_id": 1,
                 "path": f"{folder}/{name}".lstrip("/"),
                 "folder": folder,
-                "taken_at": taken,
+                "taken_at": taken_at,
                 "state": draw.choice(["present"] * 6 + ["missing", "unreadable"]),
                 "added_at": format_current_time(),
             }
@@ -58,7 +58,7 @@ def filled(collection: Collection) -> Collection:
         if draw.random() < 0.7:
             p = draw.choice([0.5, draw.random()])
             surest = draw.choice([0.0, 0.0, 0.9, draw.random()])
-            seen.append(
+            scores.append(
                 {
                     "model_id": 1,
                     "item_id": i,
@@ -82,25 +82,25 @@ def filled(collection: Collection) -> Collection:
         for table, values in (
             (tables.annotations, decided),
             (tables.suggestions, suggested),
-            (tables.item_scores, seen),
+            (tables.item_scores, scores),
         ):
             connection.execute(insert(table), values)
     return collection
 
 
-def everything(collection: Collection, sort: str, **asked: Any) -> list[int]:
+def everything(collection: Collection, sort: str, **filters: Any) -> list[int]:
     """Numbers of items over all pages of 23."""
-    found: list[int] = []
+    numbers: list[int] = []
     cursor = None
     while True:
         got = read_item_page(
-            collection, ItemFilter(**asked), sort=sort.lstrip("-"), descending=sort[0] == "-", cursor=cursor, limit=7
+            collection, ItemFilter(**filters), sort=sort.lstrip("-"), descending=sort[0] == "-", cursor=cursor, limit=7
         )
-        found += [item.id for item in got.items]
+        numbers += [item.id for item in got.items]
         assert got.total is None or cursor is None
         cursor = got.next_cursor
         if cursor is None:
-            return found
+            return numbers
 
 
 class Rows:
@@ -112,14 +112,14 @@ class Rows:
             self.items = connection.execute(select(tables.items)).all()
             names = {n: name for name, n in label_store.find_labels(connection, ["sea", "sky"]).items()}
             decided = connection.execute(select(a.item_id, a.label_id, a.state, a.region)).all()
-            sure = connection.execute(select(s.item_id, s.label_id, s.probability)).all()
+            probabilities = connection.execute(select(s.item_id, s.label_id, s.probability)).all()
             self.scores = {
                 row[0]: row
                 for row in connection.execute(select(v.item_id, v.best_probability, v.uncertainty, v.best_precision))
             }
         self.decided = {(item, names[label], state) for item, label, state, _ in decided}
-        self.whole = {(item, names[label]) for item, label, _, region in decided if not region}
-        self.sure = {(item, names[label]): p for item, label, p in sure}
+        self.image_decisions = {(item, names[label]) for item, label, _, region in decided if not region}
+        self.probabilities = {(item, names[label]): p for item, label, p in probabilities}
 
 
 Passes = Callable[[Any, Rows], bool]
@@ -133,14 +133,18 @@ def expected(rows: Rows, sort: str, passes: Passes, suggested: bool = False) -> 
         "added_at": lambda row: row.id,
         "best_probability": lambda row: getattr(rows.scores.get(row.id), "best_probability", None),
         "uncertainty": lambda row: getattr(rows.scores.get(row.id), "uncertainty", None),
-        "probability": lambda row: rows.sure[row.id, "sea"],
+        "probability": lambda row: rows.probabilities[row.id, "sea"],
     }
     if suggested:
-        values["uncertainty"] = lambda row: min(rows.sure[row.id, "sea"], 1 - rows.sure[row.id, "sea"])
+        values["uncertainty"] = lambda row: min(
+            rows.probabilities[row.id, "sea"], 1 - rows.probabilities[row.id, "sea"]
+        )
     down, value = sort[0] == "-", values[sort.lstrip("-")]
-    left = [row for row in rows.items if passes(row, rows)]
-    have = sorted((row for row in left if value(row) is not None), key=lambda row: (value(row), row.id), reverse=down)
-    without = sorted((row for row in left if value(row) is None), key=lambda row: row.id, reverse=down)
+    passing_rows = [row for row in rows.items if passes(row, rows)]
+    have = sorted(
+        (row for row in passing_rows if value(row) is not None), key=lambda row: (value(row), row.id), reverse=down
+    )
+    without = sorted((row for row in passing_rows if value(row) is None), key=lambda row: row.id, reverse=down)
     return [row.id for row in have + without]
 
 
@@ -149,19 +153,21 @@ def has(label: str, state: str) -> Passes:
 
 
 def waits(low: float = 0.0, high: float = 1.0) -> Passes:
-    return lambda row, rows: low <= rows.sure.get((row.id, "sea"), -1) <= high and (row.id, "sea") not in rows.whole
+    return lambda row, rows: (
+        low <= rows.probabilities.get((row.id, "sea"), -1) <= high and (row.id, "sea") not in rows.image_decisions
+    )
 
 
-def present(*others: Passes) -> Passes:
-    return lambda row, rows: row.state == "present" and all(one(row, rows) for one in others)
+def present(*conditions: Passes) -> Passes:
+    return lambda row, rows: row.state == "present" and all(condition(row, rows) for condition in conditions)
 
 
 def unfitting(precision: float) -> Passes:
     def passes(row: Any, rows: Rows) -> bool:
-        seen = rows.scores.get(row.id)
-        if seen is None or has("sea", "accepted")(row, rows) or has("sky", "accepted")(row, rows):
+        score = rows.scores.get(row.id)
+        if score is None or has("sea", "accepted")(row, rows) or has("sky", "accepted")(row, rows):
             return False
-        return bool(seen.best_precision < precision)
+        return bool(score.best_precision < precision)
 
     return passes
 
@@ -177,7 +183,8 @@ CASES: list[tuple[dict[str, Any], Passes]] = [
     ({"label": "sea", "label_state": "suggested", "folder": "a"},
      present(waits(), lambda row, _: row.path.startswith("a/"))),
     ({"label_state": "suggested"}, present(lambda row, rows: any(
-        (row.id, name) in rows.sure and (row.id, name) not in rows.whole for name in ("sea", "sky")))),
+        (row.id, name) in rows.probabilities and (row.id, name) not in rows.image_decisions
+        for name in ("sea", "sky")))),
     ({"unlabelled": True},
      present(lambda row, c: not (has("sea", "accepted")(row, c) or has("sky", "accepted")(row, c)))),
     ({"no_tag_fits": 0.9}, present(unfitting(0.9))),
@@ -205,65 +212,67 @@ def test_pages_hold_what_passes_in_order(filled: Collection, few: int, monkeypat
     monkeypatch.setattr(item_pages, "MAX_SORTED", few)
     monkeypatch.setattr(item_pages, "MAX_COUNTED", few // 2)
     rows = Rows(filled)
-    for asked, passes in CASES:
+    for filters, passes in CASES:
         for number, sort in enumerate(SORTS):
-            if sort == "probability" and (asked.get("label_state") != "suggested" or "label" not in asked):
+            if sort == "probability" and (filters.get("label_state") != "suggested" or "label" not in filters):
                 continue
-            way = ("-", "")[(number + len(asked)) % 2] + sort
-            of_label = "label" in asked and asked.get("label_state") == "suggested"
+            way = ("-", "")[(number + len(filters)) % 2] + sort
+            of_label = "label" in filters and filters.get("label_state") == "suggested"
             for this in (way, "-uncertainty", "uncertainty") if of_label else (way,):
-                assert everything(filled, this, **asked) == expected(rows, this, passes, of_label), (asked, this)
+                assert everything(filled, this, **filters) == expected(rows, this, passes, of_label), (filters, this)
 
 
 def test_what_no_tag_fits_is_read_from_an_index(filled: Collection) -> None:
     if filled.engine.dialect.name != "sqlite":
         pytest.skip("PostgreSQL goes through so few rows without one")
-    meant = FilterQuery(ItemFilter(no_tag_fits=0.9), None, 1, "sqlite")
-    query = build_clauses(meant)[0].numbers
+    filter_query = FilterQuery(ItemFilter(no_tag_fits=0.9), None, 1, "sqlite")
+    query = build_clauses(filter_query)[0].numbers
     assert query is not None
-    asked = str(query.compile(filled.engine, compile_kwargs={"literal_binds": True}))
+    sql = str(query.compile(filled.engine, compile_kwargs={"literal_binds": True}))
     with begin_read(filled.engine) as connection:
-        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {asked}")]
+        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")]
     (step,) = (step for step in plan if "item_scores" in step)
     assert "model_id=? AND" in step, plan
 
 
 def test_words_are_looked_for_once(filled: Collection) -> None:
-    asked: list[str] = []
-    event.listen(filled.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    queries: list[str] = []
+    event.listen(filled.engine, "before_cursor_execute", lambda *arguments: queries.append(arguments[2]))
     for words, n in (("zebra", 0), ("img 1", None)):
-        asked.clear()
-        found = read_item_page(filled, ItemFilter(words=words), limit=1000)
-        assert found.total == len(found.items) if n is None else found.total == n
-        assert sum("LIKE" in query for query in asked) == 1
+        queries.clear()
+        page = read_item_page(filled, ItemFilter(words=words), limit=1000)
+        assert page.total == len(page.items) if n is None else page.total == n
+        assert sum("LIKE" in query for query in queries) == 1
 
 
 def test_totals(filled: Collection) -> None:
     assert read_item_page(filled, limit=1).total == len(everything(filled, "path"))
-    for asked in ({"label": "sea"}, {"words": "zebra"}):
-        assert read_item_page(filled, ItemFilter(**asked), limit=1).total == len(everything(filled, "path", **asked))  # type: ignore[arg-type]
+    for filters in ({"label": "sea"}, {"words": "zebra"}):
+        assert read_item_page(filled, ItemFilter(**filters), limit=1).total == len(
+            everything(filled, "path", **filters)
+        )  # type: ignore[arg-type]
     assert read_item_page(filled, ItemFilter(unlabelled=True)).total is None
 
 
 def test_what_a_page_tells_of_items(filled: Collection) -> None:
-    shown = read_item_page(filled, ItemFilter(label="sea"), limit=1000).items
-    assert all("sea" in item.labels for item in shown)
-    assert any(item.best_probability is not None for item in shown)
-    whole = read_item_details(filled, shown[0].id)
-    assert whole.item["path"] == shown[0].path
-    assert "sea" in [a.label for a in whole.annotations if a.state == "accepted"]
-    decided = {a.label for a in whole.annotations if not a.region}
-    assert not decided & {s.label for s in whole.suggestions}
+    page_items = read_item_page(filled, ItemFilter(label="sea"), limit=1000).items
+    assert all("sea" in item.labels for item in page_items)
+    assert any(item.best_probability is not None for item in page_items)
+    details = read_item_details(filled, page_items[0].id)
+    assert details.item["path"] == page_items[0].path
+    assert "sea" in [a.label for a in details.annotations if a.state == "accepted"]
+    decided = {a.label for a in details.annotations if not a.region}
+    assert not decided & {s.label for s in details.suggestions}
     for number in (0, -1, 2**70):
         with pytest.raises(InputError, match="there is no item number"):
             read_item_details(filled, number)
 
 
 def test_facets_count(filled: Collection) -> None:
-    found = read_facets(filled)
-    assert sum(folder.items for folder in found.folders) == read_item_page(filled).total
-    assert FolderFacet(1, "a/b", len(everything(filled, "path", folder="a/b"))) in found.folders
-    sea = next(label for label in found.labels if label.name == "sea")
+    facets = read_facets(filled)
+    assert sum(folder.items for folder in facets.folders) == read_item_page(filled).total
+    assert FolderFacet(1, "a/b", len(everything(filled, "path", folder="a/b"))) in facets.folders
+    sea = next(label for label in facets.labels if label.name == "sea")
     with begin_read(filled.engine) as connection:
         a = tables.annotations.c
         states = list(connection.execute(select(a.state).where(a.label_id == sea.id)).scalars())
@@ -305,9 +314,9 @@ def test_what_cannot_be_asked(filled: Collection) -> None:
         ({"taken_from": "yesterday"}, {}, "is no time"),
         ({"words": "a " * 50}, {}, "too many words"),
     ]
-    for asked, options, said in bad:
-        with pytest.raises(InputError, match=said):
-            read_item_page(filled, ItemFilter(**asked), **options)
+    for filters, options, message in bad:
+        with pytest.raises(InputError, match=message):
+            read_item_page(filled, ItemFilter(**filters), **options)
     with pytest.raises(UnknownLabelError, match="the closest: sea"):
         read_item_page(filled, ItemFilter(label="seas"))
 

@@ -48,10 +48,12 @@ def state_of(collection: Collection) -> list[object]:
         ]
 
 
-def tag(collection: Collection, item: int, label: str, state: str | None = "accepted", **given: str) -> DecisionCounts:
+def tag(
+    collection: Collection, item: int, label: str, state: str | None = "accepted", **options: str
+) -> DecisionCounts:
     with begin_entry(collection.engine, "eve", "tag", f"{label}: {state}") as change:
         number = label_store.ensure_labels(change, [label])[label]
-        return write_decisions(change, [Decision(item, number, state)], **given)  # type: ignore[arg-type]
+        return write_decisions(change, [Decision(item, number, state)], **options)  # type: ignore[arg-type]
 
 
 def test_what_is_decided_is_told_and_can_be_undone_and_done_again(collection: Collection) -> None:
@@ -98,10 +100,10 @@ def test_what_was_made_anew_since_stands_in_the_way_of_an_undo(collection: Colle
     tag(collection, 1, "sea", None)
     removed = read_history(collection.engine)[0].id
     tag(collection, 1, "sea", "rejected")  # another row, of the same item and label
-    before = state_of(collection)
+    state_before = state_of(collection)
     with pytest.raises(InputError, match=f"entry {removed} cannot be undone: what it removed was made anew"):
         undo_entry(collection.engine, removed, by="eve")
-    assert state_of(collection) == before
+    assert state_of(collection) == state_before
     undo_entry(collection.engine, by="eve")
     undo_entry(collection.engine, removed, by="eve")
     assert decided(collection) == {(1, "sea"): "accepted"}
@@ -111,11 +113,11 @@ def test_what_needs_a_label_that_is_gone_cannot_come_back(collection: Collection
     with_items(collection)
     with begin_entry(collection.engine, "eve", "labels") as change:
         label_store.ensure_labels(change, ["sea"])
-    made = read_history(collection.engine)[0].id
+    creation = read_history(collection.engine)[0].id
     tag(collection, 1, "sea")
     tag(collection, 1, "sea", None)
     removed = read_history(collection.engine)[0].id
-    undo_entry(collection.engine, made, by="eve")
+    undo_entry(collection.engine, creation, by="eve")
     with pytest.raises(InputError, match="or what that needs is gone"):
         undo_entry(collection.engine, removed, by="eve")
 
@@ -164,7 +166,7 @@ def test_an_import_leaves_what_people_decided(collection: Collection) -> None:
 
 def test_an_error_leaves_nothing(collection: Collection) -> None:
     with_items(collection)
-    before = state_of(collection)
+    state_before = state_of(collection)
 
     def fail_late() -> None:
         with begin_entry(collection.engine, "eve", "tag") as change:
@@ -174,7 +176,7 @@ def test_an_error_leaves_nothing(collection: Collection) -> None:
 
     with pytest.raises(InputError, match="cannot be a label"):
         fail_late()
-    assert state_of(collection) == before
+    assert state_of(collection) == state_before
     assert read_history(collection.engine) == []
 
 
@@ -191,7 +193,7 @@ def test_merging_moves_everything_and_can_be_undone(collection: Collection) -> N
         numbers = label_store.ensure_labels(change, ["gull", "seagull", "chick"])
         label_store.set_parent(change, numbers["chick"], numbers["gull"])
         assert label_store.add_synonyms(change, numbers["gull"], {"Möwe": "de", "seagull": "en"}) == ["seagull"]
-    before = state_of(collection)
+    state_before = state_of(collection)
     with begin_entry(collection.engine, "eve", "merge") as change:
         assert label_store.merge_label(change, numbers["gull"], numbers["seagull"]) == label_store.MergeCounts(
             moved=1, duplicates=1
@@ -208,7 +210,7 @@ def test_merging_moves_everything_and_can_be_undone(collection: Collection) -> N
     assert decided(collection)[3, "seagull"] == "accepted"
     undo_entry(collection.engine, by="eve")
     assert undo_entry(collection.engine, by="eve").summary == "merged 'gull' into 'seagull'"
-    assert state_of(collection) == before
+    assert state_of(collection) == state_before
 
 
 def test_a_label_is_deleted_with_all_that_is_its_own_and_comes_back(collection: Collection) -> None:
@@ -223,26 +225,26 @@ def test_a_label_is_deleted_with_all_that_is_its_own_and_comes_back(collection: 
         label_list._add_exclusions(change, [(numbers["gull"], numbers["tern"]), (numbers["mew"], numbers["tern"])])
         label_store.merge_label(change, numbers["mow"], numbers["mew"])
         label_store.merge_label(change, numbers["mew"], numbers["gull"])
-    apart = select(func.count()).select_from(tables.merge_exclusions)
-    before = state_of(collection)
+    count_exclusions = select(func.count()).select_from(tables.merge_exclusions)
+    state_before = state_of(collection)
     with pytest.raises(InputError, match=r"'gull' is accepted or rejected 2 times; delete these tags too \(`with"):
         label_list.delete_labels(collection, [numbers["gull"]], "eve")
-    assert state_of(collection) == before
-    done = label_list.delete_labels(collection, [numbers["gull"], numbers["tern"]], "eve", with_tags=True)
-    assert (done.labels, done.tags, done.children) == (["gull", "tern"], 2, 1)
+    assert state_of(collection) == state_before
+    result = label_list.delete_labels(collection, [numbers["gull"], numbers["tern"]], "eve", with_tags=True)
+    assert (result.labels, result.tags, result.children) == (["gull", "tern"], 2, 1)
     assert read_history(collection.engine)[0].summary == "deleted 'gull', 'tern' with 2 tags"
     assert decided(collection) == {(3, "chick"): "accepted"}
     with begin_read(collection.engine) as connection:
         assert label_store.find_labels(connection, ["gull", "Möwe", "mew", "mow", "tern"]) == {}
         assert label_store.read_label(connection, numbers["chick"])["parent_id"] == numbers["bird"]
-        assert connection.execute(apart).scalar() == 0
+        assert connection.execute(count_exclusions).scalar() == 0
     with pytest.raises(NotFoundError, match="no label number"):
         label_list.delete_labels(collection, [numbers["gull"]], "eve")
     check_database(collection)
     undo_entry(collection.engine, by="eve")
-    assert state_of(collection) == before
+    assert state_of(collection) == state_before
     with begin_read(collection.engine) as connection:
-        assert connection.execute(apart).scalar() == 2
+        assert connection.execute(count_exclusions).scalar() == 2
     undo_entry(collection.engine, deleted := read_history(collection.engine)[0].id, by="eve")  # and deleted again
     assert decided(collection) == {(3, "chick"): "accepted"}
     tag(collection, 1, "Möwe")
@@ -255,15 +257,15 @@ def test_labels_above_and_below_each_other_are_deleted_at_once(collection: Colle
         numbers = label_store.ensure_labels(change, ["animal", "bird", "gull"])
         label_store.set_parent(change, numbers["bird"], numbers["animal"])
         label_store.set_parent(change, numbers["gull"], numbers["bird"])
-    before = state_of(collection)
+    state_before = state_of(collection)
     for order in (["animal", "bird"], ["bird", "animal"]):
-        done = label_list.delete_labels(collection, [numbers[name] for name in order], "eve")
-        assert done.tags == 0
+        result = label_list.delete_labels(collection, [numbers[name] for name in order], "eve")
+        assert result.tags == 0
         with begin_read(collection.engine) as connection:
             assert label_store.read_label_names(connection) == {numbers["gull"]: "gull"}
             assert label_store.list_ancestors(connection, numbers["gull"]) == []
         undo_entry(collection.engine, by="eve")
-        assert state_of(collection) == before
+        assert state_of(collection) == state_before
 
 
 def test_a_renamed_label_keeps_its_old_name_as_a_synonym(collection: Collection) -> None:

@@ -12,15 +12,19 @@ from wsabie.collection.labels.label_store import find_example_items
 
 def test_the_newest_items_of_each_label_by_one_query(collection: Collection) -> None:
     numbers = tagged(collection, {"sea": range(1, 9), "gull": [2, 5], "tern": [], "other": [3]})
-    told = {"state": "accepted", "origin": "person", "by": "eve", "at": format_current_time()}
+    annotation = {"state": "accepted", "origin": "person", "by": "eve", "at": format_current_time()}
     with begin_write(collection.engine) as connection:
-        parts = [{"item_id": 7, "label_id": 1, "region": f"0,0,{n},1", **told} for n in (1, 2)]
+        parts = [{"item_id": 7, "label_id": 1, "region": f"0,0,{n},1", **annotation} for n in (1, 2)]
         connection.execute(insert(tables.annotations), parts)
         connection.execute(update(tables.items).where(tables.items.c.id == 8).values(state="missing"))
         connection.execute(update(tables.annotations).where(tables.annotations.c.item_id == 5).values(state="rejected"))
-    asked: list[str] = []
-    event.listen(collection.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    queries: list[str] = []
+    event.listen(collection.engine, "before_cursor_execute", lambda *arguments: queries.append(arguments[2]))
     with begin_read(collection.engine) as connection:
-        found = find_example_items(connection, [numbers[name] for name in ("sea", "gull", "tern")], 3)
-    assert {n: [one.id for one in shown] for n, shown in found.items()} == {1: [7, 6, 4], 2: [2], 3: []}
-    assert len([query for query in asked if "annotations" in query]) == 1
+        examples = find_example_items(connection, [numbers[name] for name in ("sea", "gull", "tern")], 3)
+    assert {n: [item.id for item in label_items] for n, label_items in examples.items()} == {
+        1: [7, 6, 4],
+        2: [2],
+        3: [],
+    }
+    assert len([query for query in queries if "annotations" in query]) == 1

@@ -31,9 +31,9 @@ Rows = dict[int, dict[str, Any]]
 
 def with_tags(collection: Collection) -> tuple[Collection, Rows]:
     """300 drawings of four kinds, tagged by a list."""
-    there = with_pictures(collection, sample(each=75))
-    tag(collection, {item: [row["kind"]] for item, row in there.items()}, origin="import", by="list")
-    return collection, there
+    rows_by_item = with_pictures(collection, sample(each=75))
+    tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()}, origin="import", by="list")
+    return collection, rows_by_item
 
 
 @pytest.fixture
@@ -64,34 +64,42 @@ def places(collection: Collection) -> dict[int, float]:
     return dict(zip([row[0] for row in rows], compute_hash_positions([row[1] for row in rows]), strict=True))
 
 
-def misled(collection: Collection, there: Rows, **options: Any) -> TrainingResult:
+def misled(collection: Collection, rows_by_item: Rows, **options: Any) -> TrainingResult:
     """Tag items wrongly that are learnt from, heavily, and learn it."""
     lies = [item for item, place in places(collection).items() if place > 0.3][:26]
-    wrong = {item: [KINDS[(KINDS.index(there[item]["kind"]) + 1) % 4]] for item in lies}
-    tag(collection, {item: [there[item]["kind"]] for item in lies}, "rejected")
+    wrong = {item: [KINDS[(KINDS.index(rows_by_item[item]["kind"]) + 1) % 4]] for item in lies}
+    tag(collection, {item: [rows_by_item[item]["kind"]] for item in lies}, "rejected")
     tag(collection, wrong)
     return train_model(collection, **OPTIONS | {"epochs": 3}, person_weight=1000, **options)
 
 
 def test_a_model_that_does_worse_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> None:
-    collection, there = tagged
+    collection, rows_by_item = tagged
     first = train_model(collection, **OPTIONS)
     assert (first.is_in_use, first.facts["rejection_reason"]) == (True, "")
-    second = misled(collection, there)
+    second = misled(collection, rows_by_item)
     assert (second.method, second.is_in_use, in_use(collection)) == ("corrections", False, first.model)
     assert second.figures["difference"]["MAP"]["high"] < 0
     assert second.facts["rejection_reason"].startswith("it does worse than model 1 on ")
-    told = read_history(collection.engine)[0]
-    assert (told.action, told.changes) == ("train", 0)
-    assert told.summary.startswith("model 2 not put into use, learnt from corrections: it does worse than model 1")
-    assert [one.rejection_reason != "" for one in model_registry.list_models(collection)] == [True, False]
+    history_entry = read_history(collection.engine)[0]
+    assert (history_entry.action, history_entry.changes) == ("train", 0)
+    assert history_entry.summary.startswith(
+        "model 2 not put into use, learnt from corrections: it does worse than model 1"
+    )
+    assert [listed_model.rejection_reason != "" for listed_model in model_registry.list_models(collection)] == [
+        True,
+        False,
+    ]
     assert model_registry.find_rollback(collection) is None
     again = train_model(collection, **OPTIONS)  # it would be the same one
     assert (again.method, again.model) == ("nothing", 1)
     assert "since model 2 learnt, which did worse than model 1" in again.reason
     assert forecast_training(collection).method == "nothing"
     assert forecast_training(collection).decisions == 52
-    assert [one.number for one in model_registry.list_models(collection)] == [2, 1]  # no training sweeps it away
+    assert [listed_model.number for listed_model in model_registry.list_models(collection)] == [
+        2,
+        1,
+    ]  # no training sweeps it away
     used = model_registry.use_model(collection, 2, by="eve")
     assert (used.before, used.unseen) == (1, 0)  # what it suggests is there at once
     back = model_registry.find_rollback(collection)
@@ -104,9 +112,9 @@ def test_a_model_that_does_worse_is_kept_but_not_used(tagged: tuple[Collection, 
 
 
 def test_a_model_that_does_worse_is_used_where_that_is_asked(tagged: tuple[Collection, Rows]) -> None:
-    collection, there = tagged
+    collection, rows_by_item = tagged
     train_model(collection, **OPTIONS)
-    second = misled(collection, there, even_if_worse=True)
+    second = misled(collection, rows_by_item, even_if_worse=True)
     assert (second.is_in_use, in_use(collection)) == (True, 2)
     assert second.figures["difference"]["MAP"]["high"] < 0
     compared = compare_models(collection, [1, 2])
@@ -115,66 +123,66 @@ def test_a_model_that_does_worse_is_used_where_that_is_asked(tagged: tuple[Colle
 
 
 def test_of_few_items_none_is_called_worse(tagged: tuple[Collection, Rows], monkeypatch: pytest.MonkeyPatch) -> None:
-    collection, there = tagged
+    collection, rows_by_item = tagged
     first = train_model(collection, **OPTIONS)
     monkeypatch.setattr(evaluation, "FEWEST_JUDGED", first.figures["items"] + 1)
-    second = misled(collection, there)
+    second = misled(collection, rows_by_item)
     assert second.figures["difference"]["MAP"]["high"] < 0
     assert (second.is_in_use, second.facts["rejection_reason"]) == (True, "")
 
 
 def test_a_comparison_says_what_the_training_said(tagged: tuple[Collection, Rows]) -> None:
-    collection, there = tagged
+    collection, rows_by_item = tagged
     first = train_model(collection, **OPTIONS)
-    tag(collection, {item: ["seen", there[item]["kind"]] for item in list(there)[:15]})
+    tag(collection, {item: ["seen", rows_by_item[item]["kind"]] for item in list(rows_by_item)[:15]})
     second = train_model(collection, **OPTIONS)
-    found = compare_models(collection, [1, 2])
-    one, two = found.models
-    assert (found.items, found.labels) == (second.figures["items"], second.figures["labels"])
-    assert (one.figures, two.figures) == (second.figures["before"], second.figures["now"])
-    assert two.difference is not None
-    assert two.difference["MAP"]._asdict() == second.figures["difference"]["MAP"]
-    assert (one.labels, two.labels) == (first.facts["labels"], second.facts["labels"])
-    assert (one.difference, one.gained, found.notes) == (None, (), ())
-    moved = {label.label: label for label in (*two.gained, *two.lost)}
+    comparison = compare_models(collection, [1, 2])
+    older, newer = comparison.models
+    assert (comparison.items, comparison.labels) == (second.figures["items"], second.figures["labels"])
+    assert (older.figures, newer.figures) == (second.figures["before"], second.figures["now"])
+    assert newer.difference is not None
+    assert newer.difference["MAP"]._asdict() == second.figures["difference"]["MAP"]
+    assert (older.labels, newer.labels) == (first.facts["labels"], second.facts["labels"])
+    assert (older.difference, older.gained, comparison.notes) == (None, (), ())
+    moved = {label.label: label for label in (*newer.gained, *newer.lost)}
     if "seen" in moved:  # the first does not know it, so that it comes last there
         assert moved["seen"].before <= 1 / 4
-    assert all(label.after > label.before for label in two.gained)
-    assert all(label.after < label.before for label in two.lost)
+    assert all(label.after > label.before for label in newer.gained)
+    assert all(label.after < label.before for label in newer.lost)
     back = compare_models(collection, [2, 1]).models[1]
-    assert {m.label: (m.after, m.before) for m in back.lost} == {m.label: (m.before, m.after) for m in two.gained}
-    assert convert_record(found)["models"][1]["difference"]["MAP"]["mean"] == two.difference["MAP"].mean
+    assert {m.label: (m.after, m.before) for m in back.lost} == {m.label: (m.before, m.after) for m in newer.gained}
+    assert convert_record(comparison)["models"][1]["difference"]["MAP"]["mean"] == newer.difference["MAP"].mean
 
 
 def test_tags_of_today_judge_all_models(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
     train_model(collection, **OPTIONS)
     train_model(collection, full=True, **OPTIONS)
-    before = compare_models(collection, [1, 2]).models[0].figures
+    figures_before = compare_models(collection, [1, 2]).models[0].figures
     with begin_entry(collection.engine, "eve", "merge") as change:
-        found = {name: label_store.find_label(change.connection, name) for name in ("food", "people")}
-        label_store.merge_label(change, found["people"], found["food"])
+        numbers = {name: label_store.find_label(change.connection, name) for name in ("food", "people")}
+        label_store.merge_label(change, numbers["people"], numbers["food"])
     merged = compare_models(collection, [1, 2])
     assert merged.labels == 3
-    assert merged.models[0].figures["MAP"] > before["MAP"]  # one of two right columns is enough
+    assert merged.models[0].figures["MAP"] > figures_before["MAP"]  # one of two right columns is enough
     assert merged.models[0].figures == merged.models[1].figures
 
 
 def test_what_one_of_them_has_learnt_from_judges_none(tagged: tuple[Collection, Rows]) -> None:
     """Where tags are taken away, more contents are held out: the older model knows some of these."""
-    collection, there = tagged
+    collection, rows_by_item = tagged
     train_model(collection, **OPTIONS)
     where = places(collection)
     low = [item for item, place in where.items() if place <= 0.15]
-    tag(collection, {item: [there[item]["kind"]] for item in low[2:]}, None)
+    tag(collection, {item: [rows_by_item[item]["kind"]] for item in low[2:]}, None)
     second = train_model(collection, full=True, **OPTIONS)
     assert second.facts["holdout_bound"] > 0.15
-    found = compare_models(collection, [1, 2])
-    assert found.items == second.figures["items"] == 2  # and not 5, of which the first one knows 3
-    assert found.notes == (
+    comparison = compare_models(collection, [1, 2])
+    assert comparison.items == second.figures["items"] == 2  # and not 5, of which the first one knows 3
+    assert comparison.notes == (
         "not counted: 3 of the items that are held out now, as one of the models has learnt from them",
     )
-    tag(collection, {item: [there[item]["kind"]] for item in low[:2]}, None)
+    tag(collection, {item: [rows_by_item[item]["kind"]] for item in low[:2]}, None)
     third = train_model(collection, full=True, **OPTIONS)
     assert third.figures["before"] is None or third.figures["items"] < 5
     with pytest.raises(InputError, match="no item with a tag was held out from all of these models"):
@@ -182,13 +190,13 @@ def test_what_one_of_them_has_learnt_from_judges_none(tagged: tuple[Collection, 
 
 
 def test_a_correction_would_choose_by_what_it_knows(tagged: tuple[Collection, Rows]) -> None:
-    collection, there = tagged
+    collection, rows_by_item = tagged
     train_model(collection, **OPTIONS)
     low = [item for item, place in places(collection).items() if place <= 0.15]
-    tag(collection, {item: [there[item]["kind"]] for item in low[2:]}, None)
-    tag(collection, {item: ["few"] for item in list(there)[:3]})
-    learnt = train_model(collection, **OPTIONS)
-    assert (learnt.method, learnt.reason) == (
+    tag(collection, {item: [rows_by_item[item]["kind"]] for item in low[2:]}, None)
+    tag(collection, {item: ["few"] for item in list(rows_by_item)[:3]})
+    result = train_model(collection, **OPTIONS)
+    assert (result.method, result.reason) == (
         "full",
         "too few tags are left on the items that model 1 never learnt from",
     )
@@ -199,22 +207,22 @@ def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Ro
     train_model(collection, **OPTIONS)
     second = train_model(collection, **OPTIONS | {"features": "hog", "even_if_worse": True})
     assert second.figures["before"] is not None  # each by its own rows
-    found = compare_models(collection, [1, 2])
-    assert found.notes == ("items are described in different ways: model 1 by colour, model 2 by hog",)
-    assert [one.features for one in found.models] == ["colour", "hog"]
+    comparison = compare_models(collection, [1, 2])
+    assert comparison.notes == ("items are described in different ways: model 1 by colour, model 2 by hog",)
+    assert [model.features for model in comparison.models] == ["colour", "hog"]
     for rows in collection.features.glob("*/*.parquet"):
         rows.unlink()
     with lock_models(collection), pytest.raises(BusyError):
         compare_models(collection, [1, 2])
-    assert compare_models(collection, [1, 2]) == found  # described again
+    assert compare_models(collection, [1, 2]) == comparison  # described again
     with lock_models(collection):
-        assert compare_models(collection, [1, 2]) == found
-    gone = next(item for item, place in places(collection).items() if place <= 0.15)
+        assert compare_models(collection, [1, 2]) == comparison
+    missing_item = next(item for item, place in places(collection).items() if place <= 0.15)
     for rows in collection.features.glob("*/*.parquet"):
         rows.unlink()
-    (collection.folder / f"{gone - 1:04d}.webp").unlink()
+    (collection.folder / f"{missing_item - 1:04d}.webp").unlink()
     less = compare_models(collection, [1, 2])
-    assert less.items == found.items - 1
+    assert less.items == comparison.items - 1
     assert less.notes[1] == "not counted: 1 of the held-out items, as they cannot be read or are not what was scanned"
     for rows in collection.features.glob("*/*.parquet"):
         rows.unlink()
@@ -246,12 +254,12 @@ def test_the_way_back_is_a_stack(tagged: tuple[Collection, Rows]) -> None:
     for _ in range(3):
         train_model(collection, full=True, **OPTIONS | {"epochs": 1})
     model_registry.use_model(collection, 1, by="eve")
-    seen = []
+    model_numbers = []
     while (back := model_registry.find_rollback(collection)) is not None:
         undo_entry(collection.engine, back.entry, by="adam")
         assert in_use(collection) == back.model
-        seen.append(back.model)
-    assert seen == [3, 2, 1]
+        model_numbers.append(back.model)
+    assert model_numbers == [3, 2, 1]
     model_registry.use_model(collection, 3, by="eve")
     assert model_registry.remove_old_models(collection, 1, by="eve") == [2, 1]
     assert model_registry.find_rollback(collection) is None  # nobody goes back to a model that is no more
@@ -279,20 +287,20 @@ def test_a_first_model_has_no_way_back_and_all_is_new(tagged: tuple[Collection, 
 
 def test_every_epoch_is_told_and_kept(tagged: tuple[Collection, Rows]) -> None:
     collection, _ = tagged
-    told: list[Point] = []
-    first = train_model(collection, **OPTIONS, watch=told.append)
-    assert first.facts["curve"] == told
-    assert [point["epoch"] for point in told] == list(range(1, 9))
-    best = max(told, key=lambda point: point["MAP"])
+    points: list[Point] = []
+    first = train_model(collection, **OPTIONS, watch=points.append)
+    assert first.facts["curve"] == points
+    assert [point["epoch"] for point in points] == list(range(1, 9))
+    best = max(points, key=lambda point: point["MAP"])
     assert (first.facts["best_epoch"], first.figures["now"]["MAP"]) == (
         best["epoch"],
         pytest.approx(best["MAP"], abs=1e-5),
     )
     tag(collection, {item: ["more"] for item in range(1, 10)})
-    told.clear()
-    second = train_model(collection, **OPTIONS | {"epochs": 3}, watch=told.append)
-    assert (second.method, [point["epoch"] for point in told]) == ("corrections", [1, 2, 3])
-    assert model_registry.read_model(collection, 2).facts["curve"] == told
+    points.clear()
+    second = train_model(collection, **OPTIONS | {"epochs": 3}, watch=points.append)
+    assert (second.method, [point["epoch"] for point in points]) == ("corrections", [1, 2, 3])
+    assert model_registry.read_model(collection, 2).facts["curve"] == points
 
 
 def test_a_curve_keeps_its_ends_and_a_bounded_number() -> None:

@@ -29,26 +29,30 @@ Tags = Mapping[str, Iterable[int]]
 
 def tagged(collection: Collection, tags: Tags, languages: Mapping[str, str] | None = None) -> dict[str, int]:
     """Items that have these labels; the labels' numbers."""
-    wanted = sorted({item for items in tags.values() for item in items})
+    all_items = sorted({item for items in tags.values() for item in items})
     common = {"root_id": 1, "folder": "", "state": "present", "added_at": format_current_time()}
     numbers = {label: i for i, label in enumerate(tags, 1)}
-    rows = [{"id": i, "path": f"{i}.jpg", **common} for i in wanted]
-    told = {"region": "", "state": "accepted", "origin": "person", "by": "eve", "at": format_current_time()}
-    said = [{"item_id": i, "label_id": numbers[label], **told} for label, items in tags.items() for i in items]
-    known = [{"id": n, "name": label, "language": (languages or {}).get(label, "")} for label, n in numbers.items()]
+    rows = [{"id": i, "path": f"{i}.jpg", **common} for i in all_items]
+    annotation = {"region": "", "state": "accepted", "origin": "person", "by": "eve", "at": format_current_time()}
+    annotation_rows = [
+        {"item_id": i, "label_id": numbers[label], **annotation} for label, items in tags.items() for i in items
+    ]
+    label_rows = [
+        {"id": n, "name": label, "language": (languages or {}).get(label, "")} for label, n in numbers.items()
+    ]
     with begin_write(collection.engine) as connection:
-        for table, values in ((tables.items, rows), (tables.labels, known), (tables.annotations, said)):
+        for table, values in ((tables.items, rows), (tables.labels, label_rows), (tables.annotations, annotation_rows)):
             if values:
                 connection.execute(insert(table), values)
     return numbers
 
 
 def merged(collection: Collection, names: list[str], into: str) -> label_list.MergeResult:
-    *gone, kept = label_list.find_label_numbers(collection, [*names, into])
-    return label_list.merge_labels(collection, gone, kept, "eve")
+    *sources, target = label_list.find_label_numbers(collection, [*names, into])
+    return label_list.merge_labels(collection, sources, target, "eve")
 
 
-def kept_apart(collection: Collection, names: list[str]) -> label_list.ExclusionResult:
+def exclude_labels(collection: Collection, names: list[str]) -> label_list.ExclusionResult:
     return label_list.exclude_merge(collection, label_list.find_label_numbers(collection, names), "eve")
 
 
@@ -60,33 +64,33 @@ def state_of(collection: Collection) -> list[object]:
 _JOURNALED = (tables.synonyms, tables.merge_exclusions, tables.annotations)
 
 
-def shown(found: ProposalList) -> list[tuple[str, list[str]]]:
-    return [(p.target.name, [label.name for label in p.labels]) for p in found.proposals]
+def list_merge_names(proposal_list: ProposalList) -> list[tuple[str, list[str]]]:
+    return [(p.target.name, [label.name for label in p.labels]) for p in proposal_list.proposals]
 
 
 def kinds(proposal: MergeProposal) -> list[str]:
-    return [one.kind for one in proposal.reasons[0].evidence]
+    return [signal.kind for signal in proposal.reasons[0].evidence]
 
 
 def wordnet() -> KnowledgeGraph:
-    known = KnowledgeGraph()
-    known.add("n1", ["animal"], "", "en")
-    known.add("n2", ["dog", "domestic dog"], "", "en")
-    known.add("n2", ["Hund"], "", "de")
-    known.add("n3", ["poodle", "poodle dog"], "", "en")
-    known.add("n4", ["house"], "", "en")
-    known.add("n5", ["horse"], "", "en")
-    known.add("n6", ["glass"], "", "en")
-    known.add("n7", ["glasses", "spectacles"], "", "en")
+    graph = KnowledgeGraph()
+    graph.add("n1", ["animal"], "", "en")
+    graph.add("n2", ["dog", "domestic dog"], "", "en")
+    graph.add("n2", ["Hund"], "", "de")
+    graph.add("n3", ["poodle", "poodle dog"], "", "en")
+    graph.add("n4", ["house"], "", "en")
+    graph.add("n5", ["horse"], "", "en")
+    graph.add("n6", ["glass"], "", "en")
+    graph.add("n7", ["glasses", "spectacles"], "", "en")
     for low, high in (("n3", "n2"), ("n2", "n1"), ("n5", "n1")):
-        known.relate("is-a", low, high)
-    return known
+        graph.relate("is-a", low, high)
+    return graph
 
 
 def test_there_may_be_nothing_to_propose(collection: Collection) -> None:
-    found = find_proposals(collection)
-    assert (found.proposals, found.labels) == ([], 0)
-    assert found.unused_sources == {"model": "none was in use", "knowledge": "none was given"}
+    proposal_list = find_proposals(collection)
+    assert (proposal_list.proposals, proposal_list.labels) == ([], 0)
+    assert proposal_list.unused_sources == {"model": "none was in use", "knowledge": "none was given"}
     tagged(collection, {"sea": [1]})
     assert find_proposals(collection, knowledge=wordnet()).proposals == []
     tagged_again = label_list.list_labels(collection)
@@ -95,58 +99,58 @@ def test_there_may_be_nothing_to_propose(collection: Collection) -> None:
 
 def test_spelling_alone_is_enough_where_only_a_mark_differs(collection: Collection) -> None:
     tagged(collection, {"Sea gull": [1], "sea-gull": [2, 3], "café": [4, 5], "cafe": [], "cat": [6], "cut": [7]})
-    found = find_proposals(collection)
-    assert sorted(shown(found)) == [("café", ["cafe"]), ("sea-gull", ["Sea gull"])]
-    assert found.total == 2
-    assert found.proposals[0].reasons[0].evidence[0].message.startswith("differ only in")
-    assert all(0.7 <= proposal.score <= 1 for proposal in found.proposals)
+    proposal_list = find_proposals(collection)
+    assert sorted(list_merge_names(proposal_list)) == [("café", ["cafe"]), ("sea-gull", ["Sea gull"])]
+    assert proposal_list.total == 2
+    assert proposal_list.proposals[0].reasons[0].evidence[0].message.startswith("differ only in")
+    assert all(0.7 <= proposal.score <= 1 for proposal in proposal_list.proposals)
 
 
 def test_the_score_that_is_told_decides(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     tagged(collection, {"café": [4, 5], "cafe": []})
     monkeypatch.setattr(proposals, "compute_score", lambda evidence: 0.69996)
-    assert [one.score for one in find_proposals(collection, min_score=0.7).proposals] == [0.7]
+    assert [proposal.score for proposal in find_proposals(collection, min_score=0.7).proposals] == [0.7]
     assert not find_proposals(collection, min_score=0.701).proposals
 
 
 def test_words_of_their_own_are_no_slips(collection: Collection) -> None:
     tagged(collection, {"house": range(1, 21), "horse": [30], "hoose": [31], "glass": range(40, 50), "glasses": [50]})
-    found = find_proposals(collection, knowledge=wordnet(), min_score=0.3)
-    assert shown(found) == [("house", ["hoose"])]  # nor through it
-    assert ("glass", ["glasses"]) in shown(find_proposals(collection))  # without knowledge: a plural
+    proposal_list = find_proposals(collection, knowledge=wordnet(), min_score=0.3)
+    assert list_merge_names(proposal_list) == [("house", ["hoose"])]  # nor through it
+    assert ("glass", ["glasses"]) in list_merge_names(find_proposals(collection))  # without knowledge: a plural
 
 
 def test_meanings_and_languages(collection: Collection) -> None:
     tagged(collection, {"dog": [1, 2, 3], "Hund": [4], "domestic dog": [5], "poodle": [6], "animal": [7]})
-    found = find_proposals(collection, knowledge=wordnet())
-    assert shown(found) == [("dog", ["Hund", "domestic dog"])]
-    told = " ".join(one.message for reason in found.proposals[0].reasons for one in reason.evidence)
-    assert "en and de for n2 'dog'" in told
+    proposal_list = find_proposals(collection, knowledge=wordnet())
+    assert list_merge_names(proposal_list) == [("dog", ["Hund", "domestic dog"])]
+    messages = " ".join(signal.message for reason in proposal_list.proposals[0].reasons for signal in reason.evidence)
+    assert "en and de for n2 'dog'" in messages
     merged(collection, ["Hund"], "dog")
-    [other] = find_proposals(collection, knowledge=wordnet()).proposals
-    assert other.reasons[0].evidence[0].message == "the same meaning: n2 'dog'"
+    [proposal] = find_proposals(collection, knowledge=wordnet()).proposals
+    assert proposal.reasons[0].evidence[0].message == "the same meaning: n2 'dog'"
 
 
 def test_the_language_that_is_asked_for_is_kept(collection: Collection) -> None:
     tagged(collection, {"Hund": [1, 2, 3], "dog": [4]}, {"Hund": "de", "dog": "en"})
-    assert shown(find_proposals(collection, knowledge=wordnet())) == [("Hund", ["dog"])]
-    assert shown(find_proposals(collection, knowledge=wordnet(), language="en")) == [("dog", ["Hund"])]
-    assert shown(find_proposals(collection, knowledge=wordnet(), language="fr")) == [("Hund", ["dog"])]
+    assert list_merge_names(find_proposals(collection, knowledge=wordnet())) == [("Hund", ["dog"])]
+    assert list_merge_names(find_proposals(collection, knowledge=wordnet(), language="en")) == [("dog", ["Hund"])]
+    assert list_merge_names(find_proposals(collection, knowledge=wordnet(), language="fr")) == [("Hund", ["dog"])]
 
 
 def scenes(**more: Iterable[int]) -> dict[str, Iterable[int]]:
     """Beach, street and forest: a hundred items each, with labels that go together."""
     tags: dict[str, list[int]] = {}
-    for place, (scene, others) in enumerate(
+    for place, (scene, companions) in enumerate(
         {"beach": "sand wave shell tide palm", "street": "car lamp shop bus sign", "forest": "oak moss fern bark owl"}
         .items()
     ):  # fmt: skip
         for i in range(100):
             item = 1 + place * 100 + i
             tags.setdefault(scene, []).append(item)
-            for j, other in enumerate(others.split()):
+            for j, companion in enumerate(companions.split()):
                 if (i * (j + 3)) % 7 < 3:
-                    tags.setdefault(other, []).append(item)
+                    tags.setdefault(companion, []).append(item)
     return {**tags, **more}
 
 
@@ -154,90 +158,94 @@ def test_names_of_two_languages_that_are_always_together(collection: Collection)
     languages = {"Möwe": "de", "seagull": "en", "tern": "en"}
     twice = [*range(1, 41, 2), *range(101, 105)]
     tagged(collection, scenes(Möwe=twice, seagull=twice, tern=range(50, 60)), languages)
-    found = find_proposals(collection)
-    assert shown(found) == [("Möwe", ["seagull"])]
-    assert kinds(found.proposals[0]) == ["cooccurrence", "always"]
-    always = found.proposals[0].reasons[0].evidence[1]
+    proposal_list = find_proposals(collection)
+    assert list_merge_names(proposal_list) == [("Möwe", ["seagull"])]
+    assert kinds(proposal_list.proposals[0]) == ["cooccurrence", "always"]
+    always = proposal_list.proposals[0].reasons[0].evidence[1]
     assert "nearly always together, in two languages: 24 of 24 and 24" in always.message
     with begin_write(collection.engine) as connection:  # in one language these are two things that go together
         connection.execute(update(tables.labels).values(language="en"))
-    assert shown(find_proposals(collection)) == []
+    assert list_merge_names(find_proposals(collection)) == []
 
 
 def test_each_person_uses_a_name_of_ones_own(collection: Collection) -> None:
     tagged(collection, scenes(seaside=range(1, 100, 2), strand=range(2, 101, 2)))
-    found = find_proposals(collection, min_score=0.4)
-    both = [p for p in found.proposals if {"seaside", "strand"} <= {p.target.name, *(label.name for label in p.labels)}]
-    assert [kinds(p) for p in both] == [["cooccurrence", "never"]]
-    assert "never on the same item: 50 and 50" in both[0].reasons[0].evidence[1].message
+    proposal_list = find_proposals(collection, min_score=0.4)
+    joint_proposals = [
+        p
+        for p in proposal_list.proposals
+        if {"seaside", "strand"} <= {p.target.name, *(label.name for label in p.labels)}
+    ]
+    assert [kinds(p) for p in joint_proposals] == [["cooccurrence", "never"]]
+    assert "never on the same item: 50 and 50" in joint_proposals[0].reasons[0].evidence[1].message
 
 
 def test_company_speaks_against_a_slip(collection: Collection) -> None:
-    beside, elsewhere = [3, 17, 40, 61, 88], [203, 217, 240, 261, 288]
-    tagged(collection, scenes(tidepools=range(1, 101), tidepolls=beside, tidepoles=elsewhere))
-    flat = {name: into for into, names in shown(find_proposals(collection)) for name in names}
+    nearby_items, elsewhere = [3, 17, 40, 61, 88], [203, 217, 240, 261, 288]
+    tagged(collection, scenes(tidepools=range(1, 101), tidepolls=nearby_items, tidepoles=elsewhere))
+    flat = {name: into for into, names in list_merge_names(find_proposals(collection)) for name in names}
     assert flat.get("tidepolls") == "tidepools"
     assert "tidepoles" not in flat
 
 
 def test_chains_are_one_proposal(collection: Collection) -> None:
     tagged(collection, {"Fotografie": [1, 2, 3], "fotografie": [4, 5], "Fotografié": [6], "foto-grafie": []})
-    found = find_proposals(collection)
-    assert shown(found) == [("Fotografie", ["fotografie", "Fotografié", "foto-grafie"])]
-    assert len(found.proposals[0].reasons) == 3
-    assert found.proposals[0].score == min(reason.score for reason in found.proposals[0].reasons)
+    proposal_list = find_proposals(collection)
+    assert list_merge_names(proposal_list) == [("Fotografie", ["fotografie", "Fotografié", "foto-grafie"])]
+    assert len(proposal_list.proposals[0].reasons) == 3
+    assert proposal_list.proposals[0].score == min(reason.score for reason in proposal_list.proposals[0].reasons)
 
 
 def test_what_is_kept_apart_is_never_proposed_again_until_that_is_undone(collection: Collection) -> None:
     tagged(collection, {"Polish": [1, 2, 3], "polish": [4], "POLISH": [5]})
-    assert shown(find_proposals(collection)) == [("Polish", ["polish", "POLISH"])]
-    assert kept_apart(collection, ["polish", "Polish"]).pairs == 1
-    assert kept_apart(collection, ["Polish", "polish"]) == (0, None)
+    assert list_merge_names(find_proposals(collection)) == [("Polish", ["polish", "POLISH"])]
+    assert exclude_labels(collection, ["polish", "Polish"]).pairs == 1
+    assert exclude_labels(collection, ["Polish", "polish"]) == (0, None)
     assert len(read_history(collection.engine)) == 1
-    assert shown(find_proposals(collection)) == [("Polish", ["POLISH"])]  # and no chain leads around it
+    assert list_merge_names(find_proposals(collection)) == [("Polish", ["POLISH"])]  # and no chain leads around it
     merged(collection, ["POLISH"], "polish")
-    kept_apart(collection, ["Polish", "polish"])
-    assert shown(find_proposals(collection)) == []
+    exclude_labels(collection, ["Polish", "polish"])
+    assert list_merge_names(find_proposals(collection)) == []
     undo_entry(collection.engine, by="eve")  # the merging; what was kept apart meant both
     undo_entry(collection.engine, by="eve")
-    assert shown(find_proposals(collection)) == [("Polish", ["polish", "POLISH"])]
+    assert list_merge_names(find_proposals(collection)) == [("Polish", ["polish", "POLISH"])]
 
 
 def test_of_a_merged_label_what_it_became_is_kept_apart(collection: Collection) -> None:
     tagged(collection, {"lens": [1, 2], "Lens": [3], "LENS": [4]})
-    kept_apart(collection, ["lens", "LENS"])
+    exclude_labels(collection, ["lens", "LENS"])
     merged(collection, ["LENS"], "Lens")
-    assert shown(find_proposals(collection)) == []
+    assert list_merge_names(find_proposals(collection)) == []
 
 
 def test_a_label_is_not_merged_into_what_it_is_below(collection: Collection) -> None:
     tagged(collection, {"tulip": [1, 2], "tulips": [3]})
     label_list.set_label_parent(collection, "tulip", "tulips", "eve")
-    assert shown(find_proposals(collection)) == []
+    assert list_merge_names(find_proposals(collection)) == []
 
 
 def test_all_proposals_are_merged_at_once_and_undone_at_once(collection: Collection) -> None:
     tagged(collection, {"Sea": [1, 2], "sea": [2, 3], "SEA": [4], "café": [1], "cafe": [5], "tree": [6]})
-    before, found = state_of(collection), find_proposals(collection).proposals
+    state_before, merge_proposals = state_of(collection), find_proposals(collection).proposals
     label_list.rename_label(collection, "cafe", "coffee house", "adam")  # since they were shown
-    done = apply_proposals(collection, found, "eve")
-    assert (done.targets, done.merged, done.moved) == (1, 2, 2)
+    result = apply_proposals(collection, merge_proposals, "eve")
+    assert (result.targets, result.merged, result.moved) == (1, 2, 2)
     with begin_read(collection.engine) as connection:
         assert sorted(label_store.read_label_names(connection).values()) == ["Sea", "café", "coffee house", "tree"]
     assert label_list.list_labels(collection, containing="sea").labels[0].items == 4
     undo_entry(collection.engine, by="eve")
     undo_entry(collection.engine, by="adam")
-    assert state_of(collection) == before
+    assert state_of(collection) == state_before
 
 
 @pytest.mark.parametrize("name", ["'; DROP TABLE labels; --", "%_", "\u202esdrawkcab", "a\u200cb", "😀", "x" * 500])
 def test_hostile_names(collection: Collection, name: str) -> None:
-    kept = label_store.normalise_name(name)
-    tagged(collection, {kept: [1, 2], "sea": [3]})
+    clean_name = label_store.normalise_name(name)
+    tagged(collection, {clean_name: [1, 2], "sea": [3]})
     assert find_proposals(collection, knowledge=wordnet()).proposals == []
     label_list.add_label_synonyms(collection, name, ["another"], "eve", "en")
     merged(collection, [name], "sea")
-    assert label_list.list_labels(collection).labels[0].synonyms == sorted(["another", kept])
+    assert label_list.list_labels(collection).labels[0].synonyms == sorted(["another", clean_name])
     with pytest.raises(UnknownLabelError, match="there is no label"):
         merged(collection, ["nothing"], "sea")
 
@@ -255,9 +263,9 @@ def test_a_broken_model_is_told_and_the_rest_goes_on(collection: Collection) -> 
     }
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.models).values(row))
-    found = find_proposals(collection)
-    assert shown(found) == [("Sea", ["sea"])]
-    assert "gone" in found.unused_sources["model"]
+    proposal_list = find_proposals(collection)
+    assert list_merge_names(proposal_list) == [("Sea", ["sea"])]
+    assert "gone" in proposal_list.unused_sources["model"]
 
 
 def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> None:
@@ -273,8 +281,8 @@ def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> 
     X[np.arange(600), np.arange(600) % 3] += 4
     labels = [[["seaside", "strand"][i % 2], "beach"] if i % 3 == 0 else [names[7 + i % 8]] for i in range(600)]
     model = Wsabie(dim=8, epochs=10, seed=0, threads=1).fit(X, labels)
-    known = list(model.vocabulary_)
-    Annotator(model, facts={"label_ids": [numbers[name] for name in known]}).save(collection.models / "m1")
+    vocabulary = list(model.vocabulary_)
+    Annotator(model, facts={"label_ids": [numbers[name] for name in vocabulary]}).save(collection.models / "m1")
     row = {
         "folder": "m1",
         "created_at": format_current_time(),
@@ -289,23 +297,23 @@ def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> 
     label_list.rename_label(collection, "strand", "shore", "eve")  # a name that another label has from now on
     label_list.edit_label(collection, numbers["strand"], "eve", remove=["strand"])
     label_list.rename_label(collection, names[8], "strand", "eve")
-    with_model, told = find_proposals(collection, min_score=0.4), []
+    with_model, signals = find_proposals(collection, min_score=0.4), []
     for proposal in with_model.proposals:
-        told += [
-            one
+        signals += [
+            signal
             for reason in proposal.reasons
-            for one in reason.evidence
+            for signal in reason.evidence
             if {reason.first, reason.second} == {"seaside", "shore"}
         ]
-    assert [one.kind for one in told] == ["model", "cooccurrence", "never"]
-    assert "nearest of each other" in told[0].message
+    assert [signal.kind for signal in signals] == ["model", "cooccurrence", "never"]
+    assert "nearest of each other" in signals[0].message
     assert "model" not in with_model.unused_sources
 
 
 def test_knowledge_is_filled_in_and_undone(collection: Collection) -> None:
     tagged(collection, {"poodle": [1], "animal": [2], "Hund": [3], "sea": [4], "domestic dog": [5]})
     label_list.set_label_parent(collection, "sea", "animal", "eve")
-    before = state_of(collection)
+    state_before = state_of(collection)
     assert enrich_labels(collection, wordnet(), "eve") == EnrichmentCounts(
         5, meanings=4, languages=4, parents=3, synonyms=2, unknown=1
     )
@@ -317,7 +325,7 @@ def test_knowledge_is_filled_in_and_undone(collection: Collection) -> None:
         5, meanings=0, languages=0, parents=0, synonyms=0, unknown=1
     )
     undo_entry(collection.engine, by="eve")
-    assert state_of(collection) == before
+    assert state_of(collection) == state_before
 
 
 def test_a_filled_parent_closes_no_circle(collection: Collection) -> None:
@@ -347,10 +355,10 @@ def test_real_labels_in_25_languages(collection: Collection) -> None:
             tags.setdefault(label := label_store.normalise_name(label), []).append(item)
             languages[label] = spoken[0] if len(spoken) == 1 else ""
     tagged(collection, {label: dict.fromkeys(items) for label, items in tags.items()}, languages)
-    found = find_proposals(collection)
-    assert found.labels > 4_000
-    assert found.total > 50
-    first = [kinds(proposal)[0] for proposal in found.proposals[:30]]
+    proposal_list = find_proposals(collection)
+    assert proposal_list.labels > 4_000
+    assert proposal_list.total > 50
+    first = [kinds(proposal)[0] for proposal in proposal_list.proposals[:30]]
     assert set(first) <= {"case", "accents", "blanks", "plural", "letters", "cooccurrence"}
 
 
@@ -366,6 +374,6 @@ def test_real_tags_of_many_people(collection: Collection, data_dir: Path) -> Non
                 if name.isprintable():
                     tags.setdefault(label_store.normalise_name(name), []).append(item)
     tagged(collection, {name: dict.fromkeys(items) for name, items in tags.items()})
-    flat = {frozenset((into, name)) for into, names in shown(find_proposals(collection)) for name in names}
+    flat = {frozenset((into, name)) for into, names in list_merge_names(find_proposals(collection)) for name in names}
     assert {frozenset(pair) for pair in (("bird", "birds"), ("tree", "trees"), ("flower", "flowers"))} <= flat
     assert not {frozenset(pair) for pair in (("night", "light"), ("canon", "canyon"), ("red", "rojo"))} & flat

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, update
-from tests.collection.test_proposal_search import kept_apart, merged, scenes, shown, tagged
+from tests.collection.test_proposal_search import exclude_labels, list_merge_names, merged, scenes, tagged
 
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
@@ -17,11 +17,11 @@ from wsabie.core.errors import InputError
 
 CLEAR = {"Old town": [1], "old-town": [2, 3], "café": [4, 5], "cafe": [], "Tree": [6, 7], "tree": [8], "TREE": []}
 
-ALL = [("Tree", ["tree", "TREE"]), ("café", ["cafe"]), ("old-town", ["Old town"])]
+ALL_PROPOSALS = [("Tree", ["tree", "TREE"]), ("café", ["cafe"]), ("old-town", ["Old town"])]
 
 
-def now_shown(found: ProposalStatus) -> list[tuple[str, list[str]]]:
-    return sorted((p.target.name, [label.name for label in p.labels]) for p in found.proposals)
+def now_shown(status: ProposalStatus) -> list[tuple[str, list[str]]]:
+    return sorted((p.target.name, [label.name for label in p.labels]) for p in status.proposals)
 
 
 def test_before_anybody_looked_there_is_nothing(collection: Collection) -> None:
@@ -33,11 +33,11 @@ def test_what_is_kept_is_what_was_found(collection: Collection) -> None:
     languages = {"Möwe": "de", "seagull": "en"}
     twice = [*range(1, 41, 2), *range(101, 105)]
     tagged(collection, scenes(Möwe=twice, seagull=twice, **CLEAR), languages)
-    found = refresh_proposals(collection, language="en")
-    kept = read_proposals(collection)
-    assert kept.proposals == found.proposals
-    assert (kept.snapshot.total, kept.snapshot.labels, kept.n_changes) == (found.total, found.labels, 0)  # type: ignore[union-attr]
-    assert ("seagull", ["Möwe"]) in now_shown(kept)
+    fresh = refresh_proposals(collection, language="en")
+    stored = read_proposals(collection)
+    assert stored.proposals == fresh.proposals
+    assert (stored.snapshot.total, stored.snapshot.labels, stored.n_changes) == (fresh.total, fresh.labels, 0)  # type: ignore[union-attr]
+    assert ("seagull", ["Möwe"]) in now_shown(stored)
 
 
 def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
@@ -49,12 +49,12 @@ def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
         ("old-town", ["Old town"]),
     ]
     merged(collection, ["Old town"], "old-town")
-    kept_apart(collection, ["café", "cafe"])
+    exclude_labels(collection, ["café", "cafe"])
     label_list.rename_label(collection, "TREE", "Baum", "eve")
-    found = read_proposals(collection)
-    assert now_shown(found) == [("Tree", ["tree", "Baum"])]
-    assert found.n_changes == 3
-    assert {reason.second for reason in found.proposals[0].reasons} == {"tree", "TREE"}  # as they were called then
+    status = read_proposals(collection)
+    assert now_shown(status) == [("Tree", ["tree", "Baum"])]
+    assert status.n_changes == 3
+    assert {reason.second for reason in status.proposals[0].reasons} == {"tree", "TREE"}  # as they were called then
     merged(collection, ["tree"], "Tree")
     assert now_shown(read_proposals(collection)) == [("Tree", ["Baum"])]
     for _ in range(4):
@@ -70,8 +70,8 @@ def test_what_was_asked_once_is_asked_again(collection: Collection, tmp_path: Pa
     words = tmp_path / "words.txt"
     words.write_text("n02084071\tdog, hound\nn02121620\tcat\n")
     tagged(collection, {"dog": [1, 2], "hound": [3], "cat": [4]})
-    assert shown(refresh_proposals(collection, knowledge=[words])) == [("dog", ["hound"])]
-    assert shown(refresh_proposals(collection)) == [("dog", ["hound"])]
+    assert list_merge_names(refresh_proposals(collection, knowledge=[words])) == [("dog", ["hound"])]
+    assert list_merge_names(refresh_proposals(collection)) == [("dog", ["hound"])]
     words.unlink()
     assert "words.txt" in refresh_proposals(collection).unused_sources["knowledge"]
     assert read_proposals(collection).proposals == []
@@ -94,9 +94,9 @@ def test_links_to_labels_that_are_gone_are_left_out(collection: Collection) -> N
     tagged(collection, CLEAR)
     refresh_proposals(collection)
     path = collection.place / "proposals.json"
-    told = json.loads(path.read_text())
-    told["links"] = [[999, other, reason] for _, other, reason in told["links"]]
-    path.write_text(json.dumps(told))
+    document = json.loads(path.read_text())
+    document["links"] = [[999, second_label, reason] for _, second_label, reason in document["links"]]
+    path.write_text(json.dumps(document))
     assert read_proposals(collection).proposals == []
 
 

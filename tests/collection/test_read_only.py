@@ -39,7 +39,7 @@ def test_every_folder_has_a_catalogue_of_its_own(tmp_path: Path) -> None:
         folder = tmp_path / os.fsdecode(name)
         assert (folder / ".wsabie/catalogue.db").is_file()
         for read_only in (True, False):
-            with open_collection(folder, read_only=read_only) as found, begin_read(found.engine) as connection:
+            with open_collection(folder, read_only=read_only) as reopened, begin_read(reopened.engine) as connection:
                 assert connection.execute(select(tables.labels.c.name)).scalars().all() == [repr(name)]
 
 
@@ -79,7 +79,7 @@ def without_rights(folder: Path, allow: Callable[[Path], bool] = lambda _: False
 
 
 def test_who_may_not_write_can_look(folder: Path) -> None:
-    before = sorted((folder / ".wsabie").iterdir())
+    files_before = sorted((folder / ".wsabie").iterdir())
     with without_rights(folder):
         with open_collection(folder, read_only=True) as collection:
             assert read_status(collection, check=True).damage == ()
@@ -96,7 +96,7 @@ def test_who_may_not_write_can_look(folder: Path) -> None:
             pytest.raises(InputError, match="write the tags elsewhere, or check the permissions"),
         ):
             write_to_pictures(collection)
-    assert sorted((folder / ".wsabie").iterdir()) == before
+    assert sorted((folder / ".wsabie").iterdir()) == files_before
 
 
 def test_a_second_user_may_write_with_the_rights_of_a_group(folder: Path) -> None:
@@ -117,7 +117,7 @@ def test_what_is_read_while_the_owner_begins_to_write_is_refused(folder: Path, c
     """Whether that looks like damage (all pages but the first are overwritten) or gives no error."""
     with (folder / ".wsabie/catalogue.db").open("r+b") as file:
 
-        def read(engine: Engine) -> None:
+        def read_labels(engine: Engine) -> None:
             with begin_read(engine) as connection:
                 assert connection.execute(select(tables.labels.c.name)).scalars().all() == ["sea"]
                 file.seek(4096)
@@ -130,7 +130,7 @@ def test_what_is_read_while_the_owner_begins_to_write_is_refused(folder: Path, c
             open_collection(folder, read_only=True) as reader,
             pytest.raises(BusyError, match="is being written by somebody else; try again in a moment"),
         ):
-            read(reader.engine)
+            read_labels(reader.engine)
 
 
 def test_a_write_that_was_killed_is_not_seen(folder: Path) -> None:
@@ -207,5 +207,5 @@ def test_several_who_close_at_once_lose_no_number(folder: Path) -> None:
             assert now >= max(mine, last), (now, mine, last)
             last = now
     """
-    started = [subprocess.Popen([sys.executable, "-c", program, str(folder), who]) for who in "23"]
+    started = [subprocess.Popen([sys.executable, "-c", program, str(folder), user]) for user in "23"]
     assert [process.wait(60) for process in started] == [0, 0]

@@ -52,12 +52,12 @@ def rows(collection: Collection) -> dict[str, tuple[int, str]]:
 
 def tags_of(collection: Collection) -> dict[int, dict[str, tuple[str, str]]]:
     """State and origin of labels by item."""
-    a, found = tables.annotations.c, dict[int, dict[str, tuple[str, str]]]()
+    a, states_by_item = tables.annotations.c, dict[int, dict[str, tuple[str, str]]]()
     query = select(a.item_id, tables.labels.c.name, a.state, a.origin).join(tables.labels)
     with begin_read(collection.engine) as connection:
         for item, name, state, origin in connection.execute(query):
-            found.setdefault(item, {})[name] = (state, origin)
-    return found
+            states_by_item.setdefault(item, {})[name] = (state, origin)
+    return states_by_item
 
 
 def person(collection: Collection, item: int, label: str, state: str | None) -> None:
@@ -98,18 +98,18 @@ def test_what_is_known_of_a_new_item(collection: Collection) -> None:
 
 
 def test_a_second_scan_finds_and_writes_nothing(photos: Collection) -> None:
-    before = read_history(photos.engine)
+    history_before = read_history(photos.engine)
     assert look(photos) == NOTHING._replace(unchanged=6)
-    assert read_history(photos.engine) == before
+    assert read_history(photos.engine) == history_before
     look(photos, always=True)
     assert read_history(photos.engine)[0].summary == "nothing new"
 
 
 def test_a_renamed_file_is_the_same_item(photos: Collection) -> None:
-    before = rows(photos)
+    rows_before = rows(photos)
     (photos.folder / "0.png").rename(photos.folder / "sea/zero.png")
     assert look(photos) == NOTHING._replace(moved=1, unchanged=5)
-    assert rows(photos)["sea/zero.png"] == before["0.png"]
+    assert rows(photos)["sea/zero.png"] == rows_before["0.png"]
     assert "0.png" not in rows(photos)
     with begin_read(photos.engine) as connection:
         folder = connection.execute(select(tables.items.c.folder).where(tables.items.c.path == "sea/zero.png")).scalar()
@@ -117,10 +117,10 @@ def test_a_renamed_file_is_the_same_item(photos: Collection) -> None:
 
 
 def test_a_renamed_folder_keeps_its_items(photos: Collection) -> None:
-    before = rows(photos)
+    rows_before = rows(photos)
     (photos.folder / "sea").rename(photos.folder / "See")
     assert look(photos).moved == 2
-    assert rows(photos)["See/4.png"] == before["sea/4.png"]
+    assert rows(photos)["See/4.png"] == rows_before["sea/4.png"]
 
 
 @pytest.mark.parametrize(("old", "new"), [("Möwe.png", "Mo\u0308we.png"), ("a.png", "A.PNG")])
@@ -159,32 +159,32 @@ def test_a_copy_is_an_item_of_its_own(photos: Collection) -> None:
 
 def test_renumbered_pictures_keep_their_tags(photos: Collection) -> None:
     """Every path but the last holds another picture than before."""
-    before = rows(photos)
+    rows_before = rows(photos)
     for i in (3, 2, 1, 0):
         (photos.folder / f"{i}.png").rename(photos.folder / f"{i + 1}.png")
     write(photos.folder / "0.png", 99)
     assert look(photos) == NOTHING._replace(moved=4, new=1, unchanged=2)
-    after = rows(photos)
-    assert [after[f"{i + 1}.png"] for i in range(4)] == [before[f"{i}.png"] for i in range(4)]
-    assert after["0.png"][0] not in {number for number, _ in before.values()}
+    rows_after = rows(photos)
+    assert [rows_after[f"{i + 1}.png"] for i in range(4)] == [rows_before[f"{i}.png"] for i in range(4)]
+    assert rows_after["0.png"][0] not in {number for number, _ in rows_before.values()}
 
 
 def test_two_pictures_change_places(photos: Collection) -> None:
-    before = rows(photos)
+    rows_before = rows(photos)
     (photos.folder / "0.png").rename(photos.folder / "t")
     (photos.folder / "1.png").rename(photos.folder / "0.png")
     (photos.folder / "t").rename(photos.folder / "1.png")
     assert look(photos).moved == 2
-    after = rows(photos)
-    assert (after["0.png"], after["1.png"]) == (before["1.png"], before["0.png"])
+    rows_after = rows(photos)
+    assert (rows_after["0.png"], rows_after["1.png"]) == (rows_before["1.png"], rows_before["0.png"])
 
 
 def test_a_picture_over_another_leaves_nobody_without_a_place(photos: Collection) -> None:
-    before = rows(photos)
+    rows_before = rows(photos)
     (photos.folder / "1.png").replace(photos.folder / "0.png")
     assert look(photos) == NOTHING._replace(changed=1, missing=1, unchanged=4)
-    after = rows(photos)
-    assert (after["0.png"], after["1.png"]) == (before["0.png"], (before["1.png"][0], "missing"))
+    rows_after = rows(photos)
+    assert (rows_after["0.png"], rows_after["1.png"]) == (rows_before["0.png"], (rows_before["1.png"][0], "missing"))
 
 
 def test_an_edited_file_keeps_what_was_decided(photos: Collection) -> None:
@@ -238,9 +238,9 @@ def test_same_size_and_time_are_believed_unless_all_is_to_be_read(photos: Collec
 
 
 def test_what_cannot_be_read_is_an_item_counted_and_listed(photos: Collection) -> None:
-    whole = (photos.folder / "0.png").read_bytes()
+    content = (photos.folder / "0.png").read_bytes()
     (photos.folder / "words.png").write_bytes(b"plain words")
-    (photos.folder / "cut.png").write_bytes(whole[:-20])
+    (photos.folder / "cut.png").write_bytes(content[:-20])
     (photos.folder / "empty.jpg").write_bytes(b"")
     (photos.folder / "raw.heic").write_bytes(b"x")
     rejects = Rejects()
@@ -254,7 +254,7 @@ def test_what_cannot_be_read_is_an_item_counted_and_listed(photos: Collection) -
     assert {path for path, (_, state) in rows(photos).items() if state == "unreadable"} == {
         "words.png", "cut.png", "empty.jpg",
     }  # fmt: skip
-    (photos.folder / "cut.png").write_bytes(whole + b"x")
+    (photos.folder / "cut.png").write_bytes(content + b"x")
     assert look(photos).changed == 1
     assert rows(photos)["cut.png"][1] == "present"
 
@@ -379,10 +379,10 @@ def test_times_that_64_bits_cannot_hold(photos: Collection, monkeypatch: pytest.
     stat = os.stat
 
     def at_another_time(path: object, **options: Any) -> object:
-        held = stat(path, **options)  # type: ignore[call-overload]
+        status = stat(path, **options)  # type: ignore[call-overload]
         if not str(path).endswith("9.png"):
-            return held
-        return SimpleNamespace(st_size=held.st_size, st_mode=held.st_mode, st_mtime_ns=seconds * 10**9)
+            return status
+        return SimpleNamespace(st_size=status.st_size, st_mode=status.st_mode, st_mtime_ns=seconds * 10**9)
 
     write(photos.folder / "9.png", 90)
     monkeypatch.setattr(os, "stat", at_another_time)
@@ -390,7 +390,7 @@ def test_times_that_64_bits_cannot_hold(photos: Collection, monkeypatch: pytest.
 
 
 def test_roots_that_are_refused(photos: Collection, tmp_path: Path) -> None:
-    for path, said in [
+    for path, message in [
         (photos.folder / "sea", "lies in .*photos, which is scanned already"),
         (photos.folder, "is scanned already"),
         (tmp_path, "holds .*, which is scanned already"),
@@ -398,7 +398,7 @@ def test_roots_that_are_refused(photos: Collection, tmp_path: Path) -> None:
         (write(tmp_path / "elsewhere/x.png", 4), "is in no folder of the collection; add the folder"),
         (write(photos.folder / ".h/x.png", 4), "is hidden"),
     ]:
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             check_folders(photos, [write(tmp_path / "other/x.png", 4).parent, path])
     assert check_folders(photos, [photos.folder / "0.png"]) == []
     assert len(list_roots(photos)) == 1
@@ -470,31 +470,33 @@ def write_years(folder: Path, with_keywords: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("with_keywords", "choice", "said"),
+    ("with_keywords", "choice", "message"),
     [(3, "xmp", "15% of the pictures .* these are the tags"), (1, "folders", "5% .* sub-folders are the tags")],
 )
-def test_keywords_go_before_folders(collection: Collection, with_keywords: int, choice: str, said: str) -> None:
+def test_keywords_go_before_folders(collection: Collection, with_keywords: int, choice: str, message: str) -> None:
     write_years(collection.folder, with_keywords)
-    found = look(collection)
-    assert re.search(said, *found.notes)
+    result = look(collection)
+    assert re.search(message, *result.notes)
     assert list_roots(collection)[0].options["tags"] == choice
-    assert found.tagged == (with_keywords if choice == "xmp" else 20)
+    assert result.tagged == (with_keywords if choice == "xmp" else 20)
     assert look(collection).notes == ()  # it is told once
-    assert look(collection, tags="auto").notes == found.notes
+    assert look(collection, tags="auto").notes == result.notes
 
 
 def test_a_job_says_what_the_scan_has_to_say(collection: Collection, tmp_path: Path) -> None:
     write_years(collection.folder, with_keywords=3)
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    add_root(collection, gone, by="eve")
-    gone.rmdir()
+    missing_folder = tmp_path / "gone"
+    missing_folder.mkdir()
+    add_root(collection, missing_folder, by="eve")
+    missing_folder.rmdir()
     job = queue.enqueue_job(collection, "scan", {}, by="eve")
     queue.run_next_job(collection.folder)
-    found = queue.read_job(collection, job.id).result
-    assert found is not None
-    assert re.search("15% of the pictures .* these are the tags", *found["notes"])
-    assert [(one["folder"], one["items"]) for one in found["away"]] == [(str(gone), 0)]
+    job_result = queue.read_job(collection, job.id).result
+    assert job_result is not None
+    assert re.search("15% of the pictures .* these are the tags", *job_result["notes"])
+    assert [(away_folder["folder"], away_folder["items"]) for away_folder in job_result["away"]] == [
+        (str(missing_folder), 0)
+    ]
 
 
 def test_sides_of_a_split_are_no_tags(collection: Collection) -> None:
@@ -530,17 +532,22 @@ def test_a_move_into_the_place_of_one_that_cannot_move_waits(collection: Collect
         write(collection.folder / f"{name}.png", number)
     look(collection)
     with begin_read(collection.engine) as connection:
-        known = {item.path: item for item in scan_writer.read_known_items(connection, list(collection.roots()))}
+        known_items = {item.path: item for item in scan_writer.read_known_items(connection, list(collection.roots()))}
 
     def moved(item: ItemRecord, path: str) -> FileRecord:
-        looked = file_inspection.FileInspection(file_inspection.FileStat(item.size or 0, item.mtime_ns or 0), item.hash)
-        return FileRecord(item.root, path, looked, item, kind="moved")
+        inspection = file_inspection.FileInspection(
+            file_inspection.FileStat(item.size or 0, item.mtime_ns or 0), item.hash
+        )
+        return FileRecord(item.root, path, inspection, item, kind="moved")
 
-    before = rows(collection)
-    block = [moved(known["a.png"], "b.png"), moved(known["b.png"], "c.png")]
+    rows_before = rows(collection)
+    block = [moved(known_items["a.png"], "b.png"), moved(known_items["b.png"], "c.png")]
     assert not scan_writer.write_block(collection.engine, "anna", block)[0]["moved"]
-    assert rows(collection) == before
-    assert scan_writer.write_block(collection.engine, "anna", [*block, moved(known["c.png"], "a.png")])[0]["moved"] == 3
+    assert rows(collection) == rows_before
+    assert (
+        scan_writer.write_block(collection.engine, "anna", [*block, moved(known_items["c.png"], "a.png")])[0]["moved"]
+        == 3
+    )
 
 
 def test_a_table_that_may_not_be_read_is_named(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -548,10 +555,10 @@ def test_a_table_that_may_not_be_read_is_named(collection: Collection, monkeypat
     table, opened = collection.folder / "metadata.csv", os.open
     table.write_text("file_name,labels\n0.png,sea\n")
 
-    def refuse(path: Any, *given: Any, **more: Any) -> int:
+    def refuse(path: Any, *arguments: Any, **more: Any) -> int:
         if path == table:
             raise PermissionError(13, "Permission denied", str(path))
-        return opened(path, *given, **more)
+        return opened(path, *arguments, **more)
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(InputError, match=r"cannot read .*metadata\.csv: Permission denied; check"):
@@ -566,20 +573,22 @@ def test_sidecars_beside_a_table_are_told(collection: Collection) -> None:
     (collection.folder / "1.png.xmp").write_text(PACKET.format("<r:li>sky</r:li>"))
     (collection.folder / "2.xmp").write_text(PACKET.format("<r:li>sky</r:li>"))
     (collection.folder / "lost.xmp").write_text("x")
-    found = look(collection)
-    assert "2 pictures have a sidecar (.xmp) that is not asked" in found.notes[0]
-    assert (len(found.notes), found.tagged) == (1, 0)
-    asked = look(collection, tags="xmp")
-    assert (asked.notes, asked.tagged) == ((), 2)
+    result = look(collection)
+    assert "2 pictures have a sidecar (.xmp) that is not asked" in result.notes[0]
+    assert (len(result.notes), result.tagged) == (1, 0)
+    xmp_result = look(collection, tags="xmp")
+    assert (xmp_result.notes, xmp_result.tagged) == ((), 2)
 
 
 def test_other_sources_of_tags_are_told(collection: Collection) -> None:
     for name in ("0.png", "sea/1.png", "sky/2.png"):
         write(collection.folder / name, 1)
     (collection.folder / "metadata.csv").write_text("file_name,labels\n0.png,gull\n")
-    found = look(collection)
-    assert (found.tagged, len(found.notes)) == (1, 1)
-    assert "the names of 2 sub-folders are not asked, for a table says the tags (--tags folders takes" in found.notes[0]
+    result = look(collection)
+    assert (result.tagged, len(result.notes)) == (1, 1)
+    assert (
+        "the names of 2 sub-folders are not asked, for a table says the tags (--tags folders takes" in result.notes[0]
+    )
     assert look(collection).notes == ()  # it is told once
     table = collection.folder / "sea/metadata.csv"
     table.write_text("file_name,labels\n1.png,tern\n")
@@ -649,16 +658,16 @@ def test_sidecars_that_are_written_later_come_in(collection: Collection) -> None
     item = rows(collection)["sea/a.jpg"][0]
     person(collection, item, "sky", "rejected")
 
-    def said(*keywords: str, at: int) -> ScanResult:
+    def scan_sidecar(*keywords: str, at: int) -> ScanResult:
         sidecar.write_text(PACKET.format("".join(f"<r:li>{word}</r:li>" for word in keywords)))
         os.utime(sidecar, (at, at))
         return look(collection)
 
     unchanged = NOTHING._replace(unchanged=2)
     first = unchanged._replace(tagged=1, held=1)  # what is inside the picture is said no more, and stays
-    assert said("sky", "gull", at=10**9) == first  # older than the picture, as after a copy
+    assert scan_sidecar("sky", "gull", at=10**9) == first  # older than the picture, as after a copy
     assert look(collection) == look(collection, rehash=True) == unchanged
-    assert said("sky", "tern", at=10**9 + 1) == unchanged._replace(tagged=1, withdrawn=1, held=1)
+    assert scan_sidecar("sky", "tern", at=10**9 + 1) == unchanged._replace(tagged=1, withdrawn=1, held=1)
     sidecar.rename(sidecar.with_name("a.xmp"))
     assert look(collection) == unchanged._replace(held=1)
     assert look(collection) == unchanged
@@ -675,7 +684,7 @@ def test_sidecars_that_are_written_later_come_in(collection: Collection) -> None
         rejects = Rejects()
         assert look(collection, rejects=rejects) == unchanged._replace(held=2)
         assert rejects.counts == {"tags that cannot be read": 1}
-    assert said("dog", at=10**9 + 2) == unchanged._replace(tagged=1, withdrawn=1, held=1)
+    assert scan_sidecar("dog", at=10**9 + 2) == unchanged._replace(tagged=1, withdrawn=1, held=1)
     (collection.folder / "sea").rename(collection.folder / "See")
     assert look(collection) == NOTHING._replace(moved=2, tagged=1)  # of b.jpg, whose tag was undone
     assert look(collection, rehash=True) == unchanged
@@ -690,7 +699,7 @@ def test_tags_that_were_removed_outside_are_withdrawn(collection: Collection) ->
     sidecar = path.with_name("a.jpg.xmp")
     write_keywords(path)
 
-    def said(*keywords: str) -> ScanResult:
+    def scan_sidecar(*keywords: str) -> ScanResult:
         sidecar.write_text(PACKET.format("".join(f"<r:li>{word}</r:li>" for word in keywords)))
         return look(collection)._replace(unchanged=0)
 
@@ -702,22 +711,22 @@ def test_tags_that_were_removed_outside_are_withdrawn(collection: Collection) ->
     with begin_entry(collection.engine, "eve", "import") as change:
         label = label_store.ensure_labels(change, ["list"])["list"]
         write_decisions(change, [Decision(1, label, "accepted")], origin="import", by="tags.csv")
-        found = label_store.find_labels(change.connection, ["gull"])["gull"]
-        label_store.rename_label(change, found, "seagull")  # the file still calls it gull
-    assert said("gull") == NOTHING._replace(withdrawn=2)
-    left = {"seagull": accepted, "sky": ours, "boat": ours, "list": accepted}
-    assert (tags_of(collection)[1], read_history(collection.engine)[0].summary) == (left, "2 tags withdrawn")
+        number = label_store.find_labels(change.connection, ["gull"])["gull"]
+        label_store.rename_label(change, number, "seagull")  # the file still calls it gull
+    assert scan_sidecar("gull") == NOTHING._replace(withdrawn=2)
+    expected = {"seagull": accepted, "sky": ours, "boat": ours, "list": accepted}
+    assert (tags_of(collection)[1], read_history(collection.engine)[0].summary) == (expected, "2 tags withdrawn")
     undo_entry(collection.engine, by="eve")
-    assert tags_of(collection)[1] == left | {"sea": accepted, "dog": accepted}
+    assert tags_of(collection)[1] == expected | {"sea": accepted, "dog": accepted}
     assert look(collection) == NOTHING._replace(unchanged=1)  # what was put back stays
     sidecar.unlink()
     assert look(collection) == NOTHING._replace(unchanged=1, held=3)
     assert look(collection) == NOTHING._replace(unchanged=1)
-    assert said("gull", "sea") == NOTHING._replace(held=1)  # nobody knows that it is the same again
+    assert scan_sidecar("gull", "sea") == NOTHING._replace(held=1)  # nobody knows that it is the same again
     sidecar.write_text("")
     assert look(collection) == NOTHING._replace(unchanged=1, held=3)  # somebody begins to write it
-    assert said("sea") == NOTHING._replace(withdrawn=2)
-    assert said() == NOTHING._replace(withdrawn=1)
+    assert scan_sidecar("sea") == NOTHING._replace(withdrawn=2)
+    assert scan_sidecar() == NOTHING._replace(withdrawn=1)
     assert tags_of(collection)[1] == {"sky": ours, "boat": ours, "list": accepted}
 
 
@@ -793,16 +802,16 @@ def test_lines_of_others_between_blocks_stay_in_order(collection: Collection, mo
         write(collection.folder / f"sea/{i}.png", i)
     write_block = scanner.write_block
 
-    def writing_too(*given: object) -> object:
-        wrote = write_block(*given)  # type: ignore[arg-type]
+    def writing_too(*arguments: object) -> object:
+        wrote = write_block(*arguments)  # type: ignore[arg-type]
         if len(read_history(collection.engine)) == 1:
             person(collection, rows(collection)["sea/0.png"][0], "sea", "rejected")
         return wrote
 
     monkeypatch.setattr(scanner, "write_block", writing_too)
     look(collection, tags="folders")
-    told = [(e.summary or e.action, e.changes) for e in reversed(read_history(collection.engine))]
-    assert told == [("a scan that was not finished", 3), ("tag", 1), ("4 new, 4 tags from files", 2)]
+    entries = [(e.summary or e.action, e.changes) for e in reversed(read_history(collection.engine))]
+    assert entries == [("a scan that was not finished", 3), ("tag", 1), ("4 new, 4 tags from files", 2)]
 
 
 PROGRAM = """if True:
@@ -880,13 +889,13 @@ def test_killed_scans_end_where_one_scan_does(collection: Collection, tmp_path: 
         scanners.stdin.close()
     check_database(collection)
     assert kills > 1
-    other = open_or_make(tmp_path / "other")
-    with other:
-        fill(other.folder)
-        look(other)
-        change(other.folder)
-        look(other)
-        assert facts(collection) == facts(other)
+    single_scan = open_or_make(tmp_path / "other")
+    with single_scan:
+        fill(single_scan.folder)
+        look(single_scan)
+        change(single_scan.folder)
+        look(single_scan)
+        assert facts(collection) == facts(single_scan)
 
 
 def open_or_make(folder: Path) -> Collection:

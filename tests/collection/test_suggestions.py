@@ -44,53 +44,60 @@ KINDS = ("computer", "animals", "people")
 
 
 @pytest.fixture(scope="module")
-def learnt(
+def trained(
     tmp_path_factory: pytest.TempPathFactory, database_of_module: str | None
 ) -> Iterator[tuple[Collection, dict[int, dict[str, Any]]]]:
     """300 drawings of three kinds, two thirds of them tagged, and a model of them."""
     with create_collection(tmp_path_factory.mktemp("learnt") / "drawings", database_of_module) as collection:
-        there = with_pictures(collection, sample(KINDS, each=100))
-        tag(collection, {item: [row["kind"]] for item, row in there.items() if item % 3})
+        rows_by_item = with_pictures(collection, sample(KINDS, each=100))
+        tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items() if item % 3})
         train_model(collection, by="eve", features="colour,hog", threads=1)
-        yield collection, there
+        yield collection, rows_by_item
 
 
-def test_probabilities_are_calibrated(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_probabilities_are_calibrated(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     """On items that were neither learnt from nor calibrated on: within .15 on average over 300 pairs."""
-    collection, there = learnt
+    collection, rows_by_item = trained
     opened = load_model(collection)
     apply_model(collection, by="eve", again=True, floor=0, threads=1)
-    found = suggested(collection)
+    probabilities = suggested(collection)
     pairs = [
-        (p, there[item]["kind"] == name) for item, own in found.items() if item % 3 == 0 for name, p in own.items()
+        (p, rows_by_item[item]["kind"] == name)
+        for item, label_probabilities in probabilities.items()
+        if item % 3 == 0
+        for name, p in label_probabilities.items()
     ]
     assert len(pairs) == 300
     _, error = compute_reliability(*zip(*pairs, strict=True), bins=5)
     assert error < 0.15
-    best = [max(own, key=own.__getitem__) == there[item]["kind"] for item, own in found.items() if item % 3 == 0]
+    best = [
+        max(label_probabilities, key=label_probabilities.__getitem__) == rows_by_item[item]["kind"]
+        for item, label_probabilities in probabilities.items()
+        if item % 3 == 0
+    ]
     assert np.mean(best) > 0.55  # a third by chance
     assert set(load_holdout_suggestions(opened.path).right.tolist()) == {0, 1}
 
 
-def test_a_threshold_keeps_what_it_promises(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, there = learnt
+def test_a_threshold_keeps_what_it_promises(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, rows_by_item = trained
     opened = load_model(collection)
-    sure = opened.threshold(0.75)
-    assert opened.threshold(0.75) is sure
+    limits = opened.threshold(0.75)
+    assert opened.threshold(0.75) is limits
     for percent in range(1, 151):
         opened.threshold(percent / 151)
     assert opened.threshold.cache_info().currsize <= 100  # type: ignore[attr-defined]
-    assert sure.common is not None
-    chosen = [
-        there[item]["kind"] == name
-        for item, own in suggested(collection).items()
+    assert limits.common is not None
+    hits = [
+        rows_by_item[item]["kind"] == name
+        for item, label_probabilities in suggested(collection).items()
         if item % 3 == 0
-        for name, p in own.items()
-        if p >= sure.common
+        for name, p in label_probabilities.items()
+        if p >= limits.common
     ]
-    assert len(chosen) > 10
-    assert np.mean(chosen) > 0.65
-    assert opened.threshold(0.5).common <= sure.common  # type: ignore[operator]
+    assert len(hits) > 10
+    assert np.mean(hits) > 0.65
+    assert opened.threshold(0.5).common <= limits.common  # type: ignore[operator]
     with pytest.raises(InputError, match="a precision of 2 cannot be"):
         opened.threshold(2)
     assert find_lowest_probability(np.array([0.9, 0.8]), np.array([1, 1]), 0.9) is None
@@ -98,24 +105,26 @@ def test_a_threshold_keeps_what_it_promises(learnt: tuple[Collection, dict[int, 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.booleans()), max_size=200), st.integers(1, 20))
 def test_how_sure_a_suggestion_is_is_the_threshold_the_other_way_round(
-    judged: list[tuple[int, int, bool]], twentieth: int
+    holdout_rows: list[tuple[int, int, bool]], twentieth: int
 ) -> None:
     """Of few probabilities, so that there are ties; some labels have enough for a threshold of their own."""
-    labels, tenths, right = (np.array([row[i] for row in judged], np.int64) for i in range(3))
-    given_so, precision = HoldoutSuggestions(labels, tenths / 10, right), twentieth / 20
-    limits = compute_threshold(given_so, precision)
-    asked, p = (each.ravel() for each in np.meshgrid(np.arange(4), np.arange(-0.05, 1.1, 0.05).round(3)))
-    reached = PrecisionCurve(given_so).of(asked, p) >= precision
-    assert reached.tolist() == [q >= limits.of(label) for label, q in zip(asked.tolist(), p.tolist(), strict=True)]
+    labels, tenths, right = (np.array([row[i] for row in holdout_rows], np.int64) for i in range(3))
+    suggestions, precision = HoldoutSuggestions(labels, tenths / 10, right), twentieth / 20
+    limits = compute_threshold(suggestions, precision)
+    label_numbers, p = (each.ravel() for each in np.meshgrid(np.arange(4), np.arange(-0.05, 1.1, 0.05).round(3)))
+    reached = PrecisionCurve(suggestions).of(label_numbers, p) >= precision
+    assert reached.tolist() == [
+        q >= limits.of(label) for label, q in zip(label_numbers.tolist(), p.tolist(), strict=True)
+    ]
 
 
-def test_no_tag_fits_most_items_of_another_domain(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+def test_no_tag_fits_most_items_of_another_domain(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     """Flat colours are no computers, animals or people; drawings of these are. Of noise a model thinks anything."""
     import io
 
     from PIL import Image
 
-    collection, _ = learnt
+    collection, _ = trained
     rng = np.random.default_rng(0)
     foreign = []
     for number in range(40):
@@ -129,18 +138,23 @@ def test_no_tag_fits_most_items_of_another_domain(learnt: tuple[Collection, dict
     assert applied.inference.items == 40
     assert applied.coverage is not None
     none = set(applied.coverage.uncovered_items)
-    shown = item_pages.read_item_page(collection, ItemFilter(no_tag_fits=0.8), sort="added_at", limit=1000)
-    assert [item.id for item in shown.items] == applied.coverage.uncovered_items
-    assert shown.total == applied.coverage.uncovered
+    page = item_pages.read_item_page(collection, ItemFilter(no_tag_fits=0.8), sort="added_at", limit=1000)
+    assert [item.id for item in page.items] == applied.coverage.uncovered_items
+    assert page.total == applied.coverage.uncovered
     untagged = [item for item in range(1, 301) if item % 3 == 0]
     assert len(none & set(foreign)) > 0.8 * len(foreign)
     assert len(none & set(foreign)) / len(foreign) > len(none & set(untagged)) / len(untagged)
 
 
-def test_accepted_suggestions_are_one_entry(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, _there = learnt
+def test_accepted_suggestions_are_one_entry(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _rows = trained
     opened = load_model(collection)
-    likely = {(item, name) for item, own in suggested(collection).items() for name, p in own.items() if p >= 0.8}
+    likely = {
+        (item, name)
+        for item, label_probabilities in suggested(collection).items()
+        for name, p in label_probabilities.items()
+        if p >= 0.8
+    }
     decided = accept_suggestions(collection, opened.number, 0.8, by="eve").decided
     a, labels = tables.annotations.c, tables.labels
     query = select(a.item_id, labels.c.name, a.probability).join(labels, labels.c.id == a.label_id)
@@ -157,61 +171,66 @@ def test_accepted_suggestions_are_one_entry(learnt: tuple[Collection, dict[int, 
         apply_model(collection, by="eve", accept_above=1.5)
 
 
-def test_a_look_is_told_in_the_journal(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, _ = learnt
+def test_a_look_is_told_in_the_journal(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = trained
     apply_model(collection, by="eve", threads=1)
-    before = len(read_history(collection.engine, 500))
+    n_before = len(read_history(collection.engine, 500))
     apply_model(collection, by="eve", threads=1)
-    assert len(read_history(collection.engine, 500)) == before  # nothing was new
-    done = apply_model(collection, by="eve", again=True, threads=1)
+    assert len(read_history(collection.engine, 500)) == n_before  # nothing was new
+    result = apply_model(collection, by="eve", again=True, threads=1)
     line = read_history(collection.engine, 500)[0]
     assert (line.by, line.action, line.changes) == ("eve", "apply", 0)
-    seen = f"{done.inference.items:,} items and suggests {done.inference.suggestions:,} labels"
-    assert line.summary == f"model {done.model} looked at {seen}"
+    counts_text = f"{result.inference.items:,} items and suggests {result.inference.suggestions:,} labels"
+    assert line.summary == f"model {result.model} looked at {counts_text}"
 
 
-def test_near_items(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, there = learnt
-    kept = item_index.load_item_embeddings(load_model(collection).path, 100)
-    assert kept.items.tolist()[:300] == list(there)
-    at = kept.points / np.linalg.norm(kept.points, axis=1, keepdims=True)
+def test_near_items(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, rows_by_item = trained
+    embeddings = item_index.load_item_embeddings(load_model(collection).path, 100)
+    assert embeddings.items.tolist()[:300] == list(rows_by_item)
+    at = embeddings.points / np.linalg.norm(embeddings.points, axis=1, keepdims=True)
     near = item_index.find_similar_items(collection, 5, 7)
-    assert 5 not in [one.item for one in near]
-    wanted = np.sort(at @ at[4])[::-1][1:8]
-    assert np.allclose([one.score for one in near], wanted, atol=1e-5)
+    assert 5 not in [near_item.item for near_item in near]
+    expected = np.sort(at @ at[4])[::-1][1:8]
+    assert np.allclose([near_item.score for near_item in near], expected, atol=1e-5)
     label = {name: number for number, name in _labels(collection).items()}["people"]
     people = find_items_of_labels(collection, [[label]], 20)[0]
-    assert np.mean([there[one.item]["kind"] == "people" for one in people if one.item in there]) > 0.8
+    assert (
+        np.mean(
+            [rows_by_item[near_item.item]["kind"] == "people" for near_item in people if near_item.item in rows_by_item]
+        )
+        > 0.8
+    )
     annotator = load_model(collection).annotator
     row = annotator.rows_of_items([Item("one", collection.folder / "0004.webp", ())])
     assert item_index.find_nearest_items(collection, annotator.model.transform(row), 1)[0][0].item == 5
     with pytest.raises(InputError, match="has not seen item 9999"):
         item_index.find_similar_items(collection, 9999)
-    but = [one.item for one in people[:5]]
+    but = [near_item.item for near_item in people[:5]]
     assert find_items_of_labels(collection, [[label], [77]], 15, exclude=but) == [people[5:], []]
 
 
-def test_items_that_are_gone_are_not_near(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, _ = learnt
+def test_items_that_are_gone_are_not_near(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = trained
     first = item_index.find_similar_items(collection, 8, 30)
     with begin_write(collection.engine) as connection:
-        gone = [one.item for one in first[:25]]
-        connection.execute(tables.items.update().where(tables.items.c.id.in_(gone)).values(state="missing"))
-    found = item_index.find_similar_items(collection, 8, 30)
-    assert len(found) == 30
-    assert not set(gone) & {one.item for one in found}
+        missing_items = [match.item for match in first[:25]]
+        connection.execute(tables.items.update().where(tables.items.c.id.in_(missing_items)).values(state="missing"))
+    matches = item_index.find_similar_items(collection, 8, 30)
+    assert len(matches) == 30
+    assert not set(missing_items) & {match.item for match in matches}
     with begin_write(collection.engine) as connection:
-        connection.execute(tables.items.update().where(tables.items.c.id.in_(gone)).values(state="present"))
+        connection.execute(tables.items.update().where(tables.items.c.id.in_(missing_items)).values(state="present"))
 
 
 def test_points_are_kept_by_item_and_content() -> None:
-    one = item_index.ItemEmbeddings(np.array([1, 3]), np.array([7, 8], np.uint64), np.eye(2, dtype=np.float32))
-    both = one.merge(
+    embeddings = item_index.ItemEmbeddings(np.array([1, 3]), np.array([7, 8], np.uint64), np.eye(2, dtype=np.float32))
+    union = embeddings.merge(
         item_index.ItemEmbeddings(np.array([2, 3]), np.array([5, 6], np.uint64), np.ones((2, 2), np.float32))
     )
-    assert both.items.tolist() == [1, 2, 3]
-    assert both.points.tolist() == [[1, 0], [1, 1], [1, 1]]
-    assert both.contains(np.array([1, 3, 4]), np.array([7, 8, 9], np.uint64)).tolist() == [True, False, False]
+    assert union.items.tolist() == [1, 2, 3]
+    assert union.points.tolist() == [[1, 0], [1, 1], [1, 1]]
+    assert union.contains(np.array([1, 3, 4]), np.array([7, 8, 9], np.uint64)).tolist() == [True, False, False]
     assert compute_mark("f" * 32) == 2**64 - 1
 
 
@@ -222,25 +241,25 @@ def _labels(collection: Collection) -> dict[int, str]:
         return read_label_names(connection)
 
 
-def said(*words: object) -> dict[str, Any]:
+def run_json(*words: object) -> dict[str, Any]:
     result = CliRunner().invoke(app, [str(word) for word in ("collection", *words, "--json")])
     assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
 
 
 def _times(folder: Path) -> tuple[str, str, int]:
     """When the model in use was made, when it looked at an item according to an export, and the item."""
-    said("export", folder, folder / "suggested.jsonl", "--state", "suggested", "--overwrite")
+    run_json("export", folder, folder / "suggested.jsonl", "--state", "suggested", "--overwrite")
     tags = [json.loads(line) for line in (folder / "suggested.jsonl").read_text().splitlines()]
     times: set[tuple[str, str]] = {(tag["model_made"], tag["at"]) for tag in tags}
     with open_collection(folder) as collection:
-        shown = item_pages.read_item_page(collection, ItemFilter(label_state="suggested"), limit=1).items[0]
-        at = {one.at for one in item_pages.read_item_details(collection, shown.id).suggestions}
+        item = item_pages.read_item_page(collection, ItemFilter(label_state="suggested"), limit=1).items[0]
+        at = {suggestion.at for suggestion in item_pages.read_item_details(collection, item.id).suggestions}
     assert len(times) == 1  # all were looked at together
-    (made, looked), *_ = times
-    assert at <= {looked, None}
-    return made, looked, shown.id
+    (created, scored), *_ = times
+    assert at <= {scored, None}
+    return created, scored, item.id
 
 
 def test_the_commands(tmp_path: Path, database: str | None) -> None:
@@ -249,40 +268,40 @@ def test_the_commands(tmp_path: Path, database: str | None) -> None:
 
     rows = pq.read_table(get_sample_path("emoji"), columns=["image", "labels", "category"]).slice(1000, 60).to_pylist()
     with create_collection(tmp_path / "emoji", database) as collection:
-        there = with_pictures(collection, rows)
-        tag(collection, {item: row["labels"][:5] for item, row in there.items() if item % 2})
+        rows_by_item = with_pictures(collection, rows)
+        tag(collection, {item: row["labels"][:5] for item, row in rows_by_item.items() if item % 2})
     folder = tmp_path / "emoji"
     options = ("--features", "colour", "--threads", 1, "--by", "eve")
-    first = said("train", folder, *options)
+    first = run_json("train", folder, *options)
     assert (first["method"], first["model"], first["figures"]["before"]) == ("full", 1, None)
-    shown = CliRunner().invoke(app, ["collection", "train", str(folder), "--from-scratch", "--threads", "1"])
-    assert (shown.exit_code, "from scratch (as asked)" in shown.stdout) == (0, True)
-    assert "before" in shown.stdout
-    assert said("apply", folder, "--threads", 1, "--min-precision", 0.9)["coverage"]["precision"] == 0.9
-    accepted = said("apply", folder, "--threads", 1, "--accept-above", 0.3)["accepted"]["added"]
-    assert said("history", folder)["entries"][0]["changes"] == accepted
-    made, looked, _ = _times(folder)
-    assert made < looked
-    said("apply", folder, "--threads", 1, "--all-items")
-    assert looked < _times(folder)[1]
-    assert [m["in_use"] for m in said("models", folder)["models"]] == [True, False]
-    assert said("models", folder, "--use", 1)["used"] == {"number": 1, "before": 2, "unseen": 0}
-    assert said("models", folder, "--use", 2)["used"]["before"] == 1
-    shown = CliRunner().invoke(app, ["collection", "models", str(folder), "--compare", "1", "2"]).stdout
-    assert "held out from all of them" in shown
-    assert "model 2 " in shown
-    compared = said("models", folder, "--compare", 1, 2)
-    assert [one["model"] for one in compared["models"]] == [1, 2]
+    result = CliRunner().invoke(app, ["collection", "train", str(folder), "--from-scratch", "--threads", "1"])
+    assert (result.exit_code, "from scratch (as asked)" in result.stdout) == (0, True)
+    assert "before" in result.stdout
+    assert run_json("apply", folder, "--threads", 1, "--min-precision", 0.9)["coverage"]["precision"] == 0.9
+    accepted = run_json("apply", folder, "--threads", 1, "--accept-above", 0.3)["accepted"]["added"]
+    assert run_json("history", folder)["entries"][0]["changes"] == accepted
+    created, scored, _ = _times(folder)
+    assert created < scored
+    run_json("apply", folder, "--threads", 1, "--all-items")
+    assert scored < _times(folder)[1]
+    assert [m["in_use"] for m in run_json("models", folder)["models"]] == [True, False]
+    assert run_json("models", folder, "--use", 1)["used"] == {"number": 1, "before": 2, "unseen": 0}
+    assert run_json("models", folder, "--use", 2)["used"]["before"] == 1
+    result = CliRunner().invoke(app, ["collection", "models", str(folder), "--compare", "1", "2"]).stdout
+    assert "held out from all of them" in result
+    assert "model 2 " in result
+    compared = run_json("models", folder, "--compare", 1, 2)
+    assert [model["model"] for model in compared["models"]] == [1, 2]
     assert compared["models"][1]["difference"]["MAP"]["low"] <= compared["models"][1]["difference"]["MAP"]["high"]
-    assert said("models", folder, 2)["models"][0]["facts"]["curve"][0]["epoch"] == 1
-    shown = CliRunner().invoke(app, ["collection", "models", str(folder), "1", "2"]).stdout
-    assert shown.count("epochs, with the MAP on held-out items") == 2
-    assert shown.count("kept") == 2
-    back = said("models", folder)["back"]
+    assert run_json("models", folder, 2)["models"][0]["facts"]["curve"][0]["epoch"] == 1
+    result = CliRunner().invoke(app, ["collection", "models", str(folder), "1", "2"]).stdout
+    assert result.count("epochs, with the MAP on held-out items") == 2
+    assert result.count("kept") == 2
+    back = run_json("models", folder)["back"]
     assert back["model"] == 1
-    assert said("undo", folder, back["entry"])["undone"]["id"] == back["entry"]
-    assert said("models", folder, "--use", 2)["used"]["before"] == 1
-    assert said("models", folder, "--keep", 1)["removed"] == [1]
+    assert run_json("undo", folder, back["entry"])["undone"]["id"] == back["entry"]
+    assert run_json("models", folder, "--use", 2)["used"]["before"] == 1
+    assert run_json("models", folder, "--keep", 1)["removed"] == [1]
     table = CliRunner().invoke(app, ["collection", "models", str(folder)]).stdout
     assert "in use" in table
     assert "1 model, judged on" in table
@@ -298,13 +317,13 @@ def test_the_commands(tmp_path: Path, database: str | None) -> None:
 
 
 def test_thresholds_are_made_once(
-    learnt: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+    trained: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = []
     monkeypatch.setattr(
         model_registry, "load_holdout_suggestions", lambda path: loaded.append(path) or load_holdout_suggestions(path)
     )
-    opened = load_model(learnt[0])
+    opened = load_model(trained[0])
     assert opened.threshold(0.8) is opened.threshold(0.8)
     assert opened.threshold(0.9).precision == 0.9
     assert loaded == [opened.path]
@@ -313,21 +332,21 @@ def test_thresholds_are_made_once(
 def test_a_label_of_many_suggestions_has_a_threshold_of_its_own() -> None:
     draw = np.random.default_rng(0)
     labels, p = draw.integers(0, 40, 1500), np.round(draw.random(1500), 2)
-    judged = HoldoutSuggestions(labels, p, (draw.random(1500) < p).astype(np.int64))
-    found = compute_threshold(judged, 0.7).by_label
-    assert found == {
-        label: find_lowest_probability(p[labels == label], judged.right[labels == label], 0.7)
+    holdout = HoldoutSuggestions(labels, p, (draw.random(1500) < p).astype(np.int64))
+    thresholds = compute_threshold(holdout, 0.7).by_label
+    assert thresholds == {
+        label: find_lowest_probability(p[labels == label], holdout.right[labels == label], 0.7)
         for label in range(40)
         if (labels == label).sum() >= FEWEST_OF_LABEL
     }
-    assert 0 < len(found) < 40
+    assert 0 < len(thresholds) < 40
 
 
 def test_many_rows_of_suggestions_are_replaced(collection: Collection) -> None:
     """`--all-items` leaves nothing of the look before, in either database."""
-    there = with_pictures(collection, sample(KINDS, each=10))
-    tag(collection, {item: [row["kind"]] for item, row in there.items()})
-    tag(collection, {key: ["seen"] for key in there}, "rejected")
+    rows_by_item = with_pictures(collection, sample(KINDS, each=10))
+    tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
+    tag(collection, {key: ["seen"] for key in rows_by_item}, "rejected")
     train_model(collection, by="eve", features="colour", threads=1, epochs=5, dim=10)
     s = tables.suggestions
     with begin_write(collection.engine) as connection:
@@ -342,18 +361,18 @@ def test_many_rows_of_suggestions_are_replaced(collection: Collection) -> None:
 def test_a_label_that_is_deleted_while_a_model_looks_is_left_out(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = with_pictures(collection, sample(KINDS, each=10))
-    tag(collection, {item: [row["kind"]] for item, row in there.items()})
+    rows_by_item = with_pictures(collection, sample(KINDS, each=10))
+    tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
     train_model(collection, by="eve", features="colour", threads=1, epochs=5, dim=10)
     numbers, rank = label_list.find_label_numbers(collection, ["people"]), LabelRanker.top
 
-    def top(*given: Any) -> Any:
-        found = rank(*given)
+    def top(*arguments: Any) -> Any:
+        top_labels = rank(*arguments)
         label_list.delete_labels(collection, numbers, "eve", with_tags=True)
-        return found
+        return top_labels
 
     def names() -> set[str]:
-        return {name for own in suggested(collection).values() for name in own}
+        return {name for label_probabilities in suggested(collection).values() for name in label_probabilities}
 
     with monkeypatch.context() as while_it_looks:
         while_it_looks.setattr(LabelRanker, "top", top)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from tagged_items import PATHS, add_items, brief, draw_pictures, tag, words
+from tagged_items import PATHS, add_items, draw_pictures, read_annotation_states, read_label_details, tag
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import begin_entry
@@ -42,30 +42,30 @@ def test_out_and_in_again(collection: Collection, tmp_path: Path) -> None:
     out = collection.folder / "tags.json"
     assert export_tags(collection, out).tags == 4
     written = json.loads(out.read_text())
-    assert [(one["file_name"], one["width"]) for one in written["images"]] == [(A, 40), (B, 40), (C, 40)]
-    assert {one["name"]: one.get("supercategory") for one in written["categories"]} == {
+    assert [(entry["file_name"], entry["width"]) for entry in written["images"]] == [(A, 40), (B, 40), (C, 40)]
+    assert {entry["name"]: entry.get("supercategory") for entry in written["categories"]} == {
         "animal": None,
         "gull": "animal",
         "sea": None,
         "wing": None,
     }
-    assert [(one.get("whole"), one["bbox"], one["area"]) for one in written["annotations"]] == [
+    assert [(entry.get("whole"), entry["bbox"], entry["area"]) for entry in written["annotations"]] == [
         (True, [0, 0, 40, 30], 1200),
         (None, [5, 5, 20, 10.5], 210),
         (None, [20, 0, 20, 30], 600),
         (None, [0, 0, 30, 12], 120),
     ]
-    with create_collection(tmp_path / "other") as other:
-        add_items(other)
-        done = import_tags(other, out, by="adam")
-        assert (done.added, done.skipped) == (4, 0)
-        assert brief(other) == {
+    with create_collection(tmp_path / "other") as target:
+        add_items(target)
+        result = import_tags(target, out, by="adam")
+        assert (result.added, result.skipped) == (4, 0)
+        assert read_annotation_states(target) == {
             (A, "gull", "", "accepted"),
             (A, "gull", "5,5,20,10.5", "accepted"),
             (B, "gull", "20,0,20,30", "accepted"),  # what was per cent is pixels
             (C, "wing", "0,0,10,0,5,12;20,0,30,0,25,12", "accepted"),
         }
-        assert words(other)["gull"] == ("", "animal", ())
+        assert read_label_details(target)["gull"] == ("", "animal", ())
     rejects = Rejects()
     regions = read_coco(out, rejects=rejects)
     assert [(item.id, item.labels) for item in regions] == [
@@ -127,9 +127,9 @@ def test_what_others_write(collection: Collection, tmp_path: Path) -> None:
         )
     )
     rejects = Rejects()
-    done = import_tags(collection, tmp_path / "instances.json", by="adam", rejects=rejects)
-    assert brief(collection) == {(B, "wheel", "1,2,3,4", "accepted"), (B, "car", "", "accepted")}
-    assert (done.tags, done.skipped) == (2, len(rejects))
+    result = import_tags(collection, tmp_path / "instances.json", by="adam", rejects=rejects)
+    assert read_annotation_states(collection) == {(B, "wheel", "1,2,3,4", "accepted"), (B, "car", "", "accepted")}
+    assert (result.tags, result.skipped) == (2, len(rejects))
     assert rejects.counts == {
         "picture or category without name": 1,
         "annotation, picture or category without id": 1,
@@ -158,15 +158,15 @@ def test_outlines_of_many_corners_come_in_once(collection: Collection, tmp_path:
     add_items(collection)
     rng = random.Random(0)  # noqa: S311 - no secret
     outline = [round(rng.uniform(0, 30), 2) for _ in range(2_000)]
-    told = {
+    document = {
         "images": [{"id": 1, "file_name": A}],
         "categories": [{"id": 1, "name": "coast"}],
         "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "segmentation": [outline]}],
     }
-    (tmp_path / "a.json").write_text(json.dumps(told))
+    (tmp_path / "a.json").write_text(json.dumps(document))
     assert import_tags(collection, tmp_path / "a.json", by="adam").added == 1
     assert import_tags(collection, tmp_path / "a.json", by="adam").added == 0
-    ((_, _, region, _),) = brief(collection)
+    ((_, _, region, _),) = read_annotation_states(collection)
     assert region.count(",") == 1_999
     row = {"item_id": 1, "label_id": 1, "region": region, "state": "rejected", "origin": "person", "by": "x", "at": "x"}
     with pytest.raises(IntegrityError), begin_write(collection.engine) as connection:
@@ -184,9 +184,9 @@ def test_files_that_are_no_exports_stay(collection: Collection, tmp_path: Path) 
         export_tags(collection, tmp_path / "tags")
     with pytest.raises(InputError, match="it would lie in"):
         export_tags(collection, collection.place / "collection.csv")
-    given: Any = {"pictures": "copy"}
+    options: Any = {"pictures": "copy"}
     with pytest.raises(InputError, match="csv holds tags alone"):
-        export_tags(collection, tmp_path / "new.csv", **given)
+        export_tags(collection, tmp_path / "new.csv", **options)
     export_tags(collection, tmp_path / "new.csv")
     with pytest.raises(InputError, match="would be lost; give another name, or allow to overwrite it"):
         export_tags(collection, tmp_path / "new.csv")

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from sqlalchemy import insert
 
-from tagged_items import PATHS, add_items, brief, draw_pictures, tag
+from tagged_items import PATHS, add_items, draw_pictures, read_annotation_states, tag
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry, undo_entry
@@ -56,8 +56,8 @@ def state_of(folder: Path) -> dict[str, Any]:
 
 
 def test_no_export_changes_originals(tagged: Collection, tmp_path: Path) -> None:
-    before = state_of(tagged.folder)
-    for name, given in {
+    state_before = state_of(tagged.folder)
+    for name, options in {
         "t.csv": {},
         "t.jsonl": {},
         "t.json": {},
@@ -66,15 +66,15 @@ def test_no_export_changes_originals(tagged: Collection, tmp_path: Path) -> None
         "pointed": {"kind": "imagefolder", "pictures": "symlink"},
         "xmp": {"kind": "xmp"},
     }.items():
-        export_tags(tagged, tmp_path / name, **given)  # type: ignore[arg-type]
-        assert state_of(tagged.folder) == before, name
+        export_tags(tagged, tmp_path / name, **options)  # type: ignore[arg-type]
+        assert state_of(tagged.folder) == state_before, name
 
 
-@pytest.mark.parametrize("how", ["copy", "hardlink", "symlink"])
-def test_an_image_folder(tagged: Collection, tmp_path: Path, how: Any) -> None:
+@pytest.mark.parametrize("link_mode", ["copy", "hardlink", "symlink"])
+def test_an_image_folder(tagged: Collection, tmp_path: Path, link_mode: Any) -> None:
     out = tmp_path / "out"
-    done = export_tags(tagged, out, kind="imagefolder", pictures=how)
-    assert (done.tags, done.files) == (5, 3)
+    result = export_tags(tagged, out, kind="imagefolder", pictures=link_mode)
+    assert (result.tags, result.files) == (5, 3)
     lines = list(map(json.loads, (out / "metadata.jsonl").read_text().splitlines()))
     assert lines == [
         {"file_name": A, "labels": ["gull", "sea", "wing"]},
@@ -83,19 +83,21 @@ def test_an_image_folder(tagged: Collection, tmp_path: Path, how: Any) -> None:
     ]
     original = tagged.folder / A
     assert (out / A).read_bytes() == original.read_bytes()
-    assert (out / A).is_symlink() == (how == "symlink")
-    assert (out / A).samefile(original) == (how != "copy")
+    assert (out / A).is_symlink() == (link_mode == "symlink")
+    assert (out / A).samefile(original) == (link_mode != "copy")
     assert (out / A).stat().st_mtime_ns == original.stat().st_mtime_ns
-    if how != "symlink":  # links that lead out of a folder are not followed
+    if link_mode != "symlink":  # links that lead out of a folder are not followed
         assert [item.labels for item in read_folder(out, rejects=Rejects())] == [
             ("gull", "sea", "wing"),
             ("a|b",),
             ("=sea",),
         ]
-    with create_collection(tmp_path / "other") as other:
-        add_items(other)
-        assert import_tags(other, out / "metadata.jsonl", by="adam").added == 5
-        assert {row[:2] for row in brief(other)} == {row[:2] for row in brief(tagged) if row[3] == "accepted"}
+    with create_collection(tmp_path / "other") as target:
+        add_items(target)
+        assert import_tags(target, out / "metadata.jsonl", by="adam").added == 5
+        assert {row[:2] for row in read_annotation_states(target)} == {
+            row[:2] for row in read_annotation_states(tagged) if row[3] == "accepted"
+        }
     with pytest.raises(InputError, match="is there and not empty"):
         export_tags(tagged, out, kind="imagefolder")
     with pytest.raises(InputError, match="where copies would be new items"):
@@ -123,10 +125,10 @@ def test_pictures_of_several_roots_keep_apart(tagged: Collection, tmp_path: Path
 
 
 def test_sidecars_in_a_folder(tagged: Collection, tmp_path: Path) -> None:
-    done = export_tags(tagged, tmp_path / "out", kind="xmp")
-    assert (done.tags, done.files) == (5, 3)
-    found = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.xmp"))
-    assert found == sorted(f"{path}.xmp" for path in (A, C, D))
+    result = export_tags(tagged, tmp_path / "out", kind="xmp")
+    assert (result.tags, result.files) == (5, 3)
+    sidecars = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.xmp"))
+    assert sidecars == sorted(f"{path}.xmp" for path in (A, C, D))
     draw_pictures(tmp_path / "out")
     assert set(read_image_tags(tmp_path / "out" / A).tags) == {("animal", "gull"), ("sea",), ("wing",)}
     assert set(read_image_tags(tmp_path / "out" / C).tags) == {("a|b",)}
@@ -147,11 +149,11 @@ def test_paths_come_back(collection: Collection, tmp_path: Path) -> None:
                 label_store.set_parent(change, numbers[low], numbers[high])
         for item, label in [(1, "gull"), (1, "sea"), (2, "tern"), (3, "bird"), (4, "a|b")]:
             tag(source, item, label)
-        before = exported_paths(source, tmp_path / "first")
-    assert before[A] == {("animal", "bird", "gull"), ("sea",)}
+        paths_before = exported_paths(source, tmp_path / "first")
+    assert paths_before[A] == {("animal", "bird", "gull"), ("sea",)}
     shutil.copytree(tmp_path / "first", collection.folder, dirs_exist_ok=True)
     assert scan_collection(collection, by="eve", tags="xmp").tagged == 5
-    assert exported_paths(collection, tmp_path / "second") == before
+    assert exported_paths(collection, tmp_path / "second") == paths_before
     undo_entry(collection.engine, by="eve")
     with begin_read(collection.engine) as connection:
         assert label_store.read_label_names(connection) == {}
@@ -175,25 +177,25 @@ def test_paths_change_nothing_that_was_decided(collection: Collection) -> None:
     assert sorted(where for where, _, _ in rejects.listed) == sorted([A, A, C, C])
     with begin_read(collection.engine) as connection:
         names = label_store.read_label_names(connection)
-        found = {name: label_store.list_ancestors(connection, number) for number, name in names.items()}
-    above = {name: [names[number] for number in numbers] for name, numbers in found.items() if numbers}
-    assert above == {"gull": ["sea bird", "bird"], "sea bird": ["bird"], "low": ["top"], "tern": ["bird"]}
+        ancestors = {name: label_store.list_ancestors(connection, number) for number, name in names.items()}
+    ancestor_names = {name: [names[number] for number in numbers] for name, numbers in ancestors.items() if numbers}
+    assert ancestor_names == {"gull": ["sea bird", "bird"], "sea bird": ["bird"], "low": ["top"], "tern": ["bird"]}
 
 
 def test_sidecars_beside_originals_keep_what_is_there(tagged: Collection) -> None:
     write_sidecar(tagged.folder / A, ["mine", ("coast", "sea"), "gull"])
     write_sidecar(tagged.folder / B, ["sea", "sky"])
-    before = state_of(tagged.folder)
-    done = write_to_pictures(tagged)
-    assert (done.tags, done.files, done.out) == (5, 4, None)
-    after = state_of(tagged.folder)
-    assert {path: told for path, told in after.items() if not path.endswith(".xmp")} == {
-        path: told for path, told in before.items() if not path.endswith(".xmp")
+    state_before = state_of(tagged.folder)
+    result = write_to_pictures(tagged)
+    assert (result.tags, result.files, result.out) == (5, 4, None)
+    state_after = state_of(tagged.folder)
+    assert {path: file_state for path, file_state in state_after.items() if not path.endswith(".xmp")} == {
+        path: file_state for path, file_state in state_before.items() if not path.endswith(".xmp")
     }
     assert set(read_image_tags(tagged.folder / A).tags) == {("mine",), ("coast", "sea"), ("animal", "gull"), ("wing",)}
     assert set(read_image_tags(tagged.folder / B).tags) == {("sky",)}  # sea is rejected
     assert write_to_pictures(tagged).files == 0
-    assert state_of(tagged.folder) == after
+    assert state_of(tagged.folder) == state_after
 
 
 def test_tags_into_originals(tagged: Collection) -> None:

@@ -12,7 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
-from tagged_items import PATHS, add_items, brief, meanings, tag, told, wipe, words
+from tagged_items import (
+    PATHS,
+    add_items,
+    read_annotation_states,
+    read_annotations,
+    read_label_details,
+    read_label_synsets,
+    tag,
+    wipe,
+)
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
@@ -51,18 +60,18 @@ NAMES = st.one_of(
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Iterator[Collection]:
+def second_collection(tmp_path: Path) -> Iterator[Collection]:
     """Another collection, in SQLite: what leaves one database comes into the other."""
-    with create_collection(tmp_path / "other") as found:
-        yield found
+    with create_collection(tmp_path / "other") as created:
+        yield created
 
 
 def load(
-    collection: Collection, file: Path, content: str | bytes, **given: Any
+    collection: Collection, file: Path, content: str | bytes, **options: Any
 ) -> tuple[tag_import.ImportResult, Rejects]:
     file.write_bytes(content.encode() if isinstance(content, str) else content)
     rejects = Rejects()
-    return import_tags(collection, file, by="adam", rejects=rejects, **given), rejects
+    return import_tags(collection, file, by="adam", rejects=rejects, **options), rejects
 
 
 decisions = st.tuples(
@@ -79,12 +88,12 @@ decisions = st.tuples(
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(decisions, min_size=1, max_size=12), st.sampled_from(["csv", "jsonl"]), st.booleans())
 def test_nothing_is_lost_on_the_way_out_and_in(
-    collection: Collection, other: Collection, given_tags: list[Any], kind: str, turned: bool
+    collection: Collection, second_collection: Collection, given_tags: list[Any], kind: str, turned: bool
 ) -> None:
-    source, target = (other, collection) if turned else (collection, other)
-    for one in (source, target):
-        wipe(one)
-        add_items(one)
+    source, target = (second_collection, collection) if turned else (collection, second_collection)
+    for member in (source, target):
+        wipe(member)
+        add_items(member)
     model = {"id": 3, "folder": "m1", "created_at": "2026-01-02T03:04:05.000006Z", "method": "full", "last_entry_id": 0}
     with begin_write(source.engine) as connection:
         connection.execute(insert(tables.models).values(**model, facts={}, figures={}))
@@ -98,18 +107,18 @@ def test_nothing_is_lost_on_the_way_out_and_in(
                 )
     out = source.folder / f"tags.{kind}"
     n = export_tags(source, out, overwrite=True).tags
-    assert n == len(told(source)) > 0
-    done = import_tags(target, out, by="adam")
-    assert (done.tags, done.added, done.skipped) == (n, n, 0)
-    assert told(target) == told(source)
+    assert n == len(read_annotations(source)) > 0
+    result = import_tags(target, out, by="adam")
+    assert (result.tags, result.added, result.skipped) == (n, n, 0)
+    assert read_annotations(target) == read_annotations(source)
     assert import_tags(target, out, by="adam").entry is None  # nothing is new
     undo_entry(target.engine, by="adam")
-    assert told(target) == set()
+    assert read_annotations(target) == set()
 
 
-def test_labels_keep_languages_parents_and_synonyms(collection: Collection, other: Collection) -> None:
-    for one in (collection, other):
-        add_items(one)
+def test_labels_keep_languages_parents_and_synonyms(collection: Collection, second_collection: Collection) -> None:
+    for member in (collection, second_collection):
+        add_items(member)
     with begin_entry(collection.engine, "eve", "labels") as change:
         numbers = label_store.ensure_labels(change, ["animal", "bird", "gull"], "en")
         label_store.set_parent(change, numbers["bird"], numbers["animal"])
@@ -118,13 +127,16 @@ def test_labels_keep_languages_parents_and_synonyms(collection: Collection, othe
         change.update(tables.labels, {numbers["gull"]: {"wordnet": "n02041246"}})
     tag(collection, 1, "gull")
     for kind in ("csv", "jsonl"):
-        wipe(other)
-        add_items(other)
+        wipe(second_collection)
+        add_items(second_collection)
         export_tags(collection, collection.folder / f"tags.{kind}")
-        import_tags(other, collection.folder / f"tags.{kind}", by="adam")
+        import_tags(second_collection, collection.folder / f"tags.{kind}", by="adam")
         # languages of parents are not told: no tag has them
-        assert words(other) == words(collection) | {"animal": ("", None, ()), "bird": ("", "animal", ())}
-        assert meanings(other) == meanings(collection) == {"gull": "n02041246"}
+        assert read_label_details(second_collection) == read_label_details(collection) | {
+            "animal": ("", None, ()),
+            "bird": ("", "animal", ()),
+        }
+        assert read_label_synsets(second_collection) == read_label_synsets(collection) == {"gull": "n02041246"}
 
 
 def test_labels_that_are_there_keep_what_they_have(collection: Collection, tmp_path: Path) -> None:
@@ -139,11 +151,11 @@ def test_labels_that_are_there_keep_what_they_have(collection: Collection, tmp_p
         line | {"label": "tern", "parents": ["bird"]},  # bird is below it here
         line | {"label": "new", "wordnet": "two words"},
     ]
-    done, rejects = load(collection, tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)))
-    assert done.added == 3
-    assert meanings(collection) == {}
-    assert words(collection)["gull"] == ("", "thing", ())
-    assert words(collection)["tern"] == ("", None, ())
+    result, rejects = load(collection, tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)))
+    assert result.added == 3
+    assert read_label_synsets(collection) == {}
+    assert read_label_details(collection)["gull"] == ("", "thing", ())
+    assert read_label_details(collection)["tern"] == ("", None, ())
     assert set(rejects.counts) == {
         "synonym that another label has",
         "text that cannot be a label",
@@ -242,12 +254,16 @@ def test_choices(collection: Collection) -> None:
 )
 def test_what_others_write(collection: Collection, tmp_path: Path, name: str, content: str) -> None:
     add_items(collection)
-    done, rejects = load(collection, tmp_path / name, content)
-    assert brief(collection) == {(A, "sea", "", "accepted"), (A, "sky", "", "accepted"), (B, "sea", "", "accepted")}
-    assert (done.items, done.added, len(rejects)) == (2, 3, 0)
-    assert {row[4:6] for row in told(collection)} == {("import", name)}
+    result, rejects = load(collection, tmp_path / name, content)
+    assert read_annotation_states(collection) == {
+        (A, "sea", "", "accepted"),
+        (A, "sky", "", "accepted"),
+        (B, "sea", "", "accepted"),
+    }
+    assert (result.items, result.added, len(rejects)) == (2, 3, 0)
+    assert {row[4:6] for row in read_annotations(collection)} == {("import", name)}
     assert read_history(collection.engine)[0].summary == f"3 tags of {name}"
-    assert read_history(collection.engine)[0].id == done.entry
+    assert read_history(collection.engine)[0].id == result.entry
 
 
 def test_states_of_others(collection: Collection, tmp_path: Path) -> None:
@@ -258,10 +274,10 @@ def test_states_of_others(collection: Collection, tmp_path: Path) -> None:
         "path,label,state\na.jpg,sea,rejected\na.jpg,sky,\na.jpg,sun,no\n",
         state="accepted",
     )
-    assert brief(collection) == {(A, "sea", "", "rejected"), (A, "sky", "", "accepted")}
+    assert read_annotation_states(collection) == {(A, "sea", "", "rejected"), (A, "sky", "", "accepted")}
     assert rejects.listed == [(f"{tmp_path}/t.csv:4", "unknown state", "'no'")]
     load(collection, tmp_path / "u.csv", "path,label\na.jpg,sun\n", state="rejected")
-    assert (A, "sun", "", "rejected") in brief(collection)
+    assert (A, "sun", "", "rejected") in read_annotation_states(collection)
 
 
 def test_paths_lead_to_items(collection: Collection, tmp_path: Path) -> None:
@@ -285,15 +301,17 @@ def test_paths_lead_to_items(collection: Collection, tmp_path: Path) -> None:
         "\\ud800": "path that is not valid text",
     }
     content = "".join(f'{{"path": "{path}", "label": "l{i}"}}\n' for i, path in enumerate(lines))
-    done, rejects = load(collection, tmp_path / "t.jsonl", content)
-    found = {row[-11 if len(row) == 11 else -12] and row[-10]: row[: len(row) - 10] for row in told(collection)}
+    result, rejects = load(collection, tmp_path / "t.jsonl", content)
+    rows_by_label = {
+        row[-11 if len(row) == 11 else -12] and row[-10]: row[: len(row) - 10] for row in read_annotations(collection)
+    }
     reasons = {where.rpartition(":")[2]: reason for where, reason, _ in rejects.listed}
     for i, expected in enumerate(lines.values()):
         if isinstance(expected, str):
             assert reasons[str(i + 1)] == expected, i
         else:
-            assert found[f"l{i}"] == expected, i
-    assert done.skipped == len(reasons) == 7
+            assert rows_by_label[f"l{i}"] == expected, i
+    assert result.skipped == len(reasons) == 7
 
 
 def test_a_file_in_a_folder_names_its_neighbours(collection: Collection) -> None:
@@ -301,14 +319,17 @@ def test_a_file_in_a_folder_names_its_neighbours(collection: Collection) -> None
     (collection.folder / "2024").mkdir()
     load(collection, collection.folder / "2024/metadata.csv", "file_name,labels\nb.jpg,sea\n")
     load(collection, collection.folder / "metadata.csv", "file_name,labels\nb.jpg,sky\n")
-    assert brief(collection) == {("2024/b.jpg", "sea", "", "accepted"), ("b.jpg", "sky", "", "accepted")}
+    assert read_annotation_states(collection) == {
+        ("2024/b.jpg", "sea", "", "accepted"),
+        ("b.jpg", "sky", "", "accepted"),
+    }
 
 
 def test_addresses_become_items(collection: Collection, tmp_path: Path) -> None:
     add_items(collection)
     content = "url,tags\nhttps://example.org/p/1.jpg,sea\nHTTP://example.org/2.jpg,sky\nhttps:// x,sea\nhttp://[,sea\n"
-    done, rejects = load(collection, tmp_path / "t.csv", content)
-    assert (done.addresses, done.items, done.added) == (2, 2, 2)
+    result, rejects = load(collection, tmp_path / "t.csv", content)
+    assert (result.addresses, result.items, result.added) == (2, 2, 2)
     assert rejects.counts == {"malformed address": 2}
     with begin_read(collection.engine) as connection:
         query = select(tables.items.c.path, tables.items.c.folder).where(tables.items.c.root_id != 1)
@@ -316,8 +337,8 @@ def test_addresses_become_items(collection: Collection, tmp_path: Path) -> None:
             ("https://example.org/p/1.jpg", "https://example.org/p"),
             ("HTTP://example.org/2.jpg", "HTTP://example.org"),
         ]
-    done, _ = load(collection, tmp_path / "t.csv", content.replace("sea", "sun"))
-    assert (done.addresses, done.added) == (0, 1)
+    result, _ = load(collection, tmp_path / "t.csv", content.replace("sea", "sun"))
+    assert (result.addresses, result.added) == (0, 1)
     export_tags(collection, tmp_path / "out.csv")
     assert import_tags(collection, tmp_path / "out.csv", by="adam").skipped == 0
 
@@ -328,10 +349,10 @@ def test_lines_at_odds_and_what_persons_decided(collection: Collection, tmp_path
     with begin_entry(collection.engine, "eve", "labels") as change:
         label_store.add_synonyms(change, label_store.find_label(change.connection, "sea"), {"ocean": "en"})
     content = "path,label,state\na.jpg,ocean,accepted\nb.jpg,sea,rejected\nb.jpg,sea,accepted\nb.jpg,ocean,accepted\n"
-    done, rejects = load(collection, tmp_path / "t.csv", content)
-    assert (done.tags, done.added, done.kept, done.labels) == (4, 1, 1, 0)
+    result, rejects = load(collection, tmp_path / "t.csv", content)
+    assert (result.tags, result.added, result.kept, result.labels) == (4, 1, 1, 0)
     assert rejects.listed == [(f"{tmp_path}/t.csv:3", "tag at odds with a later line", "")]
-    assert brief(collection) == {(A, "sea", "", "rejected"), (B, "sea", "", "accepted")}
+    assert read_annotation_states(collection) == {(A, "sea", "", "rejected"), (B, "sea", "", "accepted")}
     with pytest.raises(InputError, match=r"t.csv:3: tag at odds with a later line; run without --strict"):
         import_tags(collection, tmp_path / "t.csv", by="adam", rejects=Rejects(strict=True))
 
@@ -349,9 +370,14 @@ def test_names_at_fault_are_listed(collection: Collection, tmp_path: Path) -> No
         {"path": ["a"], "labels": "tern"},
     ]
     content = "\n".join(map(json.dumps, lines)) + '\n{"path": \n"a"\n' + '{"path": ' + "[" * 100_000 + "\n"
-    done, rejects = load(collection, tmp_path / "t.jsonl", content)
-    assert {row[1:3] for row in brief(collection)} == {("sea", ""), ("sea gull", ""), ("7", ""), ("tern", "1,2,3,4")}
-    assert done.skipped == len(rejects)
+    result, rejects = load(collection, tmp_path / "t.jsonl", content)
+    assert {row[1:3] for row in read_annotation_states(collection)} == {
+        ("sea", ""),
+        ("sea gull", ""),
+        ("7", ""),
+        ("tern", "1,2,3,4"),
+    }
+    assert result.skipped == len(rejects)
     assert rejects.counts == {
         "text that cannot be a label": 2,
         "row without a label": 1,
@@ -385,12 +411,12 @@ def test_lines_of_ours_at_fault(collection: Collection, tmp_path: Path, line: st
     add_items(collection)
     _, rejects = load(collection, tmp_path / "t.csv", OURS + line + "\n")
     assert list(rejects.counts) == [reason]
-    assert told(collection) == set()
+    assert read_annotations(collection) == set()
     assert read_history(collection.engine) == []
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "has no rows"),
         (b"path,label\n", "has no rows"),
@@ -403,9 +429,9 @@ def test_lines_of_ours_at_fault(collection: Collection, tmp_path: Path, line: st
         (b"\x1f\x8b\x08\x00", "damaged or cut off gzip"),
     ],
 )
-def test_files_at_fault(collection: Collection, tmp_path: Path, content: bytes, said: str) -> None:
+def test_files_at_fault(collection: Collection, tmp_path: Path, content: bytes, message: str) -> None:
     add_items(collection)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         load(collection, tmp_path / "t.csv", content)
     assert read_history(collection.engine) == []
 
@@ -416,9 +442,9 @@ def test_files_at_fault(collection: Collection, tmp_path: Path, content: bytes, 
     st.sampled_from(["t.csv", "t.jsonl", "t.json"]),
     st.sampled_from([b"", b"path,label\n", OURS.encode(), b'{"images": [{"file_name": "a.jpg", "id": ']),
 )
-def test_any_bytes_give_tags_or_one_sentence(collection: Collection, content: bytes, name: str, before: bytes) -> None:
+def test_any_bytes_give_tags_or_one_sentence(collection: Collection, content: bytes, name: str, prefix: bytes) -> None:
     with suppress(InputError):  # and nothing else
-        load(collection, collection.folder / name, before + content)
+        load(collection, collection.folder / name, prefix + content)
 
 
 def test_too_many(collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,4 +452,4 @@ def test_too_many(collection: Collection, tmp_path: Path, monkeypatch: pytest.Mo
     add_items(collection)
     with pytest.raises(InputError, match="holds more than 3 tags; split it and import the parts"):
         load(collection, tmp_path / "t.csv", "path,labels\na.jpg,a;b;c;d\n")
-    assert told(collection) == set()
+    assert read_annotations(collection) == set()

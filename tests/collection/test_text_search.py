@@ -29,78 +29,81 @@ def tagged(collection: Collection) -> Collection:
 
 @pytest.fixture
 def meanings() -> LabelKnowledge:
-    known = KnowledgeGraph()
+    graph = KnowledgeGraph()
     for kind in ("car", "bicycle"):
-        known.relate("is-a", kind, "wheeled vehicle")
-    known.add("car", ["car", "motorcar"])
-    known.relate("part-of", "wheel", "car")
-    return LabelKnowledge(known, "kinds")
+        graph.relate("is-a", kind, "wheeled vehicle")
+    graph.add("car", ["car", "motorcar"])
+    graph.relate("part-of", "wheel", "car")
+    return LabelKnowledge(graph, "kinds")
 
 
-def told(answer: SearchResult) -> list[tuple[str, str]]:
+def summarise_groups(answer: SearchResult) -> list[tuple[str, str]]:
     """Files of each group with its reason."""
     letters = dict(enumerate(sorted(TAGS), 1))
     return [(group.why, "".join(sorted(letters[hit.item] for hit in group.hits))) for group in answer.groups]
 
 
 def test_an_item_is_to_fit_all_words_but_any_label_of_a_word(tagged: Collection, meanings: LabelKnowledge) -> None:
-    assert told(search_items(tagged, "car"))[0] == ("tagged 'car'", "ae")
-    assert told(search_items(tagged, "car red"))[0] == ("tagged 'car' and 'red'", "a")
-    assert told(search_items(tagged, "car -ship"))[0] == ("tagged 'car'", "a")
-    found = search_items(tagged, "Wheeled Vehicle", meanings=meanings)
-    assert found.meaning.notes == ["'Wheeled Vehicle' is no label, but there are 2 below it: car, bicycle"]
-    assert told(found) == [
+    assert summarise_groups(search_items(tagged, "car"))[0] == ("tagged 'car'", "ae")
+    assert summarise_groups(search_items(tagged, "car red"))[0] == ("tagged 'car' and 'red'", "a")
+    assert summarise_groups(search_items(tagged, "car -ship"))[0] == ("tagged 'car'", "a")
+    results = search_items(tagged, "Wheeled Vehicle", meanings=meanings)
+    assert results.meaning.notes == ["'Wheeled Vehicle' is no label, but there are 2 below it: car, bicycle"]
+    assert summarise_groups(results) == [
         ("tagged 'Wheeled Vehicle'", "abe"),
         ("kinds: part of car", "c"),
     ]
-    assert {hit.item: hit.label for hit in found.groups[0].hits} == {1: "car", 2: "bicycle", 5: "car"}
+    assert {hit.item: hit.label for hit in results.groups[0].hits} == {1: "car", 2: "bicycle", 5: "car"}
 
 
 def test_what_is_not_wanted_can_be_a_word_that_stands_above_labels(
     tagged: Collection, meanings: LabelKnowledge
 ) -> None:
-    found = search_items(tagged, 'ship -"wheeled vehicle"', meanings=meanings)
-    assert told(found)[0] == ("tagged 'ship'", "d")
-    assert sorted(found.meaning.excluded.values()) == ["bicycle", "car"]
+    results = search_items(tagged, 'ship -"wheeled vehicle"', meanings=meanings)
+    assert summarise_groups(results)[0] == ("tagged 'ship'", "d")
+    assert sorted(results.meaning.excluded.values()) == ["bicycle", "car"]
 
 
 def test_more_words_together_come_before_fewer(tagged: Collection, meanings: LabelKnowledge) -> None:
-    assert told(search_items(tagged, "light wheel", meanings=meanings))[0] == ("tagged 'light wheel'", "f")
-    known = meanings.knowledge
-    known.relate("is-a", "ship", "red car")  # known as two words, of which each is a label
-    assert search_items(tagged, "red car", meanings=LabelKnowledge(known, "k")).meaning.labels.popitem()[1] == "ship"
-    assert told(search_items(tagged, '"red" car', meanings=LabelKnowledge(known, "k")))[0][1] == "a"
+    assert summarise_groups(search_items(tagged, "light wheel", meanings=meanings))[0] == ("tagged 'light wheel'", "f")
+    graph = meanings.knowledge
+    graph.relate("is-a", "ship", "red car")  # known as two words, of which each is a label
+    assert search_items(tagged, "red car", meanings=LabelKnowledge(graph, "k")).meaning.labels.popitem()[1] == "ship"
+    assert summarise_groups(search_items(tagged, '"red" car', meanings=LabelKnowledge(graph, "k")))[0][1] == "a"
 
 
 def test_labels_that_differ_in_case_alone_are_told_apart(tagged: Collection) -> None:
     tag_items(tagged, [6], accept=["Car"], by="eve")
-    assert told(search_items(tagged, "Car"))[0] == ("tagged 'Car'", "f")
-    assert told(search_items(tagged, "car"))[0] == ("tagged 'car'", "ae")
-    both = search_items(tagged, "CAR")
-    assert (told(both)[0], both.meaning.notes) == (("tagged 'CAR'", "aef"), ["'CAR' is 'car' or 'Car'"])
+    assert summarise_groups(search_items(tagged, "Car"))[0] == ("tagged 'Car'", "f")
+    assert summarise_groups(search_items(tagged, "car"))[0] == ("tagged 'car'", "ae")
+    results = search_items(tagged, "CAR")
+    assert (summarise_groups(results)[0], results.meaning.notes) == (
+        ("tagged 'CAR'", "aef"),
+        ["'CAR' is 'car' or 'Car'"],
+    )
 
 
 def test_what_is_rejected_is_in_no_group(tagged: Collection) -> None:
     rename_label(tagged, "light wheel", "limousine", by="eve")
     set_label_parent(tagged, "limousine", "car", by="eve")
-    assert told(search_items(tagged, "car"))[1] == ("'limousine' is a kind of 'car'", "f")
+    assert summarise_groups(search_items(tagged, "car"))[1] == ("'limousine' is a kind of 'car'", "f")
     tag_items(tagged, [6], reject=["car"], by="eve")
-    assert len(told(search_items(tagged, "car"))) == 1
+    assert len(summarise_groups(search_items(tagged, "car"))) == 1
 
 
 def test_parts_and_other_names_come_from_what_files_know(tagged: Collection, meanings: LabelKnowledge) -> None:
-    found = search_items(tagged, "motorcar", meanings=meanings)
-    assert found.meaning.notes == ["'motorcar' is another name of 'car'"]
-    assert told(found)[:2] == [("tagged 'car'", "ae"), ("kinds: part of car", "c")]
+    results = search_items(tagged, "motorcar", meanings=meanings)
+    assert results.meaning.notes == ["'motorcar' is another name of 'car'"]
+    assert summarise_groups(results)[:2] == [("tagged 'car'", "ae"), ("kinds: part of car", "c")]
 
 
 def test_a_synset_of_a_label_is_what_it_means(tagged: Collection, meanings: LabelKnowledge) -> None:
-    known = meanings.knowledge
-    known.add("n7", ["barrow"], "a cart")
+    graph = meanings.knowledge
+    graph.add("n7", ["barrow"], "a cart")
     with pytest.raises(UnknownLabelError, match="no label 'barrow'"):
         search_items(tagged, "barrow", meanings=meanings)
-    enrich_labels(tagged, known, "eve", table={"ship": "n7"})
-    assert told(search_items(tagged, "barrow", meanings=meanings))[0][1] == "de"
+    enrich_labels(tagged, graph, "eve", table={"ship": "n7"})
+    assert summarise_groups(search_items(tagged, "barrow", meanings=meanings))[0][1] == "de"
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,9 @@ def tagged(collection: Collection) -> tuple[Collection, dict[int, dict[str, Any]
 
 
 def _tagged(collection: Collection) -> tuple[Collection, dict[int, dict[str, Any]]]:
-    there = with_pictures(collection, sample(each=20))
-    tag(collection, {item: [row["kind"]] for item, row in there.items() if item % 2})
-    return collection, there
+    rows_by_item = with_pictures(collection, sample(each=20))
+    tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items() if item % 2})
+    return collection, rows_by_item
 
 
 def in_use(collection: Collection) -> int | None:
@@ -60,34 +60,34 @@ def count(collection: Collection, table: Any, *where: Any) -> int:
 
 
 def test_a_first_model_then_corrections_then_undo(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, there = tagged
+    collection, rows_by_item = tagged
     first = train_model(collection, **OPTIONS)
     assert (first.method, first.figures["before"], in_use(collection)) == ("full", None, first.model)
     assert first.inference is not None
     assert first.inference.items == 80
     assert first.figures["now"]["MAP"] > 0.4  # four kinds
-    assert set(suggested(collection)) == set(there)
+    assert set(suggested(collection)) == set(rows_by_item)
     assert train_model(collection, **OPTIONS).method == "nothing"
-    some = [item for item in there if item % 2 == 0][:8]
-    tag(collection, {item: [there[item]["kind"], "seen"] for item in some})
+    reviewed_items = [item for item in rows_by_item if item % 2 == 0][:8]
+    tag(collection, {item: [rows_by_item[item]["kind"], "seen"] for item in reviewed_items})
     second = train_model(collection, **OPTIONS)
     assert (second.method, second.facts["labels"]) == ("corrections", 5)  # a label that the first one lacks
     assert second.figures["before"] is not None
     assert [shelved.parent for shelved in model_registry.list_models(collection)] == [first.model, None]
     assert read_history(collection.engine)[0].summary == f"model {second.model} in use, learnt from corrections"
-    before = suggested(collection)
+    suggestions_before = suggested(collection)
     undo_entry(collection.engine, by="eve")
     assert in_use(collection) == first.model
-    assert suggested(collection) != before
+    assert suggested(collection) != suggestions_before
     assert train_model(collection, full=True, **OPTIONS).method == "full"
 
 
 def test_figures_of_both_models_are_of_the_same_items(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, there = tagged
+    collection, rows_by_item = tagged
     first = train_model(collection, **OPTIONS)
     again = train_model(collection, full=True, **OPTIONS)  # the same data, seed and settings: the same model
     assert again.figures["before"] == again.figures["now"] == first.figures["now"]
-    tag(collection, {item: [row["kind"]] for item, row in there.items()})
+    tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
     with begin_read(collection.engine) as connection:
         examples = read_examples(connection)
     low = np.array([int(name[:8], 16) / 2**32 for name in examples.hashes])
@@ -98,55 +98,57 @@ def test_a_seed_gives_the_same_model(tmp_path: Path, tagged: tuple[Collection, d
     """In whichever database."""
     collection, _ = tagged
     train_model(collection, seed=3, **OPTIONS)
-    with create_collection(tmp_path / "other") as other:
-        _tagged(other)
-        train_model(other, seed=3, **OPTIONS)
-        assert suggested(other) == suggested(collection)
+    with create_collection(tmp_path / "other") as second_collection:
+        _tagged(second_collection)
+        train_model(second_collection, seed=3, **OPTIONS)
+        assert suggested(second_collection) == suggested(collection)
 
 
 def test_rejected_and_accepted_pairs_are_never_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, there = tagged
+    collection, rows_by_item = tagged
     train_model(collection, **OPTIONS)
-    some = [item for item in there if item % 2 == 0][:10]
-    best = {item: [next(iter(suggested(collection)[item]))] for item in some}
+    untagged_items = [item for item in rows_by_item if item % 2 == 0][:10]
+    best = {item: [next(iter(suggested(collection)[item]))] for item in untagged_items}
     tag(collection, best, "rejected")
-    tag(collection, {item: ["accepted"] for item in some})
+    tag(collection, {item: ["accepted"] for item in untagged_items})
     for options in ({}, {"full": True}):
-        learnt = train_model(collection, **OPTIONS | options)
-        assert learnt.facts["rejected"] == 10
-        found = suggested(collection)
-        assert all(best[item][0] not in found[item] and "accepted" not in found[item] for item in some)
+        result = train_model(collection, **OPTIONS | options)
+        assert result.facts["rejected"] == 10
+        suggestions = suggested(collection)
+        assert all(
+            best[item][0] not in suggestions[item] and "accepted" not in suggestions[item] for item in untagged_items
+        )
     apply_model(collection, by="eve", again=True, threads=1)
-    assert all(best[item][0] not in suggested(collection)[item] for item in some)
+    assert all(best[item][0] not in suggested(collection)[item] for item in untagged_items)
 
 
 def test_a_rejected_label_falls_below_the_tags_of_its_item(
     tagged: tuple[Collection, dict[int, dict[str, Any]]],
 ) -> None:
-    collection, there = tagged
-    tag(collection, {item: [row["kind"]] for item, row in there.items()})
+    collection, rows_by_item = tagged
+    tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
     train_model(collection, full=True, **OPTIONS)
-    at = dict(zip(there, _scores(collection, there), strict=True))
-    kinds = sorted({row["kind"] for row in there.values()})
+    at = dict(zip(rows_by_item, _scores(collection, rows_by_item), strict=True))
+    kinds = sorted({row["kind"] for row in rows_by_item.values()})
     close = {
         item: max((kind for kind in kinds if kind != row["kind"]), key=lambda kind, item=item: at[item][kind])
-        for item, row in there.items()
+        for item, row in rows_by_item.items()
         if item % 3
     }
-    before = [at[item][there[item]["kind"]] - at[item][label] for item, label in close.items()]
+    margins_before = [at[item][rows_by_item[item]["kind"]] - at[item][label] for item, label in close.items()]
     tag(collection, {item: [label] for item, label in close.items()}, "rejected")
     train_model(collection, full=True, **OPTIONS)
-    at = dict(zip(there, _scores(collection, there), strict=True))
-    after = [at[item][there[item]["kind"]] - at[item][label] for item, label in close.items()]
-    assert np.mean(after) > np.mean(before) + 0.02
-    assert np.mean(np.array(after) > before) > 0.5
+    at = dict(zip(rows_by_item, _scores(collection, rows_by_item), strict=True))
+    margins_after = [at[item][rows_by_item[item]["kind"]] - at[item][label] for item, label in close.items()]
+    assert np.mean(margins_after) > np.mean(margins_before) + 0.02
+    assert np.mean(np.array(margins_after) > margins_before) > 0.5
 
 
-def _scores(collection: Collection, there: dict[int, dict[str, Any]]) -> list[dict[str, float]]:
+def _scores(collection: Collection, rows_by_item: dict[int, dict[str, Any]]) -> list[dict[str, float]]:
     """What the model in use thinks of each item, by label."""
     opened = model_registry.load_model(collection)
     with begin_read(collection.engine) as connection:
-        query = select(tables.items.c.path).where(tables.items.c.id.in_(list(there))).order_by(tables.items.c.id)
+        query = select(tables.items.c.path).where(tables.items.c.id.in_(list(rows_by_item))).order_by(tables.items.c.id)
         paths = connection.execute(query).scalars().all()
     items = [Item(path, collection.folder / path, ()) for path in paths]
     scores = opened.model.scores(opened.annotator.rows_of_items(items))
@@ -156,29 +158,35 @@ def _scores(collection: Collection, there: dict[int, dict[str, Any]]) -> list[di
 def test_labels_merged_and_renamed_after_training_are_suggested_as_they_are_now(
     tagged: tuple[Collection, dict[int, dict[str, Any]]],
 ) -> None:
-    collection, there = tagged
+    collection, rows_by_item = tagged
     train_model(collection, **OPTIONS)
     with begin_entry(collection.engine, "eve", "merge") as change:
-        found = {name: label_store.find_label(change.connection, name) for name in ("food", "people", "animals")}
-        label_store.merge_label(change, found["people"], found["food"])
-        label_store.rename_label(change, found["animals"], "beasts")
+        numbers = {name: label_store.find_label(change.connection, name) for name in ("food", "people", "animals")}
+        label_store.merge_label(change, numbers["people"], numbers["food"])
+        label_store.rename_label(change, numbers["animals"], "beasts")
     apply_model(collection, by="eve", again=True, floor=0, threads=1)
-    names = {name for own in suggested(collection).values() for name in own}
+    names = {name for label_probabilities in suggested(collection).values() for name in label_probabilities}
     assert names == {"food", "beasts", "computer"}
-    tag(collection, {item: ["beasts"] for item in there if there[item]["kind"] == "animals"})
-    learnt = train_model(collection, **OPTIONS)
-    assert learnt.facts["labels"] == 3 if learnt.method == "full" else learnt.facts["labels"] == 4
-    assert {name for own in suggested(collection).values() for name in own} <= {"food", "beasts", "computer"}
+    tag(collection, {item: ["beasts"] for item in rows_by_item if rows_by_item[item]["kind"] == "animals"})
+    result = train_model(collection, **OPTIONS)
+    assert result.facts["labels"] == 3 if result.method == "full" else result.facts["labels"] == 4
+    assert {name for label_probabilities in suggested(collection).values() for name in label_probabilities} <= {
+        "food",
+        "beasts",
+        "computer",
+    }
 
 
 def test_a_label_whose_making_was_undone_is_not_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, there = tagged
-    tag(collection, {item: ["wrong"] for item in there if item % 2})
+    collection, rows_by_item = tagged
+    tag(collection, {item: ["wrong"] for item in rows_by_item if item % 2})
     train_model(collection, **OPTIONS)
     tagging = read_history(collection.engine)[1]
     undo_entry(collection.engine, tagging.id, by="eve")
     apply_model(collection, by="eve", again=True, floor=0, threads=1)
-    assert "wrong" not in {name for own in suggested(collection).values() for name in own}
+    assert "wrong" not in {
+        name for label_probabilities in suggested(collection).values() for name in label_probabilities
+    }
     train_model(collection, **OPTIONS)
     assert in_use(collection) == 2
 
@@ -228,15 +236,15 @@ def test_a_new_model_has_an_index_if_the_one_before_had(
     index_items(collection)
     train_model(collection, full=True, **OPTIONS)
     points, *exact = load_search_index(load_model_in_use(collection).path)
-    found = [load_item_index(load_model_in_use(collection).path, points, one) for one in exact]
-    assert [type(one) for one in found] == [ApproximateIndex] * 2
+    indices = [load_item_index(load_model_in_use(collection).path, points, index) for index in exact]
+    assert [type(index) for index in indices] == [ApproximateIndex] * 2
 
 
 def test_too_little_is_told(collection: Collection) -> None:
     with pytest.raises(InputError, match="has 0 items with tags, of 0 labels; learning needs at least 20"):
         train_model(collection, **OPTIONS)
-    there = with_pictures(collection, sample(each=5))
-    tag(collection, {item: [row["kind"]] for item, row in there.items() if item < 10})
+    rows_by_item = with_pictures(collection, sample(each=5))
+    tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items() if item < 10})
     with pytest.raises(InputError, match="has 9 items with tags, of 2 labels; learning needs at least 20"):
         train_model(collection, **OPTIONS)
     with pytest.raises(InputError, match="has no model yet"):
@@ -251,8 +259,8 @@ def test_files_that_changed_are_told_where_too_few_are_left(
     train_model(collection, **OPTIONS)
     for rows_of in collection.features.glob("*/*.parquet"):
         rows_of.unlink()
-    first, *others = sorted(collection.folder.glob("*.webp"))
-    for path in others:
+    first, *later_files = sorted(collection.folder.glob("*.webp"))
+    for path in later_files:
         os.utime(path, (1, 1))
     first.unlink()
     with pytest.raises(InputError) as refused:
@@ -274,12 +282,14 @@ def test_files_that_all_went_away_are_told(tagged: tuple[Collection, dict[int, d
 
 
 def test_tagged_items_whose_files_are_missing_are_told(collection: Collection) -> None:
-    there = with_pictures(collection, sample(each=12))
-    tag(collection, {item: [row["kind"]] for item, row in there.items()})
+    rows_by_item = with_pictures(collection, sample(each=12))
+    tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
     for path in sorted(collection.folder.glob("*.webp"))[:-3]:
         path.unlink()
     scan_collection(collection, by="eve")
-    with pytest.raises(InputError, match=f"has 3 items with tags, .*besides {len(there) - 3} whose files are missing"):
+    with pytest.raises(
+        InputError, match=f"has 3 items with tags, .*besides {len(rows_by_item) - 3} whose files are missing"
+    ):
         train_model(collection, **OPTIONS)
 
 
@@ -302,20 +312,20 @@ def test_models_of_a_collection_see_pictures_alone(collection: Collection) -> No
 
 
 def test_unreadable_and_changed_files_are_counted(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, _there = tagged
+    collection, _rows = tagged
     bad = collection.folder / "bad.webp"
     bad.write_bytes(b"no picture")
     number = add_item(collection, bad)
     tag(collection, {number: ["food"]})
     (collection.folder / "0002.webp").write_bytes(b"other than what was scanned")
     (collection.folder / "0004.webp").unlink()
-    learnt = train_model(collection, **OPTIONS)
-    assert (learnt.unreadable, learnt.changed) == (1, 2)
+    result = train_model(collection, **OPTIONS)
+    assert (result.unreadable, result.changed) == (1, 2)
     with begin_read(collection.engine) as connection:
         state = select(tables.items.c.state).where(tables.items.c.id == number)
         assert connection.execute(state).scalar() == "unreadable"
-    assert learnt.inference is not None
-    assert learnt.inference.items == 78
+    assert result.inference is not None
+    assert result.inference.items == 78
 
 
 def test_items_of_one_content_share_a_row_and_decisions(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
@@ -328,9 +338,9 @@ def test_items_of_one_content_share_a_row_and_decisions(tagged: tuple[Collection
         examples = read_examples(connection)
     assert len(examples.hashes) == 40
     assert set(examples.Y[:, examples.names.index("twin")].data) == {-1}
-    learnt = train_model(collection, **OPTIONS)
-    assert learnt.inference is not None
-    assert learnt.inference.items == 81
+    result = train_model(collection, **OPTIONS)
+    assert result.inference is not None
+    assert result.inference.items == 81
     (folder,) = (path for path in collection.features.iterdir() if path.is_dir())
     store = feature_store.open_feature_store(collection, feature_store.load_extractor(folder / "extractor"))
     assert len(store.places) == 80
@@ -346,11 +356,13 @@ def test_only_what_is_missing_is_described(
     shards = sorted(folder.glob("*.parquet"))
     assert len(shards) > 3
     shards[1].write_bytes(shards[1].read_bytes()[:-20])  # damaged: its rows are made again, and no others
-    made: list[int] = []
+    row_counts: list[int] = []
     write = feature_store._write
-    monkeypatch.setattr(feature_store, "_write", lambda store, some: (made.append(len(some)), write(store, some))[1])
+    monkeypatch.setattr(
+        feature_store, "_write", lambda store, rows: (row_counts.append(len(rows)), write(store, rows))[1]
+    )
     train_model(collection, full=True, **OPTIONS)
-    assert sum(made) == 16
+    assert sum(row_counts) == 16
 
 
 def test_a_persons_tag_weighs_more_and_regions_are_left_out(
@@ -406,12 +418,12 @@ def test_a_full_disk_leaves_the_model_in_use(
 
 
 def assert_swept(collection: Collection) -> None:
-    kept = {shelved.number: shelved.folder for shelved in model_registry.list_models(collection)}
-    assert {path.name for path in collection.models.iterdir()} == set(kept.values())
+    folder_by_model = {shelved.number: shelved.folder for shelved in model_registry.list_models(collection)}
+    assert {path.name for path in collection.models.iterdir()} == set(folder_by_model.values())
     for table in (tables.suggestions, tables.item_scores):
         with begin_read(collection.engine) as connection:
-            assert set(connection.execute(select(table.c.model_id).distinct()).scalars()) <= set(kept)
-    assert count(collection, tables.models) == len(kept)
+            assert set(connection.execute(select(table.c.model_id).distinct()).scalars()) <= set(folder_by_model)
+    assert count(collection, tables.models) == len(folder_by_model)
 
 
 KILLED = """if True:
@@ -464,7 +476,7 @@ def killed() -> Iterator[Callable[..., int]]:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory, database_of_module: str | None) -> Iterator[tuple[Path, Path]]:
+def folders(tmp_path_factory: pytest.TempPathFactory, database_of_module: str | None) -> Iterator[tuple[Path, Path]]:
     """A collection without a model, and one with a model in use, to be copied."""
     place = tmp_path_factory.mktemp("kept")
     with create_collection(place / "new", database_of_module) as collection:
@@ -489,30 +501,33 @@ def kept(tmp_path_factory: pytest.TempPathFactory, database_of_module: str | Non
     ],
 )
 def test_a_kill_leaves_a_whole_model_in_use(
-    tmp_path: Path, point: tuple[str, ...], kept: tuple[Path, Path], killed: Callable[..., int]
+    tmp_path: Path, point: tuple[str, ...], folders: tuple[Path, Path], killed: Callable[..., int]
 ) -> None:
-    new, trained = kept
+    new, trained = folders
     with copied(new if point[0] == "feature_store" else trained, tmp_path / "killed") as folder:
         with open_collection(folder) as collection:
-            before, there = in_use(collection), suggested(collection)
+            model_before, suggestions_before = in_use(collection), suggested(collection)
         assert killed(folder, *point) == -signal.SIGKILL
         with open_collection(folder) as collection:
-            assert_whole(collection, point, before, there)
+            assert_whole(collection, point, model_before, suggestions_before)
 
 
 def assert_whole(
-    collection: Collection, point: tuple[str, ...], before: int | None, there: dict[int, dict[str, float]]
+    collection: Collection,
+    point: tuple[str, ...],
+    model_before: int | None,
+    suggestions_before: dict[int, dict[str, float]],
 ) -> None:
     """What was in use before a kill still is, and the next training ends well."""
     if point == ("_Training", "publish", "after", "1"):
         assert in_use(collection) == 2
     else:
-        assert (in_use(collection), suggested(collection)) == (before, there)
+        assert (in_use(collection), suggested(collection)) == (model_before, suggestions_before)
     assert len(model_registry.list_models(collection)) == (in_use(collection) or 0)
     if point[0] == "feature_store":
         assert len(list(collection.features.glob("*/*.parquet"))) == 2  # what was described stays
-    learnt: TrainingResult = train_model(collection, **OPTIONS | {"full": True})
-    assert in_use(collection) == learnt.model
+    result: TrainingResult = train_model(collection, **OPTIONS | {"full": True})
+    assert in_use(collection) == result.model
     assert_swept(collection)
 
 
@@ -521,9 +536,9 @@ def test_a_killed_look_goes_on(tagged: tuple[Collection, dict[int, dict[str, Any
     train_model(collection, **OPTIONS)
     with begin_write(collection.engine) as connection:  # as after a kill: some items were not looked at
         connection.execute(tables.item_scores.delete().where(tables.item_scores.c.item_id > 60))
-    before = suggested(collection)
+    suggestions_before = suggested(collection)
     assert apply_model(collection, by="eve", threads=1).inference.items == 20
-    assert suggested(collection) == before
+    assert suggested(collection) == suggestions_before
     assert apply_model(collection, by="eve", threads=1).inference.items == 0
 
 
@@ -531,7 +546,7 @@ def test_a_file_with_another_content_is_looked_at_again(tagged: tuple[Collection
     collection, _ = tagged
     train_model(collection, **OPTIONS)
     with begin_read(collection.engine) as connection:
-        other = connection.execute(select(tables.items.c.hash).where(tables.items.c.id == 50)).scalar()
+        other_hash = connection.execute(select(tables.items.c.hash).where(tables.items.c.id == 50)).scalar()
     with begin_write(collection.engine) as connection:
-        connection.execute(update(tables.items).where(tables.items.c.id == 2).values(hash=other))
+        connection.execute(update(tables.items).where(tables.items.c.id == 2).values(hash=other_hash))
     assert apply_model(collection, by="eve", threads=1).inference.items == 1

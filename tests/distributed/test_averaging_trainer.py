@@ -32,11 +32,11 @@ def training(shards: Path, model: Path, *options: object) -> "subprocess.Popen[s
     """`wsabie train`, begun beside the shards, where no node was started."""
     words = [sys.executable, "-m", "wsabie", "train", shards.name, "--model", model, "--epochs", EPOCHS, "--dim", 32]
     words += ["--log", f"{model}.jsonl", "--json", *options]
-    told: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": shards.parent}
-    return subprocess.Popen([str(word) for word in words], **told)
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": shards.parent}
+    return subprocess.Popen([str(word) for word in words], **pipes)
 
 
-def told(process: "subprocess.Popen[str]") -> Any:
+def read_report(process: "subprocess.Popen[str]") -> Any:
     """What a training that went well says."""
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
@@ -52,40 +52,46 @@ def wait_for_epoch(process: "subprocess.Popen[str]", model: Path, epoch: int) ->
 
 
 @pytest.fixture(scope="module")
-def alone(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def single_node(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Trained on one node, without Ray."""
-    found: dict[str, Any] = told(training(shards, tmp_path_factory.mktemp("alone") / "model", "--threads", 1))
-    return found
+    report: dict[str, Any] = read_report(training(shards, tmp_path_factory.mktemp("alone") / "model", "--threads", 1))
+    return report
 
 
-def check(found: Any, alone: Any) -> None:
+def check(report: Any, single_node: Any) -> None:
     """The same epochs of the same pairs, and the MAP within what chance makes of another run on 500 rows."""
-    assert [one["pairs"] for one in found["history"]] == [one["pairs"] for one in alone["history"]]
-    assert [one["unlabelled"] for one in found["history"]] == [one["unlabelled"] for one in alone["history"]]
-    assert found["validation_map"] == pytest.approx(alone["validation_map"], abs=0.015)
+    assert [epoch["pairs"] for epoch in report["history"]] == [epoch["pairs"] for epoch in single_node["history"]]
+    assert [epoch["unlabelled"] for epoch in report["history"]] == [
+        epoch["unlabelled"] for epoch in single_node["history"]
+    ]
+    assert report["validation_map"] == pytest.approx(single_node["validation_map"], abs=0.015)
 
 
-def test_two_nodes_lose_one_and_get_another(cluster: Any, shards: Path, alone: dict[str, Any], tmp_path: Path) -> None:
+def test_two_nodes_lose_one_and_get_another(
+    cluster: Any, shards: Path, single_node: dict[str, Any], tmp_path: Path
+) -> None:
     """A node is killed in the middle, and one that joins takes its place."""
     process = training(shards, tmp_path / "model", "--ray", cluster.address)
     wait_for_epoch(process, tmp_path / "model", 40)  # on a busy machine the second worker comes late
     cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
     cluster.add_node(num_cpus=1)
-    found = told(process)
-    check(found, alone)
-    assert found["nodes"]["lost"] == 1
-    assert found["nodes"]["joined"] in (2, 3)  # a busy machine may start the other one when all is done
+    report = read_report(process)
+    check(report, single_node)
+    assert report["nodes"]["lost"] == 1
+    assert report["nodes"]["joined"] in (2, 3)  # a busy machine may start the other one when all is done
 
 
-def test_a_killed_driver_goes_on_with_resume(cluster: Any, shards: Path, alone: dict[str, Any], tmp_path: Path) -> None:
+def test_a_killed_driver_goes_on_with_resume(
+    cluster: Any, shards: Path, single_node: dict[str, Any], tmp_path: Path
+) -> None:
     model = tmp_path / "model"
     process = training(shards, model, "--ray", cluster.address)
     wait_for_epoch(process, model, 25)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    found = told(training(shards, model, "--ray", cluster.address, "--nodes", 2, "--resume"))
-    check(found, alone)
-    assert found["nodes"]["joined"] == 2
+    report = read_report(training(shards, model, "--ray", cluster.address, "--nodes", 2, "--resume"))
+    check(report, single_node)
+    assert report["nodes"]["joined"] == 2
     lines = Path(f"{model}.jsonl").read_text().splitlines()
     assert 0 <= len(lines) - EPOCHS < 25  # it did not begin anew
 
@@ -116,12 +122,12 @@ def test_what_cannot_be_is_refused(shards: Path, tmp_path: Path, options: list[s
 
 
 def test_a_model_to_begin_with_and_rows_to_keep(
-    cluster: Any, shards: Path, alone: dict[str, Any], tmp_path: Path
+    cluster: Any, shards: Path, single_node: dict[str, Any], tmp_path: Path
 ) -> None:
     """Nodes begin with its space, and what `wsabie update` needs is kept."""
     still = ("--epochs", 1, "--learning-rate", 1e-9)
-    began = ("--ray", cluster.address, "--init-model", alone["model"], "--replay", 300, *still)
-    found = told(training(shards, tmp_path / "model", *began))
-    assert found["validation_map"] == pytest.approx(alone["validation_map"], abs=0.002)
+    began = ("--ray", cluster.address, "--init-model", single_node["model"], "--replay", 300, *still)
+    report = read_report(training(shards, tmp_path / "model", *began))
+    assert report["validation_map"] == pytest.approx(single_node["validation_map"], abs=0.002)
     memory = load(tmp_path / "model").model.memory_
-    assert (len(memory), memory.n_seen) == (300, found["rows"])
+    assert (len(memory), memory.n_seen) == (300, report["rows"])

@@ -28,25 +28,25 @@ def worker(tmp_path, monkeypatch):
     """worker() -> one that has begun, on 600 rows in 60 parts."""
     monkeypatch.setattr(prefetch, "CHUNK", 8)
     monkeypatch.setattr("wsabie.models.base.training_rows.CHUNK", 8)
-    with pytest.raises(AskedError) as found:
+    with pytest.raises(AskedError) as error:
         Wsabie(dim=8, threads=1, init="random").fit(in_shards(toy_rows(), tmp_path / "shards"),
                                      trainer=partial(Trainer, make_runner=partial(Asking, address="")))  # fmt: skip
 
-    def made():
-        one = AveragingWorker(*found.value.args)
-        one.begin()
-        return one
+    def begin_worker():
+        averaging_worker = AveragingWorker(*error.value.args)
+        averaging_worker.begin()
+        return averaging_worker
 
-    return made
+    return begin_worker
 
 
-def train(one, *parts):
+def train(worker, *parts):
     """The reports of these parts of an epoch, each given as (part, coming)."""
-    return [one.train(1, part, coming) for part, coming in parts]
+    return [worker.train(1, part, coming) for part, coming in parts]
 
 
-def check(one, other):
-    for a, b in zip(one, other, strict=True):
+def check(reports, expected):
+    for a, b in zip(reports, expected, strict=True):
         assert (a.pairs, a.rows_read, a.unlabelled) == (b.pairs, b.rows_read, b.unlabelled)
         np.testing.assert_array_equal(a.loss, b.loss)
         np.testing.assert_array_equal(a.counters, b.counters)
@@ -57,15 +57,15 @@ def test_a_part_that_was_read_meanwhile_is_the_one_that_was_told(worker):
 
 
 def test_another_part_than_the_one_that_was_read_is_trained_where_it_is_asked_for(worker):
-    one, other = worker(), worker()
-    check(train(one, (1, 2), (3, None)), train(other, (1, None), (3, None)))
-    for mine, theirs in zip(one.space.arrays().values(), other.space.arrays().values(), strict=True):
+    first, second = worker(), worker()
+    check(train(first, (1, 2), (3, None)), train(second, (1, None), (3, None)))
+    for mine, theirs in zip(first.space.arrays().values(), second.space.arrays().values(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert not np.array_equal(train(worker(), (1, 2), (2, None))[1].loss, train(worker(), (1, 2), (3, None))[1].loss)
 
 
 def test_the_same_number_of_another_epoch_is_another_part(worker):
-    one, other = worker(), worker()
-    one.train(1, 1, 2)
-    other.train(1, 1)
-    check([one.train(2, 2)], [other.train(2, 2)])
+    first, second = worker(), worker()
+    first.train(1, 1, 2)
+    second.train(1, 1)
+    check([first.train(2, 2)], [second.train(2, 2)])

@@ -57,8 +57,8 @@ def test_the_same_files_are_written(cli, nodes, pictures, tmp_path, monkeypatch)
     for where, words in on.items():
         rejects = ("--rejects", tmp_path / f"{where}.jsonl")
         cli("features", "images", pictures, "--out", tmp_path / f"{where}.parquet", "--n-words", "60", *rejects, *words)
-    here, there = (contents(tmp_path / f"{where}.parquet")[f"{where}.parquet"] for where in on)
-    assert here == there
+    local, remote = (contents(tmp_path / f"{where}.parquet")[f"{where}.parquet"] for where in on)
+    assert local == remote
     assert contents(tmp_path / "here.parquet.dictionary") == contents(tmp_path / "there.parquet.dictionary")
     assert "007.webp" in (tmp_path / "there.jsonl").read_text()
     assert (tmp_path / "here.jsonl").read_text() == (tmp_path / "there.jsonl").read_text()
@@ -69,10 +69,10 @@ def test_the_same_files_are_written(cli, nodes, pictures, tmp_path, monkeypatch)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     assert len(list((tmp_path / "two").glob("rows-*"))) == 5
 
-    model, others = tmp_path / "m-here", (data, pictures, tmp_path / "one")
+    model, sources = tmp_path / "m-here", (data, pictures, tmp_path / "one")
     for where, words in on.items():
         cli("train", pictures, "--model", tmp_path / f"m-{where}", "--n-words", "60", "--epochs", "3", *words)
-        cli("annotate", model, *others, "--out", tmp_path / f"{where}.tsv", *words)
+        cli("annotate", model, *sources, "--out", tmp_path / f"{where}.tsv", *words)
     assert contents(model).keys() == contents(tmp_path / "m-there").keys()  # tensors go by their content
     assert (tmp_path / "here.tsv").read_bytes() == (tmp_path / "there.tsv").read_bytes()
     assert len((tmp_path / "there.tsv").read_text().splitlines()) == 1 + 3 * 89 * 10
@@ -82,8 +82,8 @@ def test_the_same_files_are_written(cli, nodes, pictures, tmp_path, monkeypatch)
     monkeypatch.setattr("wsabie.models.base.feature_matrix.BLOCK_BYTES", 30_000)  # some blocks of rows
     for words in ("evaluate", model, pictures, "--allow-overlap"), ("annotate", model, pictures):
         for more in (), ("--candidates", few):
-            here, there = (cli(*words, *more, "--json", *place) for place in on.values())
-            assert json.loads(here) == json.loads(there)
+            local, remote = (cli(*words, *more, "--json", *place) for place in on.values())
+            assert json.loads(local) == json.loads(remote)
 
 
 def test_paths_may_be_relative(cli, nodes, pictures, tmp_path, monkeypatch):
@@ -100,8 +100,8 @@ def test_paths_may_be_relative(cli, nodes, pictures, tmp_path, monkeypatch):
 
 def test_the_dictionary_is_the_same_however_the_blocks_are_shared_out(nodes):
     blocks = np.random.default_rng(0).random((40_000, 39), dtype=np.float32)
-    here, there = (learn_codebook(blocks, 3000, passes=2, executor=run) for run in (None, nodes))
-    np.testing.assert_array_equal(here.centres, there.centres)
+    local, remote = (learn_codebook(blocks, 3000, passes=2, executor=run) for run in (None, nodes))
+    np.testing.assert_array_equal(local.centres, remote.centres)
 
 
 def test_a_cluster_of_this_machine_is_quiet_and_ends(pictures, tmp_path):
@@ -109,19 +109,19 @@ def test_a_cluster_of_this_machine_is_quiet_and_ends(pictures, tmp_path):
     out, err = started(tmp_path, *words, "--json").communicate(timeout=120)
     assert json.loads(out)["rows"] == 89, err
     assert "ray" not in err.lower()
-    assert not left(tmp_path)
+    assert not find_processes(tmp_path)
 
 
 def test_ctrl_c_ends_a_cluster_of_this_machine(pictures, tmp_path):
     words = ["features", "images", pictures, "--out", tmp_path / "a.parquet", "--features", "hog", "--augment", "60"]
     running = started(tmp_path, *words, "--ray", "local")
-    while len(left(tmp_path)) < 4:  # the command, and some of Ray's
+    while len(find_processes(tmp_path)) < 4:  # the command, and some of Ray's
         time.sleep(0.1)
     running.send_signal(signal.SIGINT)
-    told = running.communicate(timeout=60)[1]
-    assert running.returncode == 130, told
-    assert "the same command again goes on from it" in told
-    assert not left(tmp_path)
+    stderr = running.communicate(timeout=60)[1]
+    assert running.returncode == 130, stderr
+    assert "the same command again goes on from it" in stderr
+    assert not find_processes(tmp_path)
 
 
 def started(mark: Path, *words: object) -> "subprocess.Popen[str]":
@@ -131,38 +131,48 @@ def started(mark: Path, *words: object) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=marked)
 
 
-def left(mark: Path) -> list[str]:
+def find_processes(mark: Path) -> list[str]:
     """The processes that are there of a started command; those that have ended are given a moment to be gone."""
     time.sleep(0.5)
-    found = []
+    pids = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if f"WSABIE_MARK={mark}".encode() in folder.joinpath("environ").read_bytes().split(b"\0"):
-                found.append(folder.name)
+                pids.append(folder.name)
         except OSError:
             continue  # it has just ended
-    return found
+    return pids
 
 
 def test_rows_are_mapped_by_the_cluster(cli, nodes, tmp_path, monkeypatch):
     monkeypatch.setattr("wsabie.io.formats.parquet_rows._BATCH", 50)
     (tmp_path / "rows.txt").write_text("".join(f"{i % 3} {i % 7}:{i % 5 + 1} {i % 4 + 7}:2\n" for i in range(300)))
-    here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
-    cli("features", "kpca", tmp_path / "rows.txt", "--out", here, "--dim", "8", "--ray", nodes.address)
-    cli("features", "kpca", tmp_path / "rows.txt", "--out", there, "--dim", "8", "--threads", "2")
-    assert here.read_bytes() == there.read_bytes()
+    local_file, remote_file = tmp_path / "here.parquet", tmp_path / "there.parquet"
+    cli("features", "kpca", tmp_path / "rows.txt", "--out", local_file, "--dim", "8", "--ray", nodes.address)
+    cli("features", "kpca", tmp_path / "rows.txt", "--out", remote_file, "--dim", "8", "--threads", "2")
+    assert local_file.read_bytes() == remote_file.read_bytes()
     monkeypatch.setattr(KernelPca, "transform_rows", None)  # of this process
-    cli("features", "kpca", tmp_path / "rows.txt", "--out", there, "--map", f"{here}.map", "--ray", nodes.address)
-    assert here.read_bytes() == there.read_bytes()
+    cli(
+        "features",
+        "kpca",
+        tmp_path / "rows.txt",
+        "--out",
+        remote_file,
+        "--map",
+        f"{local_file}.map",
+        "--ray",
+        nodes.address,
+    )
+    assert local_file.read_bytes() == remote_file.read_bytes()
 
 
 def test_trials_run_on_the_cluster(cli, nodes, pictures, tmp_path):
     pytest.importorskip("optuna", reason="optuna is needed for tuning (extra wsabie[tune])")
-    found = {}
+    trials = {}
     for where, words in {"here": ("--threads", "1"), "there": ("--ray", nodes.address)}.items():
         out = tmp_path / where
         small = ("--n-words", "40", "--set", "dim=8", "--set", "epochs=3", "--trials", "6", "--batch-size", "2")
-        said = cli("tune", pictures, "--out", out, *small, "--rejects", tmp_path / "rejects.jsonl", "--json", *words)
-        found[where] = [{**trial, "seconds": None} for trial in json.loads(said)["trials"]]
-    assert len(found["here"]) == 6
-    assert found["here"] == found["there"]
+        output = cli("tune", pictures, "--out", out, *small, "--rejects", tmp_path / "rejects.jsonl", "--json", *words)
+        trials[where] = [{**trial, "seconds": None} for trial in json.loads(output)["trials"]]
+    assert len(trials["here"]) == 6
+    assert trials["here"] == trials["there"]

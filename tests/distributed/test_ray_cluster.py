@@ -14,7 +14,7 @@ ray = pytest.importorskip("ray", reason="ray is needed for work on many machines
 
 
 @pytest.fixture(autouse=True)
-def apart(monkeypatch):
+def without_connection(monkeypatch):
     """As in a process that is connected to nothing."""
     monkeypatch.setattr(module, "_address", None)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
@@ -27,9 +27,9 @@ def test_what_is_no_address_is_refused(address):
 
 
 def test_a_cluster_that_is_not_there_is_told_at_once():
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))  # and does not listen
-        port = held.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))  # and does not listen
+        port = listener.getsockname()[1]
         with pytest.raises(InputError, match=rf"no Ray cluster can be reached at 127.0.0.1:{port} .*ray start --head"):
             connect(f"127.0.0.1:{port}")
     disconnect()  # nothing
@@ -37,8 +37,8 @@ def test_a_cluster_that_is_not_there_is_told_at_once():
 
 def test_something_else_that_listens_is_no_cluster(monkeypatch):
     monkeypatch.setattr(module, "HANDSHAKE_SECONDS", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as held, pytest.raises(InputError, match="is no Ray cluster"):
-        connect(f"127.0.0.1:{held.getsockname()[1]}")
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(InputError, match="is no Ray cluster"):
+        connect(f"127.0.0.1:{listener.getsockname()[1]}")
 
 
 def test_a_cluster_that_wants_a_token_says_so(monkeypatch):
@@ -46,8 +46,11 @@ def test_a_cluster_that_wants_a_token_says_so(monkeypatch):
         raise ray.exceptions.AuthenticationError("InvalidAuthToken")
 
     monkeypatch.setattr(ray._raylet, "GcsClient", refuse)
-    with socket.create_server(("127.0.0.1", 0)) as held, pytest.raises(InputError, match="export RAY_AUTH_MODE=token"):
-        connect(f"127.0.0.1:{held.getsockname()[1]}")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        pytest.raises(InputError, match="export RAY_AUTH_MODE=token"),
+    ):
+        connect(f"127.0.0.1:{listener.getsockname()[1]}")
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch):

@@ -23,9 +23,9 @@ pytest.importorskip("ray.data", reason="Ray Data has needs of its own: pip insta
 def in_order() -> Iterator[None]:
     """Blocks come as they were read."""
     options = ray.data.DataContext.get_current().execution_options
-    before, options.preserve_order = options.preserve_order, True
+    old_order, options.preserve_order = options.preserve_order, True
     yield
-    options.preserve_order = before
+    options.preserve_order = old_order
 
 
 def test_a_data_set_is_annotated_as_in_one_process(nodes, in_order: None, tmp_path: Path) -> None:
@@ -36,10 +36,10 @@ def test_a_data_set_is_annotated_as_in_one_process(nodes, in_order: None, tmp_pa
     Annotator(model).save(tmp_path / "model")
     write_parquet_rows(rows, tmp_path / "rows.parquet")
     pool = ray.data.ActorPoolStrategy(size=1)  # the other core is for reading: with both taken Ray Data waits for ever
-    found = ray.data.read_parquet(str(tmp_path / "rows.parquet"), override_num_blocks=4).map_batches(
+    batches = ray.data.read_parquet(str(tmp_path / "rows.parquet"), override_num_blocks=4).map_batches(
         BatchAnnotator, fn_constructor_args=(str(tmp_path / "model"), 3), batch_format="pyarrow", compute=pool
     )
-    there = pa.concat_tables(found.iter_batches(batch_format="pyarrow", batch_size=None))
-    here = BatchAnnotator(tmp_path / "model", 3)(pq.read_table(tmp_path / "rows.parquet"))
+    remote = pa.concat_tables(batches.iter_batches(batch_format="pyarrow", batch_size=None))
+    local = BatchAnnotator(tmp_path / "model", 3)(pq.read_table(tmp_path / "rows.parquet"))
     for name in ("id", "found_labels", "found_scores", "rejected"):
-        assert there[name].to_pylist() == here[name].to_pylist()
+        assert remote[name].to_pylist() == local[name].to_pylist()

@@ -73,52 +73,52 @@ def test_results_keep_the_order_of_the_items(nodes):
 
 
 def test_both_nodes_work(nodes):
-    seen = set()
+    node_ids = set()
     results = nodes.map_with(Functions.slow, 0.1, range(200))
-    while len(seen) < 2:  # or the results come to their end
-        seen.add(next(results)[1])
+    while len(node_ids) < 2:  # or the results come to their end
+        node_ids.add(next(results)[1])
     results.close()
 
 
 def test_only_a_few_items_are_taken_ahead(nodes):
-    taken = []
-    results = nodes.map(abs, (taken.append(i) or i for i in range(100)))
+    submitted = []
+    results = nodes.map(abs, (submitted.append(i) or i for i in range(100)))
     assert next(results) == 0
-    assert len(taken) <= 4
+    assert len(submitted) <= 4
     results.close()
-    assert len(taken) <= 4
+    assert len(submitted) <= 4
 
 
 def test_errors_come_out_as_they_were_raised(nodes):
-    with pytest.raises(InputError) as found:
+    with pytest.raises(InputError) as error:
         list(nodes.map(Functions.refuse, [3]))
-    assert type(found.value) is InputError
-    assert (str(found.value), found.value.served) == ("item 3 is bad; leave it out", "leave it out")
+    assert type(error.value) is InputError
+    assert (str(error.value), error.value.served) == ("item 3 is bad; leave it out", "leave it out")
     with pytest.raises(ZeroDivisionError):
         list(nodes.map_with(divmod, 1, [1, 0]))
 
 
 def test_what_is_shared_is_unpacked_once_and_can_be_written(nodes):
     shared = np.zeros(100_000)  # an array of this size would be read only
-    found = list(nodes.map_with(Functions.add, shared, range(4)))
-    assert [array[0] for array in found] == [0, 1, 2, 3]
-    found[0][0] = 7.0
+    arrays = list(nodes.map_with(Functions.add, shared, range(4)))
+    assert [array[0] for array in arrays] == [0, 1, 2, 3]
+    arrays[0][0] = 7.0
     assert len(set(nodes.map_with(Functions.unpacked, [1], range(40)))) <= 2
 
 
-def named(name: str) -> Any:
+def make_job_ref(name: str) -> Any:
     """A job that was put."""
     return SimpleNamespace(name=name, hex=lambda: name)
 
 
 def test_jobs_in_turns_are_unpacked_once(monkeypatch):
-    taken: list[str] = []
+    job_names: list[str] = []
     monkeypatch.setattr(ray_executor, "_job_cache", {})
     monkeypatch.setattr(ray_executor, "disable_blas_threads", lambda: None)
-    monkeypatch.setattr(ray, "get", lambda job: taken.append(job.name) or [job.name])
+    monkeypatch.setattr(ray, "get", lambda job: job_names.append(job.name) or [job.name])
     for name in ("describe 1", "rank", "describe 2", "rank", "describe 3", "rank", "describe 3", "describe 1"):
-        assert ray_executor._unpack_job(named(name)) == [name]
-    assert taken == ["describe 1", "rank", "describe 2", "describe 3", "describe 1"]
+        assert ray_executor._unpack_job(make_job_ref(name)) == [name]
+    assert job_names == ["describe 1", "rank", "describe 2", "describe 3", "describe 1"]
     assert len(ray_executor._job_cache) == 2
 
 
@@ -141,20 +141,22 @@ def test_jobs_in_turns_may_be_of_several_folders(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a").write_text(name)
     turns = ["one", "two", "one"]
-    assert [ray_executor._run_item([named(name), tmp_path / name], 0) for name in turns] == turns
+    assert [ray_executor._run_item([make_job_ref(name), tmp_path / name], 0) for name in turns] == turns
 
 
 @pytest.mark.parametrize("where", ["shared", "item", "within"])
 def test_a_relative_path_is_refused_on_a_node_without_its_folder(where, tmp_path, monkeypatch):
-    gone, there = tmp_path / "gone", tmp_path / "a"
-    there.write_text("here")
+    missing_folder, file = tmp_path / "gone", tmp_path / "a"
+    file.write_text("here")
     monkeypatch.setattr(ray_executor, "_job_cache", {})
     monkeypatch.setattr(ray_executor, "disable_blas_threads", lambda: None)
-    paths = {name: Path("a") if name == where else there for name in ("shared", "item", "within")}
+    paths = {name: Path("a") if name == where else file for name in ("shared", "item", "within")}
     monkeypatch.setattr(ray, "get", lambda job: (lambda shared, item: shared.read_text(), paths["shared"]))
     item = [{"x": Item("i", paths["within"], ())}, paths["item"], np.zeros(9)]
-    with pytest.raises(InputError, match=f"^a begins in the folder {gone}, which the node .* or give absolute paths$"):
-        ray_executor._run_item([named("job"), gone], item)
+    with pytest.raises(
+        InputError, match=f"^a begins in the folder {missing_folder}, which the node .* or give absolute paths$"
+    ):
+        ray_executor._run_item([make_job_ref("job"), missing_folder], item)
 
 
 def test_absolute_paths_want_no_folder(tmp_path, monkeypatch):
@@ -162,7 +164,10 @@ def test_absolute_paths_want_no_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(ray_executor, "_job_cache", {})
     monkeypatch.setattr(ray_executor, "disable_blas_threads", lambda: None)
     monkeypatch.setattr(ray, "get", lambda job: (Functions.text, tmp_path / "a"))
-    assert [ray_executor._run_item([named("job"), tmp_path / "gone"], tmp_path) for _ in range(2)] == ["here", "here"]
+    assert [ray_executor._run_item([make_job_ref("job"), tmp_path / "gone"], tmp_path) for _ in range(2)] == [
+        "here",
+        "here",
+    ]
 
 
 def test_a_map_that_is_left_when_the_cluster_has_ended_starts_no_other(monkeypatch):
@@ -189,51 +194,53 @@ def test_an_item_that_kills_its_workers_is_told(nodes, monkeypatch):
     assert list(nodes.map(abs, [-1])) == [1]
 
 
-@pytest.mark.parametrize("named", ["terms", "colour", "textons,hog"])
-def test_descriptions_are_those_of_one_process(nodes, pictures, named):
-    given: dict[str, Any] = {"terms": {"n_words": 300}}.get(named, {})
-    given = given or ({"n_textons": 16} if "textons" in named else {})
-    here, there = (create_extractor(named, **given).fit(pictures, executor=run) for run in (SerialExecutor(), nodes))
-    assert here.fingerprint() == there.fingerprint()
-    same(here, pictures, nodes, augment=1)
+@pytest.mark.parametrize("features", ["terms", "colour", "textons,hog"])
+def test_descriptions_are_those_of_one_process(nodes, pictures, features):
+    settings: dict[str, Any] = {"terms": {"n_words": 300}}.get(features, {})
+    settings = settings or ({"n_textons": 16} if "textons" in features else {})
+    local, remote = (
+        create_extractor(features, **settings).fit(pictures, executor=run) for run in (SerialExecutor(), nodes)
+    )
+    assert local.fingerprint() == remote.fingerprint()
+    same(local, pictures, nodes, augment=1)
 
 
-def same(wanted: FeatureExtractor, pictures: ItemList, run: RayExecutor, augment: int = 0) -> None:
+def same(extractor: FeatureExtractor, pictures: ItemList, run: RayExecutor, augment: int = 0) -> None:
     bad = ItemList(pictures.path, [*pictures, Item("bad", b"no picture", ("x",))])
-    here = list(wanted.iterate(bad, augment=augment))
-    there = list(wanted.iterate(bad, executor=run, augment=augment))
-    assert [one.id for one in here] == [one.id for one in there]
-    for one, two in zip(here, there, strict=True):
-        np.testing.assert_array_equal(one.indices, two.indices)
-        np.testing.assert_array_equal(one.values, two.values)
-        assert (one.values.dtype, one.indices.dtype) == (two.values.dtype, two.indices.dtype)
+    local = list(extractor.iterate(bad, augment=augment))
+    remote = list(extractor.iterate(bad, executor=run, augment=augment))
+    assert [row.id for row in local] == [row.id for row in remote]
+    for row, two in zip(local, remote, strict=True):
+        np.testing.assert_array_equal(row.indices, two.indices)
+        np.testing.assert_array_equal(row.values, two.values)
+        assert (row.values.dtype, row.indices.dtype) == (two.values.dtype, two.indices.dtype)
 
 
 def test_a_lost_node_changes_nothing(cluster, nodes, pictures):
     third = cluster.add_node(num_cpus=1)
-    wanted = create_extractor("colour").fit(pictures)
-    here = list(wanted.extract_batches((item,) for item in pictures))
-    results = wanted.extract_batches(((item,) for item in pictures), executor=nodes)
-    there = [next(results) for _ in range(20)]
+    extractor = create_extractor("colour").fit(pictures)
+    local = list(extractor.extract_batches((item,) for item in pictures))
+    results = extractor.extract_batches(((item,) for item in pictures), executor=nodes)
+    remote = [next(results) for _ in range(20)]
     cluster.remove_node(third, allow_graceful=False)
-    there += results
-    assert [batch[0][0].id for batch in there] == [batch[0][0].id for batch in here]
-    for (one,), (two,) in zip(here, there, strict=True):
-        np.testing.assert_array_equal(one[0].values, two[0].values)
+    remote += results
+    assert [batch[0][0].id for batch in remote] == [batch[0][0].id for batch in local]
+    for (row,), (two,) in zip(local, remote, strict=True):
+        np.testing.assert_array_equal(row[0].values, two[0].values)
 
 
 def test_work_under_way_on_a_lost_node_is_done_elsewhere(cluster, nodes):
     third = cluster.add_node(num_cpus=1)
-    lost, results, found = third.node_id, nodes.map_with(Functions.slow, 0.3, range(60)), []
+    lost, results, answers = third.node_id, nodes.map_with(Functions.slow, 0.3, range(60)), []
     for item, node in results:
-        found.append((item, node))
+        answers.append((item, node))
         if node == lost:  # it works; a busy machine takes its time to start a worker there
             break
-    assert len(found) < 50
+    assert len(answers) < 50
     cluster.remove_node(third, allow_graceful=False)
-    found += results
-    assert [item for item, _ in found] == list(range(60))
-    assert lost not in {node for _, node in found[-6:]}
+    answers += results
+    assert [item for item, _ in answers] == list(range(60))
+    assert lost not in {node for _, node in answers[-6:]}
 
 
 def test_a_node_that_joins_takes_part(cluster, nodes, monkeypatch):
@@ -249,9 +256,9 @@ def test_a_path_that_a_node_cannot_read_is_refused(nodes, tmp_path):
     module.check_paths_on_nodes([tmp_path, tmp_path / "will" / "be"])
     with tmp_path.joinpath("a").open("w") as file:
         os.dup2(file.fileno(), 901)
-        own = Path("/proc/self/fd/901")  # is there in this process alone
+        descriptor_path = Path("/proc/self/fd/901")  # is there in this process alone
         with pytest.raises(InputError, match=r"901 cannot be read on the node .*; put it on a file system that all"):
-            module.check_paths_on_nodes([tmp_path, own])
+            module.check_paths_on_nodes([tmp_path, descriptor_path])
         os.close(901)
 
 

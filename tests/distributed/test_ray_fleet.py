@@ -58,131 +58,132 @@ class MadeRay:
 def crew(monkeypatch):
     """crew(a=[[answers of an actor], ...], ...) -> the Crew, and the Ray behind it; every look is a new one."""
 
-    def made(most=None, **nodes):
+    def make_crew(most=None, **nodes):
         fake = MadeRay(**nodes)
         monkeypatch.setattr(ray, "nodes", fake.nodes)
-        monkeypatch.setattr(ray, "put", lambda one: one)
+        monkeypatch.setattr(ray, "put", lambda value: value)
         monkeypatch.setattr(ray, "wait", lambda refs, num_returns, timeout: (refs, []))
         monkeypatch.setattr(ray, "get", fake.get)
         monkeypatch.setattr(ray, "kill", fake.kill)
-        monkeypatch.setattr(RayFleet, "_start_worker", lambda self, *given: fake.start(*given))
+        monkeypatch.setattr(RayFleet, "_start_worker", lambda self, *arguments: fake.start(*arguments))
         monkeypatch.setattr(module, "_LOOK_SECONDS", 0.0)
         nothing: Any = None
         return RayFleet(nothing, nothing, nothing, WorkerPlan(most, on_single_node=False)), fake
 
-    return made
+    return make_crew
 
 
 def wrong(cause: Exception) -> Exception:
     """What `ray.get` raises where a worker raised this."""
-    told = f"Traceback\n{type(cause).__name__}: {cause}"
-    return ray.exceptions.RayTaskError("begin", told, cause).as_instanceof_cause()
+    text = f"Traceback\n{type(cause).__name__}: {cause}"
+    return ray.exceptions.RayTaskError("begin", text, cause).as_instanceof_cause()
 
 
-def died(told: str = "worker process has died") -> Exception:
-    return ray.exceptions.RayActorError(error_msg=told)
+def died(message: str = "worker process has died") -> Exception:
+    return ray.exceptions.RayActorError(error_msg=message)
 
 
 MISSING = InputError("cannot read rows/manifest.json; mount it")
 
 
 @pytest.mark.parametrize(
-    ("error", "told"), [(MISSING, "cannot read rows"), (MemoryError(), "MemoryError"), (OSError("no room"), "no room")]
+    ("error", "reason"),
+    [(MISSING, "cannot read rows"), (MemoryError(), "MemoryError"), (OSError("no room"), "no room")],
 )
-def test_a_node_that_cannot_begin_is_left_alone_while_others_train(crew, caplog, error, told):
-    made, fake = crew(a=[[None]], b=[[wrong(error)]])
-    assert list(made.newcomers()) == ["a/0"]
+def test_a_node_that_cannot_begin_is_left_alone_while_others_train(crew, caplog, error, reason):
+    fleet, fake = crew(a=[[None]], b=[[wrong(error)]])
+    assert list(fleet.newcomers()) == ["a/0"]
     assert "node b is left alone: " in caplog.text
-    assert told in caplog.text
-    assert [list(made.newcomers()) for _ in range(3)] == [[], [], []]
+    assert reason in caplog.text
+    assert [list(fleet.newcomers()) for _ in range(3)] == [[], [], []]
     assert fake.started == ["a", "b"]
-    assert made.absence() == WorkerLoss(made._last_loss, lasts=False)
-    assert told in made._last_loss
+    assert fleet.absence() == WorkerLoss(fleet._last_loss, lasts=False)
+    assert reason in fleet._last_loss
 
 
 def test_a_node_that_cannot_begin_ends_nothing_while_others_begin(crew):
     """The first one that is looked at, while the second begins."""
-    made, _ = crew(a=[[wrong(MISSING)]], b=[[None]])
-    assert list(made.newcomers()) == ["b/0"]
+    fleet, _ = crew(a=[[wrong(MISSING)]], b=[[None]])
+    assert list(fleet.newcomers()) == ["b/0"]
 
 
 def test_another_node_is_tried_where_so_many_are_wanted(crew):
-    made, fake = crew(1, a=[[wrong(MISSING)]], b=[[None]])
-    assert [*made.newcomers(), *made.newcomers()] == ["b/0"]
+    fleet, fake = crew(1, a=[[wrong(MISSING)]], b=[[None]])
+    assert [*fleet.newcomers(), *fleet.newcomers()] == ["b/0"]
     assert fake.started == ["a", "b"]
 
 
 def test_where_no_node_can_begin_the_last_one_says_why(crew, caplog):
-    made, _ = crew(a=[[wrong(MISSING)]], b=[[wrong(MISSING)]])
+    fleet, _ = crew(a=[[wrong(MISSING)]], b=[[wrong(MISSING)]])
     with pytest.raises(InputError, match=r"^on node b: cannot read rows/manifest.json; mount it$"):
-        list(made.newcomers())
+        list(fleet.newcomers())
     assert "node a is left alone" in caplog.text
-    made, _ = crew(a=[[wrong(MemoryError())]])
+    fleet, _ = crew(a=[[wrong(MemoryError())]])
     with pytest.raises(MemoryError):
-        list(made.newcomers())
+        list(fleet.newcomers())
 
 
-def asked(made, *workers):
+def ask_workers(fleet, *workers):
     """What the workers answer to the next part."""
     for worker in workers:
-        made.train(worker, 0, 0, None)
-    return sorted(answer[:2] for answer in made.answers(0.0))
+        fleet.train(worker, 0, 0, None)
+    return sorted(answer[:2] for answer in fleet.answers(0.0))
 
 
 def test_what_fails_in_the_midst_of_training_fails_on_its_node(crew, caplog):
-    made, fake = crew(a=[[None, ("report", None), wrong(OSError("no room"))]], b=[[None, wrong(MemoryError())]])
-    assert list(made.newcomers()) == ["a/0", "b/0"]
-    b = made._members["b/0"].actor
-    assert asked(made, "a/0", "b/0") == [("a/0", "report"), ("b/0", "loss")]
+    fleet, fake = crew(a=[[None, ("report", None), wrong(OSError("no room"))]], b=[[None, wrong(MemoryError())]])
+    assert list(fleet.newcomers()) == ["a/0", "b/0"]
+    b = fleet._members["b/0"].actor
+    assert ask_workers(fleet, "a/0", "b/0") == [("a/0", "report"), ("b/0", "loss")]
     assert b.killed
     assert "node b is left alone: MemoryError" in caplog.text
-    assert list(made.newcomers()) == []
+    assert list(fleet.newcomers()) == []
     with pytest.raises(OSError, match="no room"):  # there is no other
-        asked(made, "a/0")
+        ask_workers(fleet, "a/0")
     assert fake.started == ["a", "b"]
 
 
 def test_what_is_wrong_with_the_input_ends_a_training_with_its_sentence(crew):
     """It would be met on every node."""
-    made, _ = crew(a=[[None, wrong(InputError("rows-1 is damaged; make it anew"))]], b=[[None]])
-    assert list(made.newcomers()) == ["a/0", "b/0"]
+    fleet, _ = crew(a=[[None, wrong(InputError("rows-1 is damaged; make it anew"))]], b=[[None]])
+    assert list(fleet.newcomers()) == ["a/0", "b/0"]
     with pytest.raises(InputError, match=r"^on node a: rows-1 is damaged; make it anew$"):
-        asked(made, "a/0")
+        ask_workers(fleet, "a/0")
 
 
 @pytest.mark.parametrize("of_parts", [False, True])
 def test_where_workers_died_three_times_no_more_is_tried(crew, caplog, of_parts):
     """As they begin, or in their first part."""
     answers = [None, died()] if of_parts else [died()]
-    made, fake = crew(a=[answers] * 4)
+    fleet, fake = crew(a=[answers] * 4)
     for times in range(1, 4):
-        assert made.absence().lasts is False
-        for name in made.newcomers():
-            assert asked(made, name) == [(name, "loss")]
+        assert fleet.absence().lasts is False
+        for name in fleet.newcomers():
+            assert ask_workers(fleet, name) == [(name, "loss")]
         assert len(fake.started) == times
         assert ("left alone" in caplog.text) == (times == 3)
-    assert list(made.newcomers()) == []
+    assert list(fleet.newcomers()) == []
     assert fake.started == ["a"] * 3
-    assert made.absence() == WorkerLoss("its process was killed, perhaps for want of memory", lasts=True)
+    assert fleet.absence() == WorkerLoss("its process was killed, perhaps for want of memory", lasts=True)
 
 
 def test_who_has_trained_a_part_begins_to_count_anew(crew):
-    made, fake = crew(a=[[died()], [died()], [None, ("report", None), died()], [died()], [died()], []])
+    fleet, fake = crew(a=[[died()], [died()], [None, ("report", None), died()], [died()], [died()], []])
     for _ in range(5):
-        for name in made.newcomers():
-            assert asked(made, name) == [(name, "report")]
-            assert asked(made, name) == [(name, "loss")]
-    assert list(made.newcomers()) == []
+        for name in fleet.newcomers():
+            assert ask_workers(fleet, name) == [(name, "report")]
+            assert ask_workers(fleet, name) == [(name, "loss")]
+    assert list(fleet.newcomers()) == []
     assert len(fake.started) == 5
 
 
 def test_a_node_that_went_may_come_again(crew):
     """Nobody can train on b; a was lost with its node, and another one may take its place."""
-    made, fake = crew(a=[[None, died("The actor died because its node has died.")]], b=[[wrong(MISSING)]])
-    assert list(made.newcomers()) == ["a/0"]
+    fleet, fake = crew(a=[[None, died("The actor died because its node has died.")]], b=[[wrong(MISSING)]])
+    assert list(fleet.newcomers()) == ["a/0"]
     del fake.of_nodes["a"]
-    assert asked(made, "a/0") == [("a/0", "loss")]
-    assert made.absence() == WorkerLoss("its node is gone", lasts=False)
+    assert ask_workers(fleet, "a/0") == [("a/0", "loss")]
+    assert fleet.absence() == WorkerLoss("its node is gone", lasts=False)
 
 
 class Broken(AveragingWorker):
@@ -193,12 +194,12 @@ class Broken(AveragingWorker):
     error: Exception
     failed: Path
 
-    def _fail(self, what: str) -> None:
-        if what == self.fails and ray.get_runtime_context().get_node_id() == self.node:
+    def _fail(self, step: str) -> None:
+        if step == self.fails and ray.get_runtime_context().get_node_id() == self.node:
             self.failed.touch()
             raise self.error
         until = time.monotonic() + 60
-        while what == self.fails and not self.failed.exists() and time.monotonic() < until:
+        while step == self.fails and not self.failed.exists() and time.monotonic() < until:
             time.sleep(0.02)
 
     def begin(self) -> None:
@@ -222,8 +223,8 @@ def test_a_training_goes_on_without_a_node_that_cannot(cluster, nodes, tmp_path,
         model = Wsabie(dim=8, epochs=6, threads=1).fit(
             rows, trainer=make_averaging_trainer(cluster.address, on_round=rounds.append)
         )
-    assert {one.pairs for one in model.history_} == {rows.compute_label_statistics().pairs}
-    assert {one.workers for one in rounds} == {1}
+    assert {record.pairs for record in model.history_} == {rows.compute_label_statistics().pairs}
+    assert {record.workers for record in rounds} == {1}
     assert f"node {bad[:8]} is left alone: " in caplog.text
 
 
@@ -237,15 +238,17 @@ class Dying(AveragingWorker):
 def test_a_training_whose_workers_die_everywhere_says_so_at_once(cluster, nodes, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "AveragingWorker", Dying)
     cluster.wait_for_nodes()
-    told = r"none of the nodes can train \(the last worker was lost: its process was killed, perhaps .* memory\); start"
-    with pytest.raises(NoWorkersError, match=told):
+    message = (
+        r"none of the nodes can train \(the last worker was lost: its process was killed, perhaps .* memory\); start"
+    )
+    with pytest.raises(NoWorkersError, match=message):
         Wsabie(dim=8, threads=1).fit(
             in_shards(toy_rows(), tmp_path / "s"), trainer=make_averaging_trainer(cluster.address)
         )
 
 
 def test_what_ray_tells_of_an_actor_becomes_a_few_words():
-    told = "The actor died because of an error raised in its creation task\nFileNotFoundError: no such file"
-    assert module.explain_worker_loss(died(told)) == "FileNotFoundError: no such file"
+    message = "The actor died because of an error raised in its creation task\nFileNotFoundError: no such file"
+    assert module.explain_worker_loss(died(message)) == "FileNotFoundError: no such file"
     assert module.explain_worker_loss(ray.exceptions.OutOfMemoryError("much")) == "its node has too little memory"
     assert module.explain_worker_loss(ray.exceptions.ActorUnavailableError("RPC", None)) == "it cannot be reached"

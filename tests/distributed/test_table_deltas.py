@@ -19,7 +19,7 @@ def test_of_the_steps_of_several_workers_a_share_is_made(monkeypatch):
     assert joined([3, 4]) == [3, 4]  # there is no other
 
 
-def given(moved):
+def make_delta(moved):
     """A worker's steps in a table."""
     start = np.zeros(np.shape(moved), np.float32)
     return compute_deltas({"t": np.array(moved, np.float32)}, {"t": start}, back=True)
@@ -28,10 +28,10 @@ def given(moved):
 def joined(*moved, start=None):
     """The table of one row after these steps."""
     table = np.zeros((1, len(moved[0])), np.float32) if start is None else np.array([start], np.float32)
-    together = DeltaSum({"t": table})
+    delta_sum = DeltaSum({"t": table})
     for step in moved:
-        together.add(given([step]))
-    together.join({"t": table})
+        delta_sum.add(make_delta([step]))
+    delta_sum.join({"t": table})
     return table[0].tolist()
 
 
@@ -62,27 +62,27 @@ def test_what_is_between_lies_between():
 
 def test_a_table_of_numbers_is_rows_of_one():
     bias = np.zeros(3, np.float32)
-    together = DeltaSum({"t": bias})
-    together.add(given([1, 0, 2]))
-    together.add(given([0, 0, 2]))
-    together.join({"t": bias})
+    delta_sum = DeltaSum({"t": bias})
+    delta_sum.add(make_delta([1, 0, 2]))
+    delta_sum.add(make_delta([0, 0, 2]))
+    delta_sum.join({"t": bias})
     assert bias.tolist() == [1, 0, 2]
 
 
 def test_drift_is_the_distance_from_the_mean():
     """Two that went 2 and 0 along the first axis from (0, 3): each is 1 from the mean; the table was 3 long."""
     table = np.array([[0, 3]], np.float32)
-    together = DeltaSum({"t": table})
-    together.add(given([[2, 0]]))
-    together.add(given([[0, 0]]))
-    assert together.join({"t": table}) == pytest.approx(1 / 3)
+    delta_sum = DeltaSum({"t": table})
+    delta_sum.add(make_delta([[2, 0]]))
+    delta_sum.add(make_delta([[0, 0]]))
+    assert delta_sum.join({"t": table}) == pytest.approx(1 / 3)
     assert table.tolist() == [[2, 3]]
-    assert together.n == 0
-    assert together.join({"t": table}) == 0  # begun anew
+    assert delta_sum.n == 0
+    assert delta_sum.join({"t": table}) == 0  # begun anew
 
 
 def test_only_rows_that_moved_travel():
-    few = given([[0, 0], [2, 3], [0, 0], [0, 0]])
+    few = make_delta([[0, 0], [2, 3], [0, 0], [0, 0]])
     assert few["t"].rows.tolist() == [1]
     assert count_bytes(few) == 4 + 4 + 2
     assert count_bytes({"t": np.zeros((4, 2), np.float32)}) == 32
@@ -90,37 +90,37 @@ def test_only_rows_that_moved_travel():
 
 def test_what_is_rounded_off_goes_with_the_next_steps():
     """0.005 beside 1 is less than half of a 64th: it goes when it has come together."""
-    own, before, shared, known = ({"t": np.zeros((1, 2), np.float32)} for _ in range(4))
-    together, seen = DeltaSum(shared), set()
+    local, base, shared, known_tables = ({"t": np.zeros((1, 2), np.float32)} for _ in range(4))
+    delta_sum, values = DeltaSum(shared), set()
     for _ in range(100):
-        own["t"] += np.array([[1, 0.005]], np.float32)
-        together.add(compute_deltas(own, before, back=True))
-        together.join(shared)
-        apply_deltas(own, before, compute_deltas(shared, known, back=False))
-        seen.add(float(before["t"][0, 1]))
-    np.testing.assert_allclose(own["t"], [[100, 0.5]], atol=1e-3)
+        local["t"] += np.array([[1, 0.005]], np.float32)
+        delta_sum.add(compute_deltas(local, base, back=True))
+        delta_sum.join(shared)
+        apply_deltas(local, base, compute_deltas(shared, known_tables, back=False))
+        values.add(float(base["t"][0, 1]))
+    np.testing.assert_allclose(local["t"], [[100, 0.5]], atol=1e-3)
     np.testing.assert_allclose(shared["t"], [[100, 0.5]], atol=0.02)
-    assert 1 < len(seen) < 50
+    assert 1 < len(values) < 50
 
 
 def test_all_have_the_same_tables_bit_for_bit_and_keep_what_they_have_not_given():
     rng = np.random.default_rng(0)
     shared = {"t": rng.standard_normal((20, 5)).astype(np.float32), "u": np.zeros(4, np.float32)}
-    known, workers = copy_tables(shared), [(copy_tables(shared), copy_tables(shared)) for _ in range(3)]
-    together = DeltaSum(shared)
+    shared_base, workers = copy_tables(shared), [(copy_tables(shared), copy_tables(shared)) for _ in range(3)]
+    delta_sum = DeltaSum(shared)
     for _ in range(10):
-        for own, before in workers:
-            for table in own.values():
+        for local, base in workers:
+            for table in local.values():
                 table += 0.1 * rng.standard_normal(table.shape).astype(np.float32)
-            together.add(compute_deltas(own, before, back=True))
-        together.join(shared)
-        news = compute_deltas(shared, known, back=False)
-        for own, before in workers:
-            apply_deltas(own, before, news)
+            delta_sum.add(compute_deltas(local, base, back=True))
+        delta_sum.join(shared)
+        news = compute_deltas(shared, shared_base, back=False)
+        for local, base in workers:
+            apply_deltas(local, base, news)
             for name in shared:
-                np.testing.assert_array_equal(before[name], known[name])
-                np.testing.assert_allclose(own[name], shared[name], atol=0.02)
-    own, before = workers[0]
-    left = own["t"] - before["t"]
-    apply_deltas(own, before, copy_tables({"t": known["t"] + 1}))
-    np.testing.assert_allclose(own["t"] - before["t"], left, atol=1e-6)
+                np.testing.assert_array_equal(base[name], shared_base[name])
+                np.testing.assert_allclose(local[name], shared[name], atol=0.02)
+    local, base = workers[0]
+    remainder = local["t"] - base["t"]
+    apply_deltas(local, base, copy_tables({"t": shared_base["t"] + 1}))
+    np.testing.assert_allclose(local["t"] - base["t"], remainder, atol=1e-6)

@@ -25,7 +25,7 @@ class Outcome:
 
     faults: tuple[Fault, ...] = ()
     memory: int = 0
-    tried: int = 1
+    attempts: int = 1
 
 
 @dataclass(frozen=True)

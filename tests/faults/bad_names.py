@@ -260,7 +260,7 @@ def is_right(code: int, text: str) -> bool:
 
 def call(words: Sequence[str], log: Path, folder: Path | None = None) -> tuple[int, str]:
     """Carry out a command line in this process, in a folder; its exit code and all that it printed."""
-    before, argv, streams = None if folder is None else Path.cwd(), sys.argv, (sys.stdout, sys.stderr)
+    old_folder, argv, streams = None if folder is None else Path.cwd(), sys.argv, (sys.stdout, sys.stderr)
     code = 0
     with log.open("wb") as file:
         sys.stdout = TextIOWrapper(file, encoding="utf-8", write_through=True)
@@ -280,8 +280,8 @@ def call(words: Sequence[str], log: Path, folder: Path | None = None) -> tuple[i
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(ValueError):
                     stream.detach()
-            if before is not None:
-                os.chdir(before)
+            if old_folder is not None:
+                os.chdir(old_folder)
             sys.argv, (sys.stdout, sys.stderr) = argv, streams
     return code, log.read_text(encoding="utf-8", errors="replace")
 
@@ -293,13 +293,13 @@ def _limited() -> Iterator[None]:
     def end(*_: object) -> None:
         raise TimeoutError
 
-    before = signal.signal(signal.SIGALRM, end)
+    old_handler = signal.signal(signal.SIGALRM, end)
     signal.alarm(60 * MINUTES)
     try:
         yield
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, old_handler)
 
 
 def find_failures(
@@ -322,7 +322,7 @@ def find_failures(
     """
     bench, failures, number = Workbench(folder), [], 0
     try:
-        for attempt in [one for one in list_attempts() if one.command not in without][::every]:
+        for attempt in [candidate for candidate in list_attempts() if candidate.command not in without][::every]:
             number += 1
             if (failure := bench.carry_out(attempt)) is not None:
                 failures.append(failure)

@@ -12,7 +12,7 @@ from typing import Any
 from tests.faults import states
 from tests.faults.attack import Case, Fault, Outcome, SkippedError
 from tests.faults.fork_server import Result
-from tests.faults.lab import Lab, done, faults_of, refusal_of
+from tests.faults.lab import Lab, faults_of, refusal_of, require_success
 
 NAME = "catalogue"
 STRANGER = 12345
@@ -58,16 +58,16 @@ def two_moments(lab: Lab, folder: Path) -> None:
     database = folder / "photos" / ".wsabie" / "catalogue.db"
     tag = ("collection", "tag", "photos", "7", "--by", "eve", "--accept")
     shutil.copy(database, folder / "older.db")
-    done(lab.run(folder, *tag, "later"))
+    require_success(lab.run(folder, *tag, "later"))
     place = folder / "photos" / ".wsabie"
     shutil.copytree(place, folder / "place")
-    done(lab.run(folder, *tag, "latest"))
+    require_success(lab.run(folder, *tag, "latest"))
     shutil.copy(database, folder / "newer.db")
     shutil.rmtree(place)
     (folder / "place").rename(place)
     (folder / "others").mkdir()
     shutil.copy(folder / "photos" / "00.webp", folder / "others")
-    done(lab.run(folder, "collection", "init", "others", "--by", "eve"))
+    require_success(lab.run(folder, "collection", "init", "others", "--by", "eve"))
 
 
 def _try_of(kind: str, at: float, every: int) -> Callable[[Lab], Outcome]:
@@ -95,11 +95,11 @@ def init_without_login(lab: Lab) -> Outcome:
 def _texts(lab: Lab) -> dict[str, str]:
     """What readers say of the whole catalogue."""
 
-    def read() -> dict[str, str]:
+    def read_texts() -> dict[str, str]:
         with lab.copy(two_moments) as folder:
-            return {line: _text_of(done(lab.run(folder, *line.split())), folder) for line in READERS}
+            return {line: _text_of(require_success(lab.run(folder, *line.split())), folder) for line in READERS}
 
-    texts: dict[str, str] = lab.keep("texts of the catalogue", read)
+    texts: dict[str, str] = lab.keep("texts of the catalogue", read_texts)
     return texts
 
 
@@ -119,16 +119,16 @@ def damage_once(lab: Lab, kind: str, at: float, every: int) -> Outcome:
         with lab.copy(two_moments) as folder:
             database = folder / "photos" / ".wsabie" / "catalogue.db"
             _damage(lab, folder, database, kind, at)
-            before = database.read_bytes() if database.exists() else None
+            content_before = database.read_bytes() if database.exists() else None
             uid = STRANGER if kind.startswith("read-only") else 0
             environment = {"HOME": "/nonexistent", "LOGNAME": "eve"} if uid else {}
             result = lab.run(folder, *line.split(), uid=uid, env=environment)
             memory = max(memory, result.memory)
             more = faults_of(result, line) or _judge(kind, line, result, texts.get(line), folder)
-            after = database.read_bytes() if database.exists() else None
-            if not more and result.code and after != before:
+            content_after = database.read_bytes() if database.exists() else None
+            if not more and result.code and content_after != content_before:
                 more = [Fault("lost", f"{line} was refused, and changed the catalogue")]
-            faults += [Fault(one.kind, f"{kind} {at:.3f}: {one.message}") for one in more]
+            faults += [Fault(fault.kind, f"{kind} {at:.3f}: {fault.message}") for fault in more]
     return Outcome(tuple(faults), memory, len(lines))
 
 
@@ -162,7 +162,7 @@ def _damage(lab: Lab, folder: Path, database: Path, kind: str, at: float) -> Non
 
 def _count_events(lab: Lab, words: tuple[str, ...]) -> int:
     with lab.copy(two_moments) as folder:
-        return done(lab.run(folder, *words)).events
+        return require_success(lab.run(folder, *words)).events
 
 
 def _judge(kind: str, line: str, result: Result, text: str | None, folder: Path) -> list[Fault]:

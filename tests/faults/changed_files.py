@@ -13,7 +13,7 @@ from tests.faults import states
 from tests.faults.attack import Case, Fault, Outcome
 from tests.faults.file_changes import change_one_of
 from tests.faults.folders import FOLDERS, use_written_folder, write_folder
-from tests.faults.lab import Lab, done, faults_of
+from tests.faults.lab import Lab, faults_of, require_success
 
 NAME = "changed-files"
 BATCH, SHORT_BATCH = 25, 6
@@ -39,7 +39,7 @@ class Format:
 
 def _folder(name: str) -> Format:
     def build(lab: Lab, folder: Path) -> None:
-        done(lab.call(folder, write_folder, name))
+        require_success(lab.call(folder, write_folder, name))
 
     build.__name__ = f"folder {name}"
     return Format(build.__name__, build, "m", "**/*.*", ("python use_written_folder m",), 3)
@@ -106,13 +106,18 @@ FORMATS = (
     ),
     Format("comparison", states.compared, "w", "**/*.*", (f"{states.COMPARE} --resume",), 6),
     Format("settings", states.settings, ".", "c.toml", ("train rows.txt --model m --config c.toml --threads 1",), 8),
-    Format("catalogue", states.learnt, "photos/.wsabie", "catalogue.db", _COLLECTION, 25),
+    Format("catalogue", states.trained_collection, "photos/.wsabie", "catalogue.db", _COLLECTION, 25),
     Format(
-        "collection.json", states.learnt, "photos/.wsabie", "collection.json", _COLLECTION[:1] + _COLLECTION[7:8], 6
+        "collection.json",
+        states.trained_collection,
+        "photos/.wsabie",
+        "collection.json",
+        _COLLECTION[:1] + _COLLECTION[7:8],
+        6,
     ),
     Format(
         "files of a collection",
-        states.learnt,
+        states.trained_collection,
         "photos/.wsabie",
         "[mf]*/**/*.*",
         (*_COLLECTION[5:7], "collection apply photos --all-items --by eve --threads 1", _COLLECTION[-1]),
@@ -127,29 +132,32 @@ FORMATS = (
 def make_cases(seed: int, *, short: bool) -> list[Case]:
     """Return batches of changes of each format; with `short` one small batch of a few formats."""
     return [
-        Case(f"{one.name}, batch {number}", _batch_of(one, seed * 10_000 + number, SHORT_BATCH if short else BATCH))
-        for one in FORMATS
-        if one.name in SHORT or not short
-        for number in range(1 if short else one.batches)
+        Case(
+            f"{file_format.name}, batch {number}",
+            _batch_of(file_format, seed * 10_000 + number, SHORT_BATCH if short else BATCH),
+        )
+        for file_format in FORMATS
+        if file_format.name in SHORT or not short
+        for number in range(1 if short else file_format.batches)
     ]
 
 
-def _batch_of(one: Format, seed: int, size: int) -> Callable[[Lab], Outcome]:
-    return lambda lab: try_batch(lab, one, seed, size)
+def _batch_of(file_format: Format, seed: int, size: int) -> Callable[[Lab], Outcome]:
+    return lambda lab: try_batch(lab, file_format, seed, size)
 
 
-def try_batch(lab: Lab, one: Format, seed: int, size: int) -> Outcome:
+def try_batch(lab: Lab, file_format: Format, seed: int, size: int) -> Outcome:
     """Try changes in one child; if it is brought down, the others in a new one."""
     faults, memory, first = [], 0, 0
-    with lab.copy(one.build) as folder:
+    with lab.copy(file_format.build) as folder:
         while first < size:
-            words = (one.name, str(seed), str(first), str(size))
+            words = (file_format.name, str(seed), str(first), str(size))
             result = lab.call(folder, try_changes, *words, memory=MEMORY, seconds=600.0)
             memory = max(memory, result.memory)
             report = json.loads((folder / "report.json").read_text())
             faults += [Fault("traceback", text) for text in report["faults"]]
             if report["next"] == first:
-                raise AssertionError(f"{one.name}: exit {result.code} {result.err[-2000:]}")
+                raise AssertionError(f"{file_format.name}: exit {result.code} {result.err[-2000:]}")
             first = report["next"]
             faults += [Fault(fault.kind, report["change"]) for fault in faults_of(result, f"{report['change']}")]
             if result.code == 0 and first < size:
@@ -159,15 +167,15 @@ def try_batch(lab: Lab, one: Format, seed: int, size: int) -> Outcome:
 
 def try_changes(name: str, seed: str, first: str, last: str) -> None:
     """Change files one after the other in this process, and let everything read them that does."""
-    one = next(one for one in FORMATS if one.name == name)
+    file_format = next(file_format for file_format in FORMATS if file_format.name == name)
     saved, faults = Path("saved"), list[str]()
     if not saved.exists():
-        shutil.copytree(one.place, saved, ignore=shutil.ignore_patterns("saved"))
+        shutil.copytree(file_format.place, saved, ignore=shutil.ignore_patterns("saved"))
     for number in range(int(first), int(last)):
-        _restore(saved, Path(one.place))
+        _restore(saved, Path(file_format.place))
         chance = random.Random(f"{seed} {name} {number}")  # noqa: S311
-        change = f"{name} {number}: {change_one_of(chance, Path(one.place), one.pattern)}"
-        for line in chance.sample(one.readers, min(N_READERS, len(one.readers))):
+        change = f"{name} {number}: {change_one_of(chance, Path(file_format.place), file_format.pattern)}"
+        for line in chance.sample(file_format.readers, min(N_READERS, len(file_format.readers))):
             _report(faults, number + 1, f"{line}: {change}")
             try:
                 _carry_out(line.split())
@@ -251,6 +259,6 @@ def read_token_file(path: Path) -> None:
 
 
 READERS: dict[str, Callable[[Path], None]] = {
-    one.__name__: one
-    for one in (open_service, open_collection_service, read_shards, read_token_file, use_written_folder)
+    function.__name__: function
+    for function in (open_service, open_collection_service, read_shards, read_token_file, use_written_folder)
 }

@@ -54,10 +54,10 @@ class Asker(threading.Thread):
         self.join(10 * PATIENCE)
         assert not self.is_alive()
 
-    def ask(self, method: str, path: str, **given: Any) -> httpx.Response | None:
+    def ask(self, method: str, path: str, **request_options: Any) -> httpx.Response | None:
         """The answer; None: nobody can know whether it was done."""
         try:
-            answer = self.http.request(method, path, **given)
+            answer = self.http.request(method, path, **request_options)
         except httpx.TransportError:
             self.counts["not answered"] += 1
             time.sleep(0.3)  # a commit that was on its way arrives
@@ -70,18 +70,18 @@ class Asker(threading.Thread):
         self.counts["answered"] += 1
         return answer
 
-    def ask_until(self, method: str, path: str, **given: Any) -> httpx.Response:
+    def ask_until(self, method: str, path: str, **request_options: Any) -> httpx.Response:
         """What changes nothing can be asked again."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
-            answer = self.ask(method, path, **given)
+            answer = self.ask(method, path, **request_options)
             if answer is not None:
                 return answer
         raise AssertionError(f"{path} was not answered for {PATIENCE:g} seconds")
 
-    def check(self, right: bool, said: str) -> None:
+    def check(self, right: bool, message: str) -> None:
         if not right:
-            self.wrong.append(said)
+            self.wrong.append(message)
 
 
 class Client(Asker):
@@ -98,12 +98,12 @@ class Client(Asker):
         self.lines = 0  # of the journal
 
     def step(self) -> None:
-        drawn = self.chance.random()
-        if drawn < 0.6 or not self.entries:
+        draw = self.chance.random()
+        if draw < 0.6 or not self.entries:
             self.decide()
-        elif drawn < 0.85:
+        elif draw < 0.85:
             self.undo(self.chance.choice(list(self.entries)[-6:]))
-        elif drawn < 0.95:
+        elif draw < 0.95:
             answer = self.ask("POST", "/search/picture", files={"file": self.picture}, params={"k": 3})
             if answer is not None:
                 self.check(len(answer.json().get("items", ())) == 3, answer.text)
@@ -115,51 +115,57 @@ class Client(Asker):
 
     def decide(self) -> None:
         pairs = {(self.chance.choice(self.items), self.chance.choice(LABELS)) for _ in range(self.chance.randint(1, 4))}
-        wanted: dict[Pair, State] = {pair: self.chance.choice(("accepted", "rejected", None)) for pair in pairs}
+        new_states: dict[Pair, State] = {pair: self.chance.choice(("accepted", "rejected", None)) for pair in pairs}
         effects = {
-            pair: (before, after) for pair, after in wanted.items() if (before := self.states.get(pair)) != after
+            pair: (old_state, new_state)
+            for pair, new_state in new_states.items()
+            if (old_state := self.states.get(pair)) != new_state
         }
-        body = [{"item": item, "label": label, "state": state} for (item, label), state in wanted.items()]
+        body = [{"item": item, "label": label, "state": state} for (item, label), state in new_states.items()]
         answer = self.ask("POST", "/decisions", json={"decisions": body})
         if answer is None:
             self.look_at(effects)
             return
-        told = answer.json()
-        done = Counter(_kind(*change) for change in effects.values())
-        right = answer.status_code == 200 and all(told[name] == done[name] for name in ("added", "changed", "removed"))
-        self.check(right and (told["entry"] is None) == (not effects), f"{answer.status_code} {told} of {effects}")
+        reply = answer.json()
+        expected = Counter(_kind(*change) for change in effects.values())
+        right = answer.status_code == 200 and all(
+            reply[name] == expected[name] for name in ("added", "changed", "removed")
+        )
+        self.check(right and (reply["entry"] is None) == (not effects), f"{answer.status_code} {reply} of {effects}")
         if right and effects:
-            self.done(effects, told["entry"])
+            self.record_entry(effects, reply["entry"])
 
     def undo(self, entry: int) -> None:
-        effects = {pair: (self.states.get(pair), before) for pair, (before, _) in self.entries[entry].items()}
+        effects = {pair: (self.states.get(pair), old_state) for pair, (old_state, _) in self.entries[entry].items()}
         answer = self.ask("POST", "/undo", json={"entry": entry})
         if answer is None:
             self.look_at(effects)
         elif answer.status_code == 200:
             lines = self.ask_until("GET", "/journal", params={"k": 500}).json()["entries"]
-            self.done(effects, next((line["undone_by"] for line in lines if line["id"] == entry), None))
+            self.record_entry(effects, next((line["undone_by"] for line in lines if line["id"] == entry), None))
             self.counts["undone"] += 1
         else:  # undone already, or built upon
             self.check(answer.status_code == 422 and "undo" in answer.text, answer.text)
 
     def look_at(self, effects: Effects) -> None:
         """What was not acknowledged was done as a whole or not at all."""
-        wanted = {pair: change for pair, change in effects.items() if change[0] != change[1]}
-        if not wanted:
+        changed_effects = {pair: change for pair, change in effects.items() if change[0] != change[1]}
+        if not changed_effects:
             return
-        found: dict[Pair, State] = {}
-        for item in {item for item, _ in wanted}:
-            whole = self.ask_until("GET", f"/items/{item}").json()
-            found |= {(item, one["label"]): one["state"] for one in whole["annotations"]}
-        done = {found.get(pair) == after for pair, (_, after) in wanted.items()}
-        kept = {found.get(pair) == before for pair, (before, _) in wanted.items()}
-        self.check(done == {True} or kept == {True}, f"half of it was done: {wanted}, found {found}")
-        if done == {True}:
-            self.done(wanted, None)
+        states: dict[Pair, State] = {}
+        for item in {item for item, _ in changed_effects}:
+            item_details = self.ask_until("GET", f"/items/{item}").json()
+            states |= {(item, annotation["label"]): annotation["state"] for annotation in item_details["annotations"]}
+        is_applied = {states.get(pair) == new_state for pair, (_, new_state) in changed_effects.items()}
+        is_unchanged = {states.get(pair) == old_state for pair, (old_state, _) in changed_effects.items()}
+        self.check(
+            is_applied == {True} or is_unchanged == {True}, f"half of it was done: {changed_effects}, found {states}"
+        )
+        if is_applied == {True}:
+            self.record_entry(changed_effects, None)
 
-    def done(self, effects: Effects, entry: int | None) -> None:
-        self.states |= {pair: after for pair, (_, after) in effects.items()}
+    def record_entry(self, effects: Effects, entry: int | None) -> None:
+        self.states |= {pair: new_state for pair, (_, new_state) in effects.items()}
         self.lines += 1
         if entry is not None:
             self.check(entry not in self.entries, f"entry {entry} was given twice")
@@ -169,7 +175,7 @@ class Client(Asker):
 class JobClient(Asker):
     """Asks for scans, trainings and looks in turn, and again for those that were killed.
 
-    Before a scan some pictures come and one moves. `wanted`: the kind of job to ask for next, out of turn.
+    Before a scan some pictures come and one moves. `next_kind`: the kind of job to ask for next, out of turn.
     """
 
     def __init__(self, address: str, token: str, chance: random.Random, folder: Path, moving: Sequence[str]) -> None:
@@ -177,18 +183,18 @@ class JobClient(Asker):
         self.folder, self.moving = folder, list(moving)
         self.files = sum(1 for _ in pictures(folder))
         self.turns = itertools.cycle(JOBS)
-        self.wanted: str | None = None
-        self.asked: dict[int, str] = {}  # how each ended
+        self.next_kind: str | None = None
+        self.end_states: dict[int, str] = {}  # how each ended
 
     def step(self) -> None:
-        kind = self.wanted or next(self.turns)
+        kind = self.next_kind or next(self.turns)
         if kind == "scan":
             self.change_files()
-        while not self.one(kind, JOBS[kind]):
+        while not self.run_job(kind, JOBS[kind]):
             pass
         if kind == "scan":
-            found = self.ask_until("GET", "/items", params={"k": 1}).json()["total"]
-            self.check(found == self.files, f"a scan was done: {found} items of {self.files} files")
+            total = self.ask_until("GET", "/items", params={"k": 1}).json()["total"]
+            self.check(total == self.files, f"a scan was done: {total} items of {self.files} files")
 
     def change_files(self) -> None:
         """What a scan takes a while for."""
@@ -200,7 +206,7 @@ class JobClient(Asker):
             name = self.moving.pop()
             (self.folder / name).rename(self.folder / f"moved {name}")
 
-    def one(self, kind: str, options: dict[str, Any]) -> bool:
+    def run_job(self, kind: str, options: dict[str, Any]) -> bool:
         """Ask for a job and wait for its end; whether it was done."""
         job = self.ask_until("POST", "/jobs", json={"kind": kind, "options": options}).json()
         until = time.monotonic() + 10 * PATIENCE  # whoever would start it is killed again and again
@@ -208,7 +214,7 @@ class JobClient(Asker):
             assert time.monotonic() < until, f"a job does not end: {job}"
             time.sleep(0.2)
             job = self.ask_until("GET", f"/jobs/{job['id']}").json()
-        self.asked[job["id"]] = job["state"]
+        self.end_states[job["id"]] = job["state"]
         if job["state"] == "failed" and "ask for it again" not in job["error"] and "was killed" not in job["error"]:
             self.wrong.append(str(job))
         return str(job["state"]) == "done"
@@ -219,5 +225,5 @@ def pictures(folder: Path) -> Iterator[Path]:
     return (path for path in folder.iterdir() if path.suffix in (".webp", ".jpg"))
 
 
-def _kind(before: State, after: State) -> str:
-    return "added" if before is None else "removed" if after is None else "changed"
+def _kind(old_state: State, new_state: State) -> str:
+    return "added" if old_state is None else "removed" if new_state is None else "changed"

@@ -63,7 +63,7 @@ def _carry_out(bench: Workbench, command: str, kind: str, place: Path) -> tuple[
 def _modes(kind: str, place: Path, inputs: Sequence[Path]) -> Iterator[tuple[Path, int]]:
     if kind == "closed":
         yield from ((path, 0) for path in inputs)
-    inner = [path for one in inputs if one.is_dir() for path in one.rglob("*")]
+    inner = [path for root in inputs if root.is_dir() for path in root.rglob("*")]
     if kind == "closed inside":
         yield from ((path, 0) for path in inner if path.is_file())
     if kind == "read-only":
@@ -72,20 +72,20 @@ def _modes(kind: str, place: Path, inputs: Sequence[Path]) -> Iterator[tuple[Pat
         yield from ((place / name, 0 if kind == "closed place" else 0o555) for name in ("new", "folder"))
 
 
-def _call_as_nobody(words: Sequence[str], here: Path, log: Path, without_folder: bool) -> tuple[int, str]:
+def _call_as_nobody(words: Sequence[str], work_folder: Path, log: Path, without_folder: bool) -> tuple[int, str]:
     log.touch()
     os.chown(log, USER, USER)
     child = os.fork()
     if child == 0:
         code = 99
         try:
-            os.chdir(here)
-            os.environ.update(HOME=str(here), USER="nobody")
+            os.chdir(work_folder)
+            os.environ.update(HOME=str(work_folder), USER="nobody")
             os.setgroups([])
             os.setgid(USER)
             os.setuid(USER)
             if without_folder:
-                here.rmdir()
+                work_folder.rmdir()
             code, _ = call(words, log)
         except BaseException:
             log.write_text(traceback.format_exc())

@@ -21,7 +21,7 @@ from wsabie.server.model_holder import CollectionModelHolder
 from wsabie.server.request_limits import ServiceLimits
 
 collect_ignore = ["clock"]  # is loaded by other processes
-Made = Callable[..., Path]
+MakeCollection = Callable[..., Path]
 PICTURES = 120
 
 
@@ -64,7 +64,7 @@ def trained_on_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 
 
 @pytest.fixture(params=["trained_on_sqlite", "trained_on_postgres"], ids=KINDS)
-def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Made]:
+def make_collection(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeCollection]:
     """Copies the trained collection to a place of its own, in each of the databases."""
     original: Path = request.getfixturevalue(request.param)
     with ExitStack() as copies:
@@ -84,9 +84,9 @@ def decision(item: int, label: str, state: str | None = "accepted") -> dict[str,
     return {"decisions": [{"item": item, "label": label, "state": state}]}
 
 
-def assert_problem(answer: Any, status: int, said: str) -> None:
+def assert_problem(answer: Any, status: int, sentence: str) -> None:
     """An error is a document of one sentence."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
-    assert said in answer.json()["detail"]
+    assert sentence in answer.json()["detail"]
     assert (answer.headers.get("retry-after") is not None) == (status == 503)

@@ -38,7 +38,7 @@ def cut(chance: random.Random, content: bytes) -> tuple[bytes, str]:
 
 def replace(chance: random.Random, content: bytes) -> tuple[bytes, str]:
     """Return content that is none of this format."""
-    others = (
+    contents = (
         b"{}",
         b"[]",
         b"null",
@@ -48,8 +48,8 @@ def replace(chance: random.Random, content: bytes) -> tuple[bytes, str]:
         content[::-1],
         b'{"a":' * 3000,
     )
-    number = chance.randrange(len(others))
-    return others[number], f"other content {number}"
+    number = chance.randrange(len(contents))
+    return contents[number], f"other content {number}"
 
 
 def change_text(chance: random.Random, content: bytes) -> tuple[bytes, str]:
@@ -78,8 +78,8 @@ def change_pages(chance: random.Random, content: bytes) -> tuple[bytes, str]:
         place = chance.randrange(100)
         return content[:place] + chance.randbytes(1) + content[place + 1 :], f"header byte {place}"
     n = max(1, len(content) // 4096)
-    page, other = chance.randrange(n), chance.randrange(n)
-    new = chance.choice((bytes(4096), chance.randbytes(4096), content[other * 4096 : other * 4096 + 4096]))
+    page, source_page = chance.randrange(n), chance.randrange(n)
+    new = chance.choice((bytes(4096), chance.randbytes(4096), content[source_page * 4096 : source_page * 4096 + 4096]))
     return content[: page * 4096] + new + content[page * 4096 + 4096 :], f"page {page}"
 
 
@@ -90,32 +90,32 @@ def change_cell(chance: random.Random, file: Path) -> str:
         tables = [
             row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
         ]
-        filled = [one for one in tables if connection.execute(f'SELECT 1 FROM "{one}" LIMIT 1').fetchone()]  # noqa: S608
+        filled = [name for name in tables if connection.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()]  # noqa: S608
         table = chance.choice(filled)
         columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
         column = chance.choice(columns)
-        simple = [one for one in VALUES if not isinstance(one, list | dict) and one != "\ud800"]
+        simple = [candidate for candidate in VALUES if not isinstance(candidate, list | dict) and candidate != "\ud800"]
         value = chance.choice([*simple, b"\xff\xfe", "[]", '{"x": 1}', '{"x": [1e999]}', "{", '"x"'])
         if isinstance(value, int) and abs(value) >= 2**63:
             value = float(value)
         way = chance.random()
-        what = f"{table}.{column} = {value!r:.40}"
+        description = f"{table}.{column} = {value!r:.40}"
         with suppress(sqlite3.Error), connection:
             if way < 0.05:
-                what = f"without {table}"
+                description = f"without {table}"
                 connection.execute(f'DROP TABLE "{table}"')
             elif way < 0.1:
-                what = f"without {table}.{column}"
+                description = f"without {table}.{column}"
                 connection.execute(f'ALTER TABLE "{table}" DROP COLUMN "{column}"')
             elif way < 0.5:
                 connection.execute(f'UPDATE "{table}" SET "{column}" = ?', (value,))  # noqa: S608
             else:
                 query = f'SELECT rowid FROM "{table}" ORDER BY rowid'  # noqa: S608
                 number = chance.choice(connection.execute(query).fetchall())[0]
-                what += f" in {number}"
+                description += f" in {number}"
                 connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE rowid = ?', (value, number))  # noqa: S608
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return what
+        return description
 
 
 def repair_checksums(file: Path, content: bytes) -> None:
@@ -130,12 +130,12 @@ def repair_checksums(file: Path, content: bytes) -> None:
         entries += [{"file": name} | entry for name, entry in value.get("other_files", {}).items()]
         for entry in entries:
             if Path(entry["file"]).name == file.name:
-                own = value.get("other_files", {}).get(file.name, entry)
-                own["sha256"] = hashlib.sha256(content).hexdigest()
-                if "bytes" in own:
-                    own["bytes"] = len(content)
-                if "dtype" in own:
-                    _repair_header(own, content)
+                record = value.get("other_files", {}).get(file.name, entry)
+                record["sha256"] = hashlib.sha256(content).hexdigest()
+                if "bytes" in record:
+                    record["bytes"] = len(content)
+                if "dtype" in record:
+                    _repair_header(record, content)
         index.write_bytes(sign(value))
 
 
@@ -151,7 +151,7 @@ def change_file(chance: random.Random, file: Path) -> str:
     content = file.read_bytes()
     if file.suffix == ".db" and chance.random() < 0.5:
         return change_cell(chance, file)
-    own: dict[str, Change] = {
+    changes_by_suffix: dict[str, Change] = {
         ".json": change_json_file,
         ".jsonl": change_json_file,
         ".safetensors": change_tensors,
@@ -160,18 +160,18 @@ def change_file(chance: random.Random, file: Path) -> str:
         ".csv": change_text,
         "": change_text,
     }
-    change = own.get(file.suffix, flip)
+    change = changes_by_suffix.get(file.suffix, flip)
     if chance.random() < 0.3:
         change = chance.choice((flip, cut, replace))
-    new, what = change(chance, content)
+    new, description = change(chance, content)
     file.write_bytes(new)
     if chance.random() < 0.8 or change is change_tensors:
         repair_checksums(file, new)
-    return f"{change.__name__} {file}: {what}"
+    return f"{change.__name__} {file}: {description}"
 
 
 def change_one_of(chance: random.Random, folder: Path, pattern: str) -> str:
     """Change one of the files that fit a pattern, half the time one that holds no tensors; what was done."""
     files = sorted(path for path in folder.glob(pattern) if path.is_file() and path.suffix != ".lock")
-    others = [path for path in files if path.suffix != ".safetensors"]
-    return change_file(chance, chance.choice(others if others and chance.random() < 0.5 else files))
+    small_files = [path for path in files if path.suffix != ".safetensors"]
+    return change_file(chance, chance.choice(small_files if small_files and chance.random() < 0.5 else files))

@@ -75,15 +75,15 @@ def make_folder(name: str, folder: Path) -> None:
 
 def _space() -> Any:
     pairs = [(f"a{i}", f"b{i % 3}") for i in range(12)]
-    known = wsabie.EntityKind("thing", X[:12], [f"a{i}" for i in range(12)])
-    return wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(known, "tag", pairs)])
+    things = wsabie.EntityKind("thing", X[:12], [f"a{i}" for i in range(12)])
+    return wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(things, "tag", pairs)])
 
 
 def _pictures() -> ItemList:
-    told = json.loads((GOLDEN / "answers.json").read_text("utf-8"))
+    answers = json.loads((GOLDEN / "answers.json").read_text("utf-8"))
     import base64
 
-    contents = [base64.b64decode(one) for one in told["pictures"]] * 4
+    contents = [base64.b64decode(picture) for picture in answers["pictures"]] * 4
     return ItemList(Path("pictures"), [Item(str(n), content, ("a",)) for n, content in enumerate(contents)])
 
 

@@ -137,14 +137,14 @@ class _EventCounter:
             fsync(handle)
 
         os.fsync = flush
-        sys.addaudithook(lambda event, given: self.see(event, given) if os.getpid() == pid else None)
+        sys.addaudithook(lambda event, arguments: self.see(event, arguments) if os.getpid() == pid else None)
         from sqlalchemy import Engine, event
 
         event.listen(Engine, "commit", lambda _: self.add())
-        event.listen(Engine, "before_cursor_execute", lambda *given: self.add() if _changes(given[2]) else None)
+        event.listen(Engine, "before_cursor_execute", lambda *arguments: self.add() if _changes(arguments[2]) else None)
 
-    def see(self, event: str, given: tuple[Any, ...]) -> None:
-        if event in _EVENTS or (event == "open" and _writes(given)):
+    def see(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _EVENTS or (event == "open" and _writes(arguments)):
             self.add()
 
     def add(self, flushed: Path | None = None) -> None:
@@ -158,8 +158,8 @@ class _EventCounter:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _writes(given: tuple[Any, ...]) -> bool:
-    path, flags = given[0], given[2]
+def _writes(arguments: tuple[Any, ...]) -> bool:
+    path, flags = arguments[0], arguments[2]
     return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR)) and "/dev/" not in str(path)
 
 
@@ -228,7 +228,7 @@ def _work(request: Request) -> int:
 
 def _wait(pid: int, request: Request, outputs: list[int]) -> dict[str, Any]:
     """Return the result of a child; one whose time is up is killed with all that it began."""
-    begun, watch = time.monotonic(), os.pidfd_open(pid)
+    start, watch = time.monotonic(), os.pidfd_open(pid)
     timed_out = not select.select([watch], [], [], request.seconds)[0]
     os.close(watch)
     if timed_out:
@@ -242,7 +242,7 @@ def _wait(pid: int, request: Request, outputs: list[int]) -> dict[str, Any]:
         "out": out,
         "err": err,
         "memory": usage.ru_maxrss * 1024,
-        "seconds": time.monotonic() - begun,
+        "seconds": time.monotonic() - start,
         "events": int(events or 0),
         "timed_out": timed_out,
     }

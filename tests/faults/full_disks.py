@@ -17,7 +17,7 @@ LEVELS = (0, 4096, 30_000, 120_000)
 def make_cases(seed: int, *, short: bool) -> list[Case]:
     """Return levels for each command; with `short` one level for a few commands."""
     chance, cases = random.Random(seed), []  # noqa: S311
-    for scenario in [one for one in SCENARIOS if one.quick][::2] if short else SCENARIOS:
+    for scenario in [candidate for candidate in SCENARIOS if candidate.quick][::2] if short else SCENARIOS:
         levels = (chance.choice(LEVELS),) if short else (*LEVELS, chance.randrange(1, 1 << 20))
         cases += [Case(f"{scenario.words}, {level:,} bytes left", _try_of(scenario, level)) for level in levels]
     return cases

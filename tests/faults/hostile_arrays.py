@@ -34,7 +34,9 @@ def try_rounds(lab: Lab, seed: str, number: str, rounds: int) -> Outcome:
             report = json.loads((folder / "report.json").read_text())
             memory, refusals = max(memory, result.memory), refusals + report["refusals"]
             faults += [Fault("traceback", text) for text in report["faults"]]
-            faults += [Fault(one.kind, f"{report['door']}: {one.message}") for one in faults_of(result, "a matrix")]
+            faults += [
+                Fault(fault.kind, f"{report['door']}: {fault.message}") for fault in faults_of(result, "a matrix")
+            ]
             if result.code == 0:
                 break
             if report["next"] == first:
@@ -56,8 +58,8 @@ def try_doors(seed: str, number: str, first: str, rounds: str) -> None:
         rng = np.random.default_rng([int(seed), int(number), index])
         matrices = (
             hostile_matrix(rng, (N, WIDTH)),
-            hostile_matrix(rng, (N, LABELS), ones=True),
-            hostile_matrix(rng, (LABELS, LABELS), ones=True),
+            hostile_matrix(rng, (N, LABELS), binary=True),
+            hostile_matrix(rng, (LABELS, LABELS), binary=True),
         )
         report |= {"next": index + 1, "door": f"{name} {index}"}
         Path("report.json").write_text(json.dumps(report))

@@ -172,9 +172,9 @@ def keyword_paths(folder: Path) -> None:
 
 
 def _network(folder: Path, nodes: list[onnx.NodeProto], initializers: list[onnx.TensorProto] | None = None) -> None:
-    given = helper.make_tensor_value_info("pictures", TensorProto.FLOAT, [1, 3, 32, 32])
+    pictures = helper.make_tensor_value_info("pictures", TensorProto.FLOAT, [1, 3, 32, 32])
     answer = helper.make_tensor_value_info("out", TensorProto.FLOAT, [1, None])
-    graph = helper.make_graph(nodes, "g", [given], [answer], initializers or [])
+    graph = helper.make_graph(nodes, "g", [pictures], [answer], initializers or [])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     (folder / "net.onnx").write_bytes(model.SerializeToString())
     photos = folder / "photos"

@@ -21,7 +21,7 @@ _REFUSED = (408, 413, 422, 429, 503, 504)
 
 def upload_pictures(lab: Lab) -> Outcome:
     """Send pictures to every route that takes one."""
-    with lab.copy(states.learnt) as folder:
+    with lab.copy(states.trained_collection) as folder:
         service = Service(folder / "photos", folder / "log", workers=1)
         try:
             faults = [fault for route in ROUTES for fault in _upload(service, route)]

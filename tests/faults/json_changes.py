@@ -52,7 +52,7 @@ VALUES: tuple[Any, ...] = (
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     inner = value.items() if isinstance(value, dict) else enumerate(value[:6]) if isinstance(value, list) else ()
-    return [path, *(place for key, one in inner for place in _places(one, (*path, key)))]
+    return [path, *(place for key, item in inner for place in _places(item, (*path, key)))]
 
 
 def change_json(chance: random.Random, value: Any) -> tuple[Any, str]:
@@ -64,24 +64,32 @@ def change_json(chance: random.Random, value: Any) -> tuple[Any, str]:
     parent = value
     for key in place[:-1]:
         parent = parent[key]
-    key, before = place[-1], parent[place[-1]]
-    numbers = isinstance(before, int | float) and not isinstance(before, bool)
-    lists = isinstance(before, list)
+    key, old_value = place[-1], parent[place[-1]]
+    numbers = isinstance(old_value, int | float) and not isinstance(old_value, bool)
+    lists = isinstance(old_value, list)
     ways: dict[str, Any] = {
         "value": chance.choice(VALUES),
-        "inside": [before],
-        "text": str(before),
-        "twice": [before, before],
-        "sign": -before - 1 if numbers else VALUES[chance.randrange(5)],
-        "size": before * 1000 + 7 if numbers else str(before) * 50,
-        "near": before + chance.choice((-1, 1)) if numbers else [*before, chance.choice(VALUES)] if lists else "é",
-        "half": before / 2 if numbers else before[: len(before) // 2] if lists or isinstance(before, str) else None,
+        "inside": [old_value],
+        "text": str(old_value),
+        "twice": [old_value, old_value],
+        "sign": -old_value - 1 if numbers else VALUES[chance.randrange(5)],
+        "size": old_value * 1000 + 7 if numbers else str(old_value) * 50,
+        "near": old_value + chance.choice((-1, 1))
+        if numbers
+        else [*old_value, chance.choice(VALUES)]
+        if lists
+        else "é",
+        "half": old_value / 2
+        if numbers
+        else old_value[: len(old_value) // 2]
+        if lists or isinstance(old_value, str)
+        else None,
     }
     way = chance.choice([*ways, "value", "gone", "name"])
     if way in ("gone", "name"):
         del parent[key]
         if way == "name" and isinstance(parent, dict):
-            parent[f"{key}x"] = before
+            parent[f"{key}x"] = old_value
     else:
         parent[key] = ways[way]
     return value, f"{'.'.join(map(str, place))}: {way} {repr(parent[key])[:60] if way in ways else ''}"
@@ -91,19 +99,19 @@ def change_json_file(chance: random.Random, content: bytes) -> tuple[bytes, str]
     """Return a JSON document, or JSON lines, with one other value; a checksum in the first line fits again."""
     lines = content.decode().strip().split("\n")
     try:
-        value, before, after = json.loads(content), "", ""
+        value, head, tail = json.loads(content), "", ""
     except ValueError:
         number = chance.randrange(len(lines))
         value = json.loads(lines[number])
-        before, after = (
+        head, tail = (
             "".join(f"{line}\n" for line in lines[:number]),
             "".join(f"\n{line}" for line in lines[number + 1 :]),
         )
     digest = value.pop("sha256", None) if isinstance(value, dict) else None
-    value, what = change_json(chance, value)
+    value, description = change_json(chance, value)
     if digest is not None:
-        return sign(value), what
-    return f"{before}{json.dumps(value)}{after}".encode(), what
+        return sign(value), description
+    return f"{head}{json.dumps(value)}{tail}".encode(), description
 
 
 def sign(value: Any) -> bytes:

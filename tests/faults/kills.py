@@ -14,7 +14,7 @@ from sqlalchemy import select
 from tests.faults import states
 from tests.faults.attack import Case, Fault, Outcome
 from tests.faults.fork_server import Result
-from tests.faults.lab import Lab, count_names, done, faults_of, hash_files, list_drafts, refusal_of
+from tests.faults.lab import Lab, count_names, faults_of, hash_files, list_drafts, refusal_of, require_success
 from tests.faults.truth import assert_sound
 
 from wsabie.collection.db import tables
@@ -62,17 +62,17 @@ SCENARIOS = (
     _on_collection(states.collection, "collection add more --by eve"),
     _on_collection(states.collection, "collection tag 4 5 6 --accept new --reject mine --by eve", quick=True),
     _on_collection(states.collection, "collection import tags.csv --by eve"),
-    _on_collection(states.learnt, f"collection train --from-scratch --by eve {_QUICK}"),
-    _on_collection(states.learnt, "collection apply --all-items --by eve --threads 1"),
+    _on_collection(states.trained_collection, f"collection train --from-scratch --by eve {_QUICK}"),
+    _on_collection(states.trained_collection, "collection apply --all-items --by eve --threads 1"),
     _on_collection(states.collection, "collection undo 2 --by eve"),
     _on_collection(states.collection, "collection labels rename mine his --by eve"),
     _on_collection(states.collection, "collection labels merge mine yours --by eve"),
     _on_collection(states.collection, "collection labels delete mine --with-tags --by eve"),
     _on_collection(states.collection, "collection labels synonym mine meins --by eve"),
-    _on_collection(states.learnt_twice, "collection models --use 1 --by eve"),
-    _on_collection(states.learnt_twice, "collection models --keep 1 --by eve"),
-    _on_collection(states.learnt_many, "collection index"),
-    _on_collection(states.learnt, "collection search mine --out s.png", "s.png"),
+    _on_collection(states.collection_with_two_models, "collection models --use 1 --by eve"),
+    _on_collection(states.collection_with_two_models, "collection models --keep 1 --by eve"),
+    _on_collection(states.collection_with_many_models, "collection index"),
+    _on_collection(states.trained_collection, "collection search mine --out s.png", "s.png"),
     _on_collection(states.collection, "collection export out.csv", "out.csv"),
     _on_collection(states.collection, "collection export out.jsonl", "out.jsonl"),
     _on_collection(states.collection, "collection export out.json --pictures copy", "out.json"),
@@ -83,7 +83,7 @@ SCENARIOS = (
     _on_collection(states.collection, "collection export out --as xmp", "out"),
     _on_collection(states.collection, "collection export --as xmp --beside-originals"),
     _on_collection(states.collection, "collection export --as xmp --into-originals", pixels=True, quick=True),
-    _on_collection(states.learnt, "collection map --out map.csv", "map.csv"),
+    _on_collection(states.trained_collection, "collection map --out map.csv", "map.csv"),
     _on_collection(states.collection, "collection backup"),
     _on_collection(states.collection, "collection backup --out b.db", "b.db"),
     _on_collection(states.backed_up, "collection restore b.db"),
@@ -128,7 +128,7 @@ def make_cases(seed: int, *, short: bool) -> list[Case]:
     """Return moments of every command: the first, the last, and some between; with `short` one of a few commands."""
     chance, tries = random.Random(seed), 1 if short else TRIES  # noqa: S311 - when to kill
     cases = []
-    for scenario in [one for one in SCENARIOS if one.quick or not short]:
+    for scenario in [candidate for candidate in SCENARIOS if candidate.quick or not short]:
         edges = [0.0, 1.0] if tries > 1 else []
         moments = edges + [(n + chance.random()) / (tries - len(edges)) for n in range(tries - len(edges))]
         for number, moment in enumerate(moments):
@@ -154,13 +154,13 @@ class Trial:
         with self.lab.copy(self.scenario.build) as folder:
             add_picture(folder)
             result = self.scenario.run(self.lab, folder)
-            return done(result).events, count_names(folder)
+            return require_success(result).events, count_names(folder)
 
     def begin(self, folder: Path) -> None:
         """Remember what is there."""
         self.folder = folder
         add_picture(folder)
-        self.before, self.lines = self._inputs(), _lines(folder)
+        self.inputs_before, self.lines = self._inputs(), _lines(folder)
 
     def finish(self, moment: str) -> list[Fault]:
         """Look at what was left, give the command again, and look once more."""
@@ -211,7 +211,7 @@ class Trial:
         now = self._inputs()
         faults = [
             Fault("lost", f"{name} is {'gone' if name not in now else 'changed'} {moment}")
-            for name, content in self.before.items()
+            for name, content in self.inputs_before.items()
             if now.get(name) != content
         ]
         if self.lines:
@@ -227,16 +227,23 @@ class Trial:
     def _remains(self) -> list[Fault]:
         """What lies around when the command has been completed."""
         faults = [Fault("unusable", f"a draft remains: {name}") for name in list_drafts(self.folder)]
-        others = [name for name in count_names(self.folder) - self.names if ".tmp" not in name]
-        others = [name for name in others if "/tensors/" not in name]  # the next save of a model removes these
-        faults += [Fault("unusable", f"{name} remains, which no command names") for name in others]
+        unknown_names = [name for name in count_names(self.folder) - self.names if ".tmp" not in name]
+        unknown_names = [
+            name for name in unknown_names if "/tensors/" not in name
+        ]  # the next save of a model removes these
+        faults += [Fault("unusable", f"{name} remains, which no command names") for name in unknown_names]
         if (self.folder / "photos" / ".wsabie" / "models").exists():
             with open_collection(self.folder / "photos") as collection, begin_read(collection.engine) as connection:
                 c = tables.models.c
-                known = set(connection.execute(select(c.folder).where(~c.is_removed)).scalars())
-                there = {path.name for path in collection.models.iterdir() if ".tmp" not in path.name}
-                if there != known:
-                    faults.append(Fault("unusable", f"models of the catalogue and of the disk differ: {there ^ known}"))
+                catalogue_folders = set(connection.execute(select(c.folder).where(~c.is_removed)).scalars())
+                disk_folders = {path.name for path in collection.models.iterdir() if ".tmp" not in path.name}
+                if disk_folders != catalogue_folders:
+                    faults.append(
+                        Fault(
+                            "unusable",
+                            f"models of the catalogue and of the disk differ: {disk_folders ^ catalogue_folders}",
+                        )
+                    )
         return faults
 
 
@@ -255,7 +262,7 @@ def kill_once(lab: Lab, scenario: Scenario, moment: float, *, tear: bool) -> Out
         at = 1 + round(moment * max(0, trial.events - 1))
         killed = scenario.run(lab, folder, kill_at=at, tear=tear)
         faults = faults_of(killed, "the command") + trial.finish("after the kill")
-        faults = [Fault(one.kind, f"killed at event {at} of {trial.events}: {one.message}") for one in faults]
+        faults = [Fault(fault.kind, f"killed at event {at} of {trial.events}: {fault.message}") for fault in faults]
         return Outcome(tuple(faults), max(killed.memory, trial.memory))
 
 

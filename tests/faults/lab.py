@@ -101,7 +101,7 @@ def open_lab() -> Iterator[Lab]:
             laboratory.close()
 
 
-def done(result: Result) -> Result:
+def require_success(result: Result) -> Result:
     """Return the result of a command that a prepared state is made with, which must not fail."""
     if result.code == USAGE and "No such command" in result.err:
         raise SkippedError(f"a command is not there: {result.err.strip().splitlines()[-1]}")

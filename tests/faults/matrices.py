@@ -10,11 +10,11 @@ N, WIDTH, LABELS = 12, 6, 4
 HUGE = [-1, -(2**31), -(2**62), 7, 100, 2**20, 2**31 - 1, 2**31, 2**40, 2**62]
 
 
-def random_matrix(rng: np.random.Generator, shape: tuple[int, int], *, ones: bool = False) -> Any:
+def random_matrix(rng: np.random.Generator, shape: tuple[int, int], *, binary: bool = False) -> Any:
     """A usable matrix, with at least one entry."""
     dense = rng.random(shape) * (rng.random(shape) < 0.5)
     dense[0, 0] = 1
-    return sp.csr_matrix((dense > 0).astype(np.int8) if ones else dense.astype(np.float32))
+    return sp.csr_matrix((dense > 0).astype(np.int8) if binary else dense.astype(np.float32))
 
 
 def _with_arrays(matrix: Any, **arrays: Any) -> Any:
@@ -46,10 +46,10 @@ def _restride(rng: np.random.Generator, array: Any) -> Any:
     return [array[::-1], np.repeat(array, 2)[::2], array[:, None], array.tolist(), np.array(array[0])][rng.integers(5)]
 
 
-def hostile_matrix(rng: np.random.Generator, shape: tuple[int, int], *, ones: bool = False) -> Any:
+def hostile_matrix(rng: np.random.Generator, shape: tuple[int, int], *, binary: bool = False) -> Any:
     """A matrix that scipy holds, and one of whose arrays is wrong (now and then by luck none)."""
     form = str(rng.choice(["csr"] * 6 + ["csc", "csc", "coo", "bsr", "dia", "lil", "dok"]))
-    matrix = random_matrix(rng, shape, ones=ones)
+    matrix = random_matrix(rng, shape, binary=binary)
     matrix = (getattr(sp, f"{form}_array") if rng.random() < 0.3 else getattr(sp, f"{form}_matrix"))(matrix)
     if form == "lil":
         matrix.rows[rng.integers(shape[0])] = [int(rng.choice(HUGE))] * int(rng.integers(3))
@@ -84,7 +84,7 @@ def doors() -> dict[str, Callable[[Any, Any, Any], Any]]:
     from wsabie.vocabulary.label_similarity import AncestorHeights, HopDistances, SiblingSimilarity
 
     rng = np.random.default_rng(0)
-    X, Y = random_matrix(rng, (N, WIDTH)), random_matrix(rng, (N, LABELS), ones=True)
+    X, Y = random_matrix(rng, (N, WIDTH)), random_matrix(rng, (N, LABELS), binary=True)
     models = {
         "wsabie": wsabie.Wsabie(dim=4, threads=1, epochs=2).fit(X, Y, validation=(X, Y)),
         "nearest": wsabie.NearestNeighbours().fit(X, Y),
@@ -94,9 +94,9 @@ def doors() -> dict[str, Callable[[Any, Any, Any], Any]]:
     space = wsabie.Space(dim=4, threads=1, epochs=1).fit(
         [wsabie.Relation("label", "label", [(f"{i}", f"{j}") for i in range(LABELS) for j in range(i)])]
     )
-    found: dict[str, Callable[[Any, Any, Any], Any]] = {}
+    calls: dict[str, Callable[[Any, Any, Any], Any]] = {}
     for name, model in models.items():
-        found |= {
+        calls |= {
             f"{name}.rank": lambda x, y, s, m=model: m.rank(x, 2),
             f"{name}.exclude": lambda x, y, s, m=model: m.rank(X, 2, exclude=y),
             f"{name}.scores": lambda x, y, s, m=model: m.scores(x),
@@ -108,9 +108,9 @@ def doors() -> dict[str, Callable[[Any, Any, Any], Any]]:
     wsabie_model = models["wsabie"]
     points, vectors = wsabie_model.transform(X), wsabie_model.label_vectors
     dot = Dot(np.ascontiguousarray(vectors), np.zeros(LABELS, np.float32))
-    train = lambda **given: wsabie.Wsabie(dim=4, threads=1, epochs=1).fit(X, Y, **given)  # noqa: E731
+    train = lambda **options: wsabie.Wsabie(dim=4, threads=1, epochs=1).fit(X, Y, **options)  # noqa: E731
     split = Split(np.arange(6), np.arange(6, 9), np.arange(9, 12))
-    return found | {
+    return calls | {
         "transform": lambda x, y, s: wsabie_model.transform(x),
         "predict_proba": lambda x, y, s: wsabie_model.predict_proba(x),
         "calibrate": lambda x, y, s: wsabie_model.calibrate(x, Y),

@@ -22,7 +22,7 @@ class Summary:
 
     attack: str
     seed: int
-    tried: int = 0
+    attempts: int = 0
     usable: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     memory: int = 0
@@ -32,8 +32,8 @@ class Summary:
 
     def add(self, number: int, case: Case, outcome: Outcome) -> None:
         """Count one case; things that it tried are usable unless a fault names one."""
-        self.tried += outcome.tried
-        self.usable += max(0, outcome.tried - len({fault.message for fault in outcome.faults}))
+        self.attempts += outcome.attempts
+        self.usable += max(0, outcome.attempts - len({fault.message for fault in outcome.faults}))
         self.memory = max(self.memory, outcome.memory)
         for fault in outcome.faults:
             self.counts[fault.kind] += 1
@@ -45,7 +45,7 @@ class Summary:
         """The same for a JSON document."""
         return {
             "attack": self.attack,
-            "tried": self.tried,
+            "tried": self.attempts,
             "usable_afterwards": self.usable,
             "lost": self.counts["lost"],
             "tracebacks": self.counts["traceback"],
@@ -62,16 +62,16 @@ def run_attack(
 ) -> Summary:
     """Run all cases of an attack, or one by its number."""
     cases = list(enumerate(attack.make_cases(seed, short=short)))
-    summary, begun = Summary(attack.NAME, seed), time.monotonic()
-    chosen = [one for one in cases if number is None or one[0] == number]
-    jobs = 1 if getattr(attack, "ALONE", False) else jobs
-    for done, (index, case, outcome) in enumerate(_outcomes(lab, chosen, jobs), 1):
+    summary, start = Summary(attack.NAME, seed), time.monotonic()
+    selected_cases = [numbered_case for numbered_case in cases if number is None or numbered_case[0] == number]
+    jobs = 1 if getattr(attack, "EXCLUSIVE", False) else jobs
+    for n_done, (index, case, outcome) in enumerate(_outcomes(lab, selected_cases, jobs), 1):
         if isinstance(outcome, SkippedError):
             summary.skipped[str(outcome)] = summary.skipped.get(str(outcome), 0) + 1
         else:
             summary.add(index, case, outcome)
-        _show_progress(summary, begun, done, len(chosen))
-    summary.seconds = time.monotonic() - begun
+        _show_progress(summary, start, n_done, len(selected_cases))
+    summary.seconds = time.monotonic() - start
     return summary
 
 
@@ -79,7 +79,9 @@ def _outcomes(
     lab: Lab, cases: Sequence[tuple[int, Case]], jobs: int
 ) -> Iterator[tuple[int, Case, Outcome | SkippedError]]:
     with ThreadPoolExecutor(jobs) as pool:
-        for (number, case), outcome in zip(cases, pool.map(lambda one: _outcome(lab, one[1]), cases), strict=True):
+        for (number, case), outcome in zip(
+            cases, pool.map(lambda numbered_case: _outcome(lab, numbered_case[1]), cases), strict=True
+        ):
             yield number, case, outcome
 
 
@@ -96,15 +98,15 @@ def _outcome(lab: Lab, case: Case) -> Outcome | SkippedError:
 _last_shown = [0.0]
 
 
-def _show_progress(summary: Summary, begun: float, done: int, n: int) -> None:
+def _show_progress(summary: Summary, start: float, n_done: int, n: int) -> None:
     now = time.monotonic()
-    if now - _last_shown[0] < _EVERY and done < n:
+    if now - _last_shown[0] < _EVERY and n_done < n:
         return
     _last_shown[0] = now
-    rate = done / max(now - begun, 1e-9)
-    left = (n - done) / rate
-    text = f"{summary.attack}: {done}/{n} cases, {rate:.1f}/s, {left / 60:.0f} min left, {len(summary.faults)} faults"
-    _say(text)
+    rate = n_done / max(now - start, 1e-9)
+    seconds_left = (n - n_done) / rate
+    progress = f"{n_done}/{n} cases, {rate:.1f}/s, {seconds_left / 60:.0f} min left"
+    _say(f"{summary.attack}: {progress}, {len(summary.faults)} faults")
 
 
 def _say(text: str) -> None:
@@ -127,11 +129,11 @@ def table_of(summaries: Sequence[Summary]) -> str:
         ("time", 9),
     )
     lines = [f"{'attack':<16}" + "".join(f"{name:>{width}}" for name, width in columns)]
-    for one in summaries:
-        memory, seconds = f"{one.memory / 1e9:.2f} GB", f"{one.seconds:.0f} s"
-        counts = f"{one.counts['lost']:>7,}{one.counts['traceback']:>12,}"
-        lines.append(f"{one.attack:<16}{one.tried:>8,}{one.usable:>19,}{counts}{memory:>16}{seconds:>9}")
-    for one in summaries:
-        lines += [f"{one.attack}: {n} cases skipped: {reason}" for reason, n in one.skipped.items()]
-        lines += map(_lines_of, one.faults)
+    for summary in summaries:
+        memory, seconds = f"{summary.memory / 1e9:.2f} GB", f"{summary.seconds:.0f} s"
+        counts = f"{summary.counts['lost']:>7,}{summary.counts['traceback']:>12,}"
+        lines.append(f"{summary.attack:<16}{summary.attempts:>8,}{summary.usable:>19,}{counts}{memory:>16}{seconds:>9}")
+    for summary in summaries:
+        lines += [f"{summary.attack}: {n} cases skipped: {reason}" for reason, n in summary.skipped.items()]
+        lines += map(_lines_of, summary.faults)
     return "\n".join(lines)

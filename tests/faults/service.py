@@ -67,7 +67,7 @@ class Service:
     def jobs(self) -> list[int]:
         """The processes of jobs, whoever started them."""
         words = f"wsabie.collection.jobs\0{self.folder}\0"
-        return [pid for pid, told in _processes() if words in told]
+        return [pid for pid, command_line in _processes() if words in command_line]
 
     def peak_memory(self) -> int:
         """Return the peak memory of the process that was started, in bytes."""
@@ -96,11 +96,11 @@ def kill(pid: int) -> bool:
 
 
 def _processes() -> list[tuple[int, str]]:
-    found = []
+    processes = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            found.append((int(place.name), (place / "cmdline").read_text(errors="replace")))
-    return found
+            processes.append((int(place.name), (place / "cmdline").read_text(errors="replace")))
+    return processes
 
 
 def _parent(pid: int) -> int:

@@ -16,7 +16,7 @@ from tests.faults.lab import Lab
 from tests.faults.service import Service
 
 NAME = "slow-callers"
-ALONE = True
+EXCLUSIVE = True
 HANDLES = 1024
 ANSWERED, ENDED = 25.0, 90.0
 """Seconds within which others are answered, and the service has ended; much more than it should take."""
@@ -27,12 +27,12 @@ class NarrowService(Service):
     """A service that may open 1,024 files."""
 
     def _started(self) -> subprocess.Popen[bytes]:
-        before = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (HANDLES, before[1]))
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (HANDLES, limits[1]))
         try:
             return super()._started()
         finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 class Callers:
@@ -42,24 +42,24 @@ class Callers:
         self.sockets, self.more, self.stop = list[socket.socket](), more, threading.Event()
         for _ in range(n):
             with suppress(OSError):
-                one = socket.create_connection(("127.0.0.1", port), timeout=5)
-                one.sendall(beginning)
-                self.sockets.append(one)
+                connection = socket.create_connection(("127.0.0.1", port), timeout=5)
+                connection.sendall(beginning)
+                self.sockets.append(connection)
         self.thread = threading.Thread(target=self._go_on, daemon=True)
         self.thread.start()
 
     def _go_on(self) -> None:
         while not self.stop.wait(1):
-            for one in self.sockets if self.more else ():
+            for connection in self.sockets if self.more else ():
                 with suppress(OSError):
-                    one.send(self.more)
+                    connection.send(self.more)
 
     def close(self) -> None:
         """Hang up."""
         self.stop.set()
         self.thread.join()
-        for one in self.sockets:
-            one.close()
+        for connection in self.sockets:
+            connection.close()
 
 
 _HEAD = b"Host: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 3000000\r\n\r\n"
@@ -77,8 +77,8 @@ KINDS: dict[str, tuple[int, bytes, bytes]] = {
 def make_cases(seed: int, *, short: bool) -> list[Case]:
     """Return each kind of caller; with `short` the idle ones."""
     del seed  # there is nothing to draw
-    chosen = ["idle"] if short else list(KINDS)
-    return [Case(kind, _try_of(kind, 1.0 if short else 15.0)) for kind in chosen]
+    kinds = ["idle"] if short else list(KINDS)
+    return [Case(kind, _try_of(kind, 1.0 if short else 15.0)) for kind in kinds]
 
 
 def _try_of(kind: str, seconds: float) -> Callable[[Lab], Outcome]:
@@ -145,9 +145,9 @@ def _end(service: Service, kind: str) -> list[Fault]:
 @contextmanager
 def _many_handles() -> Iterator[None]:
     """Allow this process as many open files as it may have."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

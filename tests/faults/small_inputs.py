@@ -8,10 +8,10 @@ from tests.faults import hostile_files as files
 from tests.faults import states
 from tests.faults.attack import Case, Fault, Outcome
 from tests.faults.hostile_uploads import upload_pictures
-from tests.faults.lab import Lab, done, faults_of
+from tests.faults.lab import Lab, faults_of, require_success
 
 NAME = "small-inputs"
-ALONE = True
+EXCLUSIVE = True
 SECONDS, MEMORY = 600.0, 4 << 30
 """Only what does not end takes as long."""
 _PICTURES = (
@@ -94,10 +94,10 @@ def make_cases(seed: int, *, short: bool) -> list[Case]:
     del seed  # there is nothing to draw
     uploads = [] if short else [Case("uploads", upload_pictures)]
     return uploads + [
-        Case(f"{one.make.__name__}: {line.format(data='DATA')}", _try_of(one, number))
-        for one in INPUTS
-        if one.quick or not short
-        for number, line in enumerate(one.words[:1] if short else one.words)
+        Case(f"{small_input.make.__name__}: {line.format(data='DATA')}", _try_of(small_input, number))
+        for small_input in INPUTS
+        if small_input.quick or not short
+        for number, line in enumerate(small_input.words[:1] if short else small_input.words)
     ]
 
 
@@ -109,7 +109,7 @@ def nothing_beside(_: Lab, folder: Path) -> None:
 def model_beside(lab: Lab, folder: Path) -> None:
     """A model of pictures, or of rows, and an empty folder."""
     states.pictures(lab, folder)
-    done(lab.run(folder, "train", "photos", "--model", "m", "--n-words", "20", *states.QUICK))
+    require_success(lab.run(folder, "train", "photos", "--model", "m", "--n-words", "20", *states.QUICK))
     (folder / "in").mkdir()
 
 
@@ -119,24 +119,24 @@ def rows_model_beside(lab: Lab, folder: Path) -> None:
     (folder / "in").mkdir()
 
 
-def _try_of(one: Input, number: int) -> Callable[[Lab], Outcome]:
-    return lambda lab: read_input(lab, one, number)
+def _try_of(small_input: Input, number: int) -> Callable[[Lab], Outcome]:
+    return lambda lab: read_input(lab, small_input, number)
 
 
-def read_input(lab: Lab, one: Input, number: int) -> Outcome:
+def read_input(lab: Lab, small_input: Input, number: int) -> Outcome:
     """Let one command read the files; those of a collection follow `init`."""
-    beside = rows_model_beside if one.words is _DATA else model_beside
-    build = beside if " m " in one.words[number] else nothing_beside
+    model_builder = rows_model_beside if small_input.words is _DATA else model_beside
+    build = model_builder if " m " in small_input.words[number] else nothing_beside
     with lab.copy(build) as folder:
-        one.make(folder / "in")
+        small_input.make(folder / "in")
         data = next(((f"in/{path.name}") for path in (folder / "in").glob("data.*")), "in")
-        if one.words[number].startswith("collection") and number:
-            lab.run(folder, *one.words[0].split(), seconds=SECONDS)
-        line = one.words[number].format(data=data)
+        if small_input.words[number].startswith("collection") and number:
+            lab.run(folder, *small_input.words[0].split(), seconds=SECONDS)
+        line = small_input.words[number].format(data=data)
         result = lab.run(folder, *line.split(), seconds=SECONDS, memory=MEMORY)
         faults = faults_of(result, line)
         if not faults and result.code not in (0, 1, 2):
             faults = [Fault("unusable", f"{line} ended with exit {result.code}")]
-        if not faults and one.refused and result.code == 0:
+        if not faults and small_input.refused and result.code == 0:
             faults = [Fault("unusable", f"{line} was not refused")]
         return Outcome(tuple(faults), result.memory)

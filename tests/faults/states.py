@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL import Image
 from tests.faults.conftest import emoji
-from tests.faults.lab import Lab, done
+from tests.faults.lab import Lab, require_success
 
 N_PICTURES = 24
 COMPARE = "compare rows.txt --models popularity,nearest,one-vs-rest --work w --threads 1"
@@ -40,46 +40,46 @@ def pictures(_: Lab, folder: Path) -> None:
 def collection(lab: Lab, folder: Path) -> None:
     """A collection of these, with decisions of a person."""
     pictures(lab, folder)
-    done(lab.run(folder, "collection", "init", "photos", "--by", "eve"))
+    require_success(lab.run(folder, "collection", "init", "photos", "--by", "eve"))
     for label in ("mine", "yours"):
-        done(lab.run(folder, "collection", "tag", "photos", "1", "2", "3", "--accept", label, "--by", "eve"))
+        require_success(lab.run(folder, "collection", "tag", "photos", "1", "2", "3", "--accept", label, "--by", "eve"))
 
 
-def learnt(lab: Lab, folder: Path) -> None:
+def trained_collection(lab: Lab, folder: Path) -> None:
     """A collection with a model and suggestions."""
     collection(lab, folder)
-    done(lab.run(folder, "collection", "train", "photos", "--by", "eve", *QUICK))
+    require_success(lab.run(folder, "collection", "train", "photos", "--by", "eve", *QUICK))
 
 
-def learnt_twice(lab: Lab, folder: Path) -> None:
+def collection_with_two_models(lab: Lab, folder: Path) -> None:
     """A collection with two models, of which the second is in use."""
-    learnt(lab, folder)
+    trained_collection(lab, folder)
     words = ("collection", "train", "photos", "--by", "eve", "--from-scratch", "--accept-worse", *QUICK)
-    done(lab.run(folder, *words))
+    require_success(lab.run(folder, *words))
 
 
-def learnt_many(lab: Lab, folder: Path) -> None:
+def collection_with_many_models(lab: Lab, folder: Path) -> None:
     """A collection of so many pictures that an index of them is a gain, with a model."""
     pictures(lab, folder)
     for number in range(1000):
         colour = (number % 256, number // 256 * 60, 0)
         Image.new("RGB", (2, 2), colour).save(folder / "photos" / f"small {number}.png")
-    done(lab.run(folder, "collection", "init", "photos", "--by", "eve"))
-    done(lab.run(folder, "collection", "train", "photos", "--by", "eve", "--features", "colour", *QUICK))
+    require_success(lab.run(folder, "collection", "init", "photos", "--by", "eve"))
+    require_success(lab.run(folder, "collection", "train", "photos", "--by", "eve", "--features", "colour", *QUICK))
 
 
 def exported(lab: Lab, folder: Path) -> None:
     """A collection, and what was exported from it."""
     collection(lab, folder)
-    done(lab.run(folder, "collection", "export", "photos", "out", "--as", "imagefolder"))
-    done(lab.run(folder, "collection", "export", "photos", "out.csv"))
-    done(lab.run(folder, "collection", "export", "photos", "out.json"))
+    require_success(lab.run(folder, "collection", "export", "photos", "out", "--as", "imagefolder"))
+    require_success(lab.run(folder, "collection", "export", "photos", "out.csv"))
+    require_success(lab.run(folder, "collection", "export", "photos", "out.json"))
 
 
 def backed_up(lab: Lab, folder: Path) -> None:
     """A collection and a backup of it."""
     collection(lab, folder)
-    done(lab.run(folder, "collection", "backup", "photos", "--out", "b.db"))
+    require_success(lab.run(folder, "collection", "backup", "photos", "--out", "b.db"))
 
 
 def rows(_: Lab, folder: Path) -> None:
@@ -108,13 +108,13 @@ def _rows_text(n: int, seed: int) -> str:
 def model(lab: Lab, folder: Path) -> None:
     """Rows, and a model of them."""
     rows(lab, folder)
-    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--replay", "auto", *QUICK))
+    require_success(lab.run(folder, "train", "rows.txt", "--model", "m", "--replay", "auto", *QUICK))
 
 
 def shards(lab: Lab, folder: Path) -> None:
     """Rows as shards."""
     rows(lab, folder)
-    done(lab.run(folder, "shards", "rows.txt", "--out", "s", "--rows", "40"))
+    require_success(lab.run(folder, "shards", "rows.txt", "--out", "s", "--rows", "40"))
 
 
 def wide_model(lab: Lab, folder: Path) -> None:
@@ -122,7 +122,7 @@ def wide_model(lab: Lab, folder: Path) -> None:
     lines = (f"__label__l{number} w{number % 40} w{number % 37}\n" for number in range(1100))
     (folder / "rows.txt").write_text("".join(lines))
     words = ("train", "rows.txt", "--model", "m", "--hold-out", "0", *QUICK)
-    done(lab.run(folder, *words))
+    require_success(lab.run(folder, *words))
 
 
 def stopped(lab: Lab, folder: Path) -> None:
@@ -130,7 +130,7 @@ def stopped(lab: Lab, folder: Path) -> None:
     rows(lab, folder)
     words = ("train", "rows.txt", "--model", "m", "--epochs", "40", "--dim", "8", "--threads", "1")
     call = "tests.faults.states:train_and_save"
-    events = done(lab.run(folder, *words, call=call)).events
+    events = require_success(lab.run(folder, *words, call=call)).events
     assert lab.run(folder, *words, call=call, kill_at=events // 2).code < 0
 
 
@@ -140,7 +140,7 @@ def train_and_save(*_: str) -> None:
     from wsabie.training.checkpoints import CheckpointFolder
 
     init = CheckpointFolder.__init__
-    CheckpointFolder.__init__ = lambda *given, **settings: init(*given, **{**settings, "every": 0.0})  # type: ignore[method-assign]
+    CheckpointFolder.__init__ = lambda *arguments, **settings: init(*arguments, **{**settings, "every": 0.0})  # type: ignore[method-assign]
     run()
 
 
@@ -148,13 +148,13 @@ def space(lab: Lab, folder: Path) -> None:
     """A space of labels and their kinds, declared by a TOML file."""
     rows(lab, folder)
     (folder / "space.toml").write_text('[relations.is-a]\nquery = "word"\ntarget = "kind"\npairs = "kinds.tsv"\n')
-    done(lab.run(folder, "train", "space.toml", "--model", "m", *QUICK))
+    require_success(lab.run(folder, "train", "space.toml", "--model", "m", *QUICK))
 
 
 def linear_model(lab: Lab, folder: Path) -> None:
     """A linear ranker."""
     rows(lab, folder)
-    done(
+    require_success(
         lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "linear-warp", "--epochs", "2", "--threads", "1")
     )
 
@@ -162,46 +162,46 @@ def linear_model(lab: Lab, folder: Path) -> None:
 def neighbours(lab: Lab, folder: Path) -> None:
     """Nearest neighbours."""
     rows(lab, folder)
-    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "nearest"))
+    require_success(lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "nearest"))
 
 
 def ensemble(lab: Lab, folder: Path) -> None:
     """An ensemble of two."""
     rows(lab, folder)
-    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--ensemble", "2", *QUICK))
+    require_success(lab.run(folder, "train", "rows.txt", "--model", "m", "--ensemble", "2", *QUICK))
 
 
 def classifiers(lab: Lab, folder: Path) -> None:
     """One classifier per label."""
     rows(lab, folder)
-    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "one-vs-rest"))
+    require_success(lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "one-vs-rest"))
 
 
 def documents_model(lab: Lab, folder: Path) -> None:
     """A model with a dictionary of words."""
     rows(lab, folder)
-    done(lab.run(folder, "train", "documents.jsonl", "--model", "m", *QUICK))
+    require_success(lab.run(folder, "train", "documents.jsonl", "--model", "m", *QUICK))
 
 
 def picture_model(lab: Lab, folder: Path) -> None:
     """A model of pictures, with a dictionary of visual words."""
     pictures(lab, folder)
     words = ("train", "photos", "--model", "m", "--n-words", "20", "--features", "terms,colour", *QUICK)
-    done(lab.run(folder, *words))
+    require_success(lab.run(folder, *words))
 
 
 def indexed(lab: Lab, folder: Path) -> None:
     """A model with an index of its labels."""
     wide_model(lab, folder)
     (folder / "more.txt").write_text("__label__l1 w1 w2\n__label__l2 w3 w4\n")
-    done(lab.run(folder, "index", "m", "--kind", "int8", "--threads", "1"))
+    require_success(lab.run(folder, "index", "m", "--kind", "int8", "--threads", "1"))
 
 
 def tuned(lab: Lab, folder: Path) -> None:
     """Trials of a search for parameters."""
     rows(lab, folder)
     words = "tune rows.txt --out t --trials 2 --set epochs=2 --set dim=8 --threads 1"
-    done(lab.run(folder, *words.split()))
+    require_success(lab.run(folder, *words.split()))
 
 
 def compared(lab: Lab, folder: Path) -> None:
@@ -238,12 +238,12 @@ def results(lab: Lab, folder: Path) -> None:
     """Features with their dictionary, and word vectors with their cache."""
     pictures(lab, folder)
     rows(lab, folder)
-    done(lab.run(folder, "features", "images", "photos", "--out", "f.parquet", "--n-words", "20"))
-    done(lab.run(folder, "vectors", "train", "text.txt", "--out", "v.vec", "--dim", "4"))
-    done(lab.run(folder, "vectors", "info", "v.vec"))
+    require_success(lab.run(folder, "features", "images", "photos", "--out", "f.parquet", "--n-words", "20"))
+    require_success(lab.run(folder, "vectors", "train", "text.txt", "--out", "v.vec", "--dim", "4"))
+    require_success(lab.run(folder, "vectors", "info", "v.vec"))
 
 
 def token_file(lab: Lab, folder: Path) -> None:
     """A file of two tokens."""
-    done(lab.run(folder, "token", "tokens", "eve"))
-    done(lab.run(folder, "token", "tokens", "adam", "--role", "write"))
+    require_success(lab.run(folder, "token", "tokens", "eve"))
+    require_success(lab.run(folder, "token", "tokens", "adam", "--role", "write"))

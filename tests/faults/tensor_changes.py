@@ -25,10 +25,10 @@ def change_tensors(chance: random.Random, content: bytes) -> tuple[bytes, str]:
         pattern, n = chance.choice(_PATTERNS), chance.choice((1, 1, len(changed) // 8))
         changed[start : start + 8 * n] = (pattern * n)[: len(changed) - start]
         return content[: 8 + length] + bytes(changed), f"numbers from {start}: {n} times {pattern[:4].hex()}"
-    header, what = change_json(chance, header)
+    header, description = change_json(chance, header)
     text = json.dumps(header).encode()
     size = chance.choice((len(text), len(text), len(text), 2**63, 0, len(text) + 1))
-    return size.to_bytes(8, "little") + text + data, f"header {what}, length {size}"
+    return size.to_bytes(8, "little") + text + data, f"header {description}, length {size}"
 
 
 def change_array(chance: random.Random, array: Any) -> tuple[Any, str]:
@@ -47,18 +47,18 @@ def change_array(chance: random.Random, array: Any) -> tuple[Any, str]:
         if way == "order":
             rng.shuffle(changed)
         elif len(changed):
-            some = rng.integers(len(changed), size=max(1, len(changed) // 3))
+            positions = rng.integers(len(changed), size=max(1, len(changed) // 3))
             values = [np.nan, np.inf, -1, 1e38] if changed.dtype.kind == "f" else [-1, 2**7, 2**31 - 1, 2**62, -(2**62)]
-            changed[some] = np.array(chance.choice(values)).astype(changed.dtype)
+            changed[positions] = np.array(chance.choice(values)).astype(changed.dtype)
         return changed.reshape(array.shape), way
 
 
 def _change_one(chance: random.Random, tensors: dict[str, Any]) -> tuple[bytes, str]:
     name = chance.choice(sorted(tensors))
-    before = tensors[name]
-    tensors[name], way = change_array(chance, before)
-    what = f"{name} {way}: {before.dtype}{before.shape} -> {tensors[name].dtype}{tensors[name].shape}"
-    return _tensor_bytes(tensors), what
+    array = tensors[name]
+    tensors[name], way = change_array(chance, array)
+    description = f"{name} {way}: {array.dtype}{array.shape} -> {tensors[name].dtype}{tensors[name].shape}"
+    return _tensor_bytes(tensors), description
 
 
 def _read_tensors(header: dict[str, Any], data: bytes) -> dict[str, Any]:

@@ -30,17 +30,17 @@ def lab() -> Iterator[Lab]:
         yield laboratory
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=[one.NAME for one in ATTACKS])
+@pytest.mark.parametrize("attack", ATTACKS, ids=[module.NAME for module in ATTACKS])
 def test_a_few_tries_of_an_attack(lab: Lab, attack: ModuleType) -> None:
     summary = run_attack(lab, attack, 0, short=True)
-    assert summary.tried or summary.skipped
+    assert summary.attempts or summary.skipped
     assert summary.faults == [], table_of([summary])
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=[one.NAME for one in ATTACKS])
+@pytest.mark.parametrize("attack", ATTACKS, ids=[module.NAME for module in ATTACKS])
 def test_cases_are_the_same_by_the_same_seed(attack: Any) -> None:
-    assert [one.name for one in attack.make_cases(3, short=False)] == [
-        one.name for one in attack.make_cases(3, short=False)
+    assert [case.name for case in attack.make_cases(3, short=False)] == [
+        case.name for case in attack.make_cases(3, short=False)
     ]
 
 
@@ -79,5 +79,5 @@ def test_a_case_that_cannot_be_tried_is_a_fault(lab: Lab) -> None:
         NAME="made-up", make_cases=lambda seed, short: [Case("a", fail), Case("b", lambda _: Outcome())]
     )
     summary = run_attack(lab, attack, 7, jobs=2)
-    assert (summary.tried, summary.usable, summary.counts["unusable"]) == (2, 1, 1)
+    assert (summary.attempts, summary.usable, summary.counts["unusable"]) == (2, 1, 1)
     assert "--only made-up --seed 7 --try 0" in table_of([summary])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
-from tests.faults.conftest import Made, decision, emoji
+from tests.faults.conftest import MakeCollection, decision, emoji
 from tests.faults.service import PATIENCE, Service
 from tests.faults.truth import assert_sound
 
@@ -45,8 +45,8 @@ datetime.datetime = _Datetime
 """Loaded by every Python process that finds it as `sitecustomize`: a clock that is wrong by what a file says."""
 
 
-def test_a_clock_that_is_set_back(made: Made, tmp_path: Path) -> None:
-    folder, clock = made(), tmp_path / "clock"
+def test_a_clock_that_is_set_back(make_collection: MakeCollection, tmp_path: Path) -> None:
+    folder, clock = make_collection(), tmp_path / "clock"
     (tmp_path / "sitecustomize.py").write_text(CLOCK)
     clock.write_text("0")
     ours = {"authorization": f"Bearer {create_token(tmp_path / 'tokens', 'eve', 'write')}"}
@@ -56,20 +56,20 @@ def test_a_clock_that_is_set_back(made: Made, tmp_path: Path) -> None:
     env = {"PYTHONPATH": path, "WSABIE_TEST_CLOCK": str(clock)}
     service = Service(folder, tmp_path / "log", "--tokens", str(tmp_path / "tokens"), workers=1, env=env)
     try:
-        with httpx.Client(base_url=f"{service.address}/api/v1", headers=ours, timeout=PATIENCE) as asked:
-            entries = [decide(asked, 1)]
-            assert asked.get("/info", headers=short).status_code == 200
+        with httpx.Client(base_url=f"{service.address}/api/v1", headers=ours, timeout=PATIENCE) as client:
+            entries = [decide(client, 1)]
+            assert client.get("/info", headers=short).status_code == 200
             clock.write_text(str(3 * DAY))
-            assert asked.get("/info", headers=short).status_code == 401
-            entries.append(decide(asked, 2))
+            assert client.get("/info", headers=short).status_code == 401
+            entries.append(decide(client, 2))
             clock.write_text(str(-365 * DAY))
-            assert asked.get("/info", headers=short).status_code == 401  # what was over stays over
-            entries.append(decide(asked, 3))
+            assert client.get("/info", headers=short).status_code == 401  # what was over stays over
+            entries.append(decide(client, 3))
             (folder / "new.webp").write_bytes(emoji(700, 1)[0]["image"])  # type: ignore[arg-type]
             os.utime(folder / "new.webp", (0, 0))
-            scan, train = (done(asked, kind) for kind in ("scan", "train"))
-            entries.append(decide(asked, 4))
-            judge(asked, entries, scan, train)
+            scan, train = (run_job(client, kind) for kind in ("scan", "train"))
+            entries.append(decide(client, 4))
+            judge(client, entries, scan, train)
         service.end()
     finally:
         service.kill_all()
@@ -77,44 +77,44 @@ def test_a_clock_that_is_set_back(made: Made, tmp_path: Path) -> None:
         assert_sound(collection)
 
 
-def judge(asked: httpx.Client, entries: list[int], scan: dict[str, Any], train: dict[str, Any]) -> None:
+def judge(client: httpx.Client, entries: list[int], scan: dict[str, Any], train: dict[str, Any]) -> None:
     assert entries == sorted(entries)
-    lines = asked.get("/journal?k=100").json()["entries"]
+    lines = client.get("/journal?k=100").json()["entries"]
     times = [line["at"] for line in lines]
     assert times != sorted(times, reverse=True)  # or the clock was none
-    own = [line["id"] for line in lines if line["action"] == "review"]
-    assert own == entries[::-1]
-    assert asked.get(f"/journal?k=100&before_id={entries[1]}").json()["entries"][0]["id"] == entries[0]
-    undone = asked.post("/undo", json={}).json()["entry"]["id"]
+    review_ids = [line["id"] for line in lines if line["action"] == "review"]
+    assert review_ids == entries[::-1]
+    assert client.get(f"/journal?k=100&before_id={entries[1]}").json()["entries"][0]["id"] == entries[0]
+    undone = client.post("/undo", json={}).json()["entry"]["id"]
     assert undone == entries[-1]  # the last one, not the latest
     assert scan["result"]["new"] == 1
-    assert [one["id"] for one in asked.get("/jobs").json()["jobs"]] == [train["id"], scan["id"]]
-    models = asked.get("/models").json()["models"]
-    assert [(one["id"], one["in_use"]) for one in models] == [(2, True), (1, False)]
-    assert asked.get("/info").json()["model"] == "2"
-    seen: list[int] = []
+    assert [record["id"] for record in client.get("/jobs").json()["jobs"]] == [train["id"], scan["id"]]
+    models = client.get("/models").json()["models"]
+    assert [(record["id"], record["in_use"]) for record in models] == [(2, True), (1, False)]
+    assert client.get("/info").json()["model"] == "2"
+    item_ids: list[int] = []
     page: dict[str, Any] = {"next_cursor": None}
-    while not seen or page["next_cursor"]:
-        after = {"cursor": page["next_cursor"]} if page["next_cursor"] else {}
-        page = asked.get("/items", params={"k": 50, "sort": "added_at", **after}).json()
-        seen += [item["id"] for item in page["items"]]
-    assert seen == list(range(1, 122))  # the new one last
+    while not item_ids or page["next_cursor"]:
+        cursor_params = {"cursor": page["next_cursor"]} if page["next_cursor"] else {}
+        page = client.get("/items", params={"k": 50, "sort": "added_at", **cursor_params}).json()
+        item_ids += [item["id"] for item in page["items"]]
+    assert item_ids == list(range(1, 122))  # the new one last
 
 
-def decide(asked: httpx.Client, item: int) -> int:
+def decide(client: httpx.Client, item: int) -> int:
     """The number of the entry."""
-    entry: int = asked.post("/decisions", json=decision(item, "seen")).json()["entry"]
+    entry: int = client.post("/decisions", json=decision(item, "seen")).json()["entry"]
     return entry
 
 
-def done(asked: httpx.Client, kind: str) -> dict[str, Any]:
+def run_job(client: httpx.Client, kind: str) -> dict[str, Any]:
     """A job that was asked for and ended."""
     options = {"full": True, "epochs": 2} if kind == "train" else {}
-    job: dict[str, Any] = asked.post("/jobs", json={"kind": kind, "options": options}).json()
+    job: dict[str, Any] = client.post("/jobs", json={"kind": kind, "options": options}).json()
     until = time.monotonic() + PATIENCE
     while job["state"] in ("waiting", "running"):
         assert time.monotonic() < until, job
         time.sleep(0.1)
-        job = asked.get(f"/jobs/{job['id']}").json()
+        job = client.get(f"/jobs/{job['id']}").json()
     assert job["state"] == "done", job
     return job

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.faults.conftest import Made, asking, assert_problem, decision
+from tests.faults.conftest import MakeCollection, asking, assert_problem, decision
 from tests.faults.service import PATIENCE
 from tests.faults.truth import assert_no_drafts, assert_sound, lines_of, states
 
@@ -22,30 +22,32 @@ from wsabie.collection.scan.scanner import scan_collection
 from wsabie.storage.atomic_files import DiskFullError
 
 
-@pytest.mark.parametrize("made", ["trained_on_sqlite"], indirect=True)
-def test_a_full_disk_loses_nothing(made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("make_collection", ["trained_on_sqlite"], indirect=True)
+def test_a_full_disk_loses_nothing(
+    make_collection: MakeCollection, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(queue, "_RETRY_DELAY", 0.2)
-    with open_collection(made(disk / "photos")) as collection, asking(collection) as asked:
-        asked.get("/api/v1/items/1/thumbnail")
-        asked.post("/api/v1/decisions", json=decision(1, "early"))
-        filler = fill(disk, left=40_000)
+    with open_collection(make_collection(disk / "photos")) as collection, asking(collection) as client:
+        client.get("/api/v1/items/1/thumbnail")
+        client.post("/api/v1/decisions", json=decision(1, "early"))
+        filler = fill(disk, free_bytes=40_000)
         acknowledged = {(1, "early"): "accepted"}
         for number in range(2, 120):
-            answer = asked.post("/api/v1/decisions", json=decision(number, "late"))
+            answer = client.post("/api/v1/decisions", json=decision(number, "late"))
             if answer.status_code != 200:
                 break
             acknowledged[number, "late"] = "accepted"
         assert_problem(answer, 507, "the disk is full; free some space")
         refuse_everything(collection, disk)
-        assert_problem(asked.get("/api/v1/items/2/thumbnail"), 507, "the disk is full")
-        assert_problem(asked.post("/api/v1/jobs", json={"kind": "train"}), 507, "the disk is full")
-        assert asked.get("/api/v1/items?k=5").status_code == 200
-        assert asked.get("/api/v1/items/1").json()["labels"].count("early") == 1
-        assert asked.get("/api/v1/items/1/thumbnail").status_code == 200
+        assert_problem(client.get("/api/v1/items/2/thumbnail"), 507, "the disk is full")
+        assert_problem(client.post("/api/v1/jobs", json={"kind": "train"}), 507, "the disk is full")
+        assert client.get("/api/v1/items?k=5").status_code == 200
+        assert client.get("/api/v1/items/1").json()["labels"].count("early") == 1
+        assert client.get("/api/v1/items/1/thumbnail").status_code == 200
         filler.unlink()
         assert states(collection, ("early", "late")) == acknowledged
-        assert asked.post("/api/v1/decisions", json=decision(119, "late")).status_code == 200
-        assert asked.get("/api/v1/items/2/thumbnail").status_code == 200
+        assert client.post("/api/v1/decisions", json=decision(119, "late")).status_code == 200
+        assert client.get("/api/v1/items/2/thumbnail").status_code == 200
         (collection.folder / "new.webp").write_bytes((collection.folder / "001.webp").read_bytes() + b" ")
         assert scan_collection(collection, by="eve").has_changes
         assert train_model(collection, by="eve", full=True, epochs=3, threads=1).method == "full"
@@ -71,14 +73,16 @@ def refuse_everything(collection: Collection, disk: Path) -> None:
     new.unlink()
 
 
-@pytest.mark.parametrize("made", ["trained_on_sqlite"], indirect=True)
-def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("make_collection", ["trained_on_sqlite"], indirect=True)
+def test_a_job_that_finds_no_space_says_so(
+    make_collection: MakeCollection, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The disk is full from its first step until its end could not be written down."""
     waits: list[float] = []
 
-    def train_without_space(*given: Any) -> dict[str, Any]:
+    def train_without_space(*arguments: Any) -> dict[str, Any]:
         fill(disk)
-        return queue._train(*given)
+        return queue._train(*arguments)
 
     def wait(seconds: float) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -90,7 +94,7 @@ def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: 
     monkeypatch.setitem(queue.WORK, "train", train_without_space)
     monkeypatch.setattr(queue, "_exit_when_stopped", lambda *_: None)
     monkeypatch.setattr(queue, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
-    with open_collection(made(disk / "photos")) as collection:
+    with open_collection(make_collection(disk / "photos")) as collection:
         asked_for = queue.enqueue_job(collection, "train", {"full": True, "epochs": 3}, by="eve")
         queue.run_next_job(collection.folder)
         ended = queue.read_job(collection, asked_for.id)
@@ -99,21 +103,21 @@ def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: 
         assert_sound(collection)
 
 
-@pytest.mark.parametrize("made", ["trained_on_sqlite"], indirect=True)
+@pytest.mark.parametrize("make_collection", ["trained_on_sqlite"], indirect=True)
 def test_a_job_that_cannot_be_begun_is_begun_again(
-    made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    make_collection: MakeCollection, disk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(queue, "_RETRY_DELAY", 0.2)
-    with open_collection(made(disk / "photos")) as collection:
+    with open_collection(make_collection(disk / "photos")) as collection:
         job = queue.enqueue_job(collection, "train", {"full": True, "epochs": 3}, by="eve").id
         filler = fill(disk)
         with asking(collection):
-            told, until = "", time.monotonic() + PATIENCE
-            while "a job cannot be done: " not in told:
+            stderr, until = "", time.monotonic() + PATIENCE
+            while "a job cannot be done: " not in stderr:
                 assert time.monotonic() < until
                 time.sleep(0.05)
-                told += capfd.readouterr().err
-            assert "the disk is full; free some space" in told
+                stderr += capfd.readouterr().err
+            assert "the disk is full; free some space" in stderr
             assert queue.read_job(collection, job).state == "waiting"
             filler.unlink()
             while (ended := queue.read_job(collection, job)).state not in queue.FINAL:
@@ -122,12 +126,14 @@ def test_a_job_that_cannot_be_begun_is_begun_again(
         assert (ended.state, ended.error) == ("done", None)
 
 
-def test_a_large_picture_waits_on_disk(made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_picture_waits_on_disk(
+    make_collection: MakeCollection, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is sent lies in the folder for temporary files; no request may end in a fault of the service."""
     monkeypatch.setattr("tempfile.tempdir", str(disk))
-    with open_collection(made()) as collection, asking(collection) as asked:
+    with open_collection(make_collection()) as collection, asking(collection) as client:
         fill(disk)
-        answer = asked.post("/api/v1/search/picture", files={"file": bytes(3 << 20)})
+        answer = client.post("/api/v1/search/picture", files={"file": bytes(3 << 20)})
         assert_problem(answer, 507, "no space left")
 
 

@@ -98,8 +98,8 @@ def test_shards_whose_manifest_does_not_add_up_are_refused(tmp_path: Path) -> No
         content = json.loads(file.read_bytes())
         del content["sha256"]
         content["facts"][key] = value
-        before = file.read_bytes()
+        original = file.read_bytes()
         file.write_bytes(sign(content))
         with pytest.raises(WsabieError, match=sentence):
             wsabie.open_shards(tmp_path / "m")
-        file.write_bytes(before)
+        file.write_bytes(original)

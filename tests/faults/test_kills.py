@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.faults.clients import LABELS, STAYING, Client, JobClient, pictures
-from tests.faults.conftest import PICTURES, Made
+from tests.faults.conftest import PICTURES, MakeCollection
 from tests.faults.editor import EDITOR, STEPS, line_of
 from tests.faults.service import PATIENCE, Service, kill
 from tests.faults.truth import assert_no_drafts, assert_sound, count, leftovers, lines_of, states
@@ -34,7 +34,7 @@ TURNS = ("trainer", "scanner", "server", "editor", "trainer", "scanner", "server
 """Who is killed in ten kills, in an order that is drawn."""
 FULL = len(TURNS) <= KILLS
 PAUSE = 0.0 if FULL else 0.05  # between the steps of a client: other tests run beside this one
-REST = 0.0 if FULL else 0.5  # the same while a job's process starts, which nobody kills
+IDLE_PAUSE = 0.0 if FULL else 0.5  # the same while a job's process starts, which nobody kills
 WORK = {"train": 1.5, "scan": 0.3, "apply": 0.7}
 """Seconds that jobs work for, about, once they have read in their programs."""
 KIND = {"trainer": "train", "scanner": "scan", "looker": "apply"}
@@ -51,10 +51,10 @@ class Editing:
         first = self.acknowledged[-1][0] + 2 if self.acknowledged else 0
         command = [sys.executable, "-m", "tests.faults.editor", str(self.folder), str(first + 2 * self.kills)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.reader = threading.Thread(target=self._read)
+        self.reader = threading.Thread(target=self._collect_steps)
         self.reader.start()
 
-    def _read(self) -> None:
+    def _collect_steps(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             number, step = line.split()
@@ -75,9 +75,9 @@ class Soak:
         tokens = {name: create_token(place / "tokens", name, "write") for name in (*NAMES, "jobs")}
         with open_collection(folder) as collection:
             tag_items(collection, [1], accept=LABELS, by="god")
-        begun = time.monotonic()
+        start = time.monotonic()
         self.service = Service(folder, place / "log", "--tokens", str(place / "tokens"))
-        self.pace = max(1.0, (time.monotonic() - begun) / 4 if FULL else 0.0)  # of this machine, as busy as it is
+        self.pace = max(1.0, (time.monotonic() - start) / 4 if FULL else 0.0)  # of this machine, as busy as it is
         self.clients = [
             Client(
                 self.service.address,
@@ -95,21 +95,21 @@ class Soak:
         self.collection = open_collection(folder)  # to see what jobs are at
         self.killed: Counter[str] = Counter()
         self.killed_jobs: dict[int, Job] = {}  # as they were then
-        self.gone = set[int]()  # jobs that nobody does, though their rows may say so for a while
+        self.lost_jobs = set[int]()  # jobs that nobody does, though their rows may say so for a while
 
     def run(self, kills: int) -> None:
         victims = [TURNS[number % len(TURNS)] for number in range(kills)]
         self.chance.shuffle(victims)
-        self.jobs.wanted = next((KIND[victim] for victim in victims if victim in KIND), None)
-        for one in (*self.clients, self.jobs):
-            one.start()
+        self.jobs.next_kind = next((KIND[victim] for victim in victims if victim in KIND), None)
+        for client in (*self.clients, self.jobs):
+            client.start()
         for victim in victims:
             self.kill(victim)
             self.service.wait()
-            assert [one.wrong for one in (*self.clients, self.jobs)] == [[]] * 4
+            assert [client.wrong for client in (*self.clients, self.jobs)] == [[]] * 4
         time.sleep(1)
-        for one in (*self.clients, self.jobs):
-            one.finish()
+        for client in (*self.clients, self.jobs):
+            client.finish()
         self.editing.kill()
 
     def kill(self, victim: str) -> None:
@@ -125,52 +125,54 @@ class Soak:
         else:
             if victim == "all":
                 self.service.kill_all()
-                self.gone |= {job.id for job in queue.list_jobs(self.collection, 3) if job.state == "running"}
+                self.lost_jobs |= {job.id for job in queue.list_jobs(self.collection, 3) if job.state == "running"}
             kill(self.service.process.pid)
             self.service.start_again()
         self.killed[victim] += 1
 
     def kill_job(self, kind: str) -> None:
         """At a random moment of its work; one that was done by then is let go, and the next one is waited for."""
-        self.jobs.wanted = kind
+        self.jobs.next_kind = kind
         until = time.monotonic() + 4 * PATIENCE
         while time.monotonic() < until:
-            found = self.at_work(kind)
-            self.set_pause(REST if found is None else PAUSE)
-            if found is None:
+            job = self.at_work(kind)
+            self.set_pause(IDLE_PAUSE if job is None else PAUSE)
+            if job is None:
                 time.sleep(0.01)
                 continue
             time.sleep(self.chance.uniform(0, WORK[kind]))
-            at = queue.read_job(self.collection, found.id)
+            at = queue.read_job(self.collection, job.id)
             for pid in self.service.jobs():
                 kill(pid)
-            if queue.read_job(self.collection, found.id).state not in ("done", "waiting"):
-                self.killed_jobs[found.id] = at
-                self.gone.add(found.id)
-                self.jobs.wanted = None
+            if queue.read_job(self.collection, job.id).state not in ("done", "waiting"):
+                self.killed_jobs[job.id] = at
+                self.lost_jobs.add(job.id)
+                self.jobs.next_kind = None
                 return
         raise AssertionError(f"no {kind} was seen at work")
 
     def set_pause(self, seconds: float) -> None:
         """Between the steps of each client."""
-        for one in self.clients:
-            one.pause = seconds
+        for client in self.clients:
+            client.pause = seconds
 
     def at_work(self, kind: str) -> Job | None:
         """The job that a process does now, if it is of this kind and has come to its first stage."""
-        one = next((job for job in queue.list_jobs(self.collection, 3) if job.state == "running"), None)
-        if one is None or one.kind != kind or one.id in self.gone or not self.service.jobs():
+        current = next((job for job in queue.list_jobs(self.collection, 3) if job.state == "running"), None)
+        if current is None or current.kind != kind or current.id in self.lost_jobs or not self.service.jobs():
             return None
-        return one if one.progress else None
+        return current if current.progress else None
 
     def judge(self, collection: Collection) -> None:
         """Everything that was acknowledged is there, once, and nothing else."""
-        assert [one.wrong for one in (*self.clients, self.jobs)] == [[]] * 4
-        expected = {pair: state for one in self.clients for pair, state in one.states.items() if state is not None}
-        found = states(collection, LABELS)
-        assert {pair: state for pair, state in found.items() if pair[0] != 1} == expected
-        for one, name in zip(self.clients, NAMES, strict=True):
-            assert lines_of(collection, name).total() == one.lines
+        assert [client.wrong for client in (*self.clients, self.jobs)] == [[]] * 4
+        expected = {
+            pair: state for client in self.clients for pair, state in client.states.items() if state is not None
+        }
+        actual = states(collection, LABELS)
+        assert {pair: state for pair, state in actual.items() if pair[0] != 1} == expected
+        for client, name in zip(self.clients, NAMES, strict=True):
+            assert lines_of(collection, name).total() == client.lines
         self.judge_editor(collection)
         self.judge_jobs(collection)
         assert_sound(collection)
@@ -184,18 +186,18 @@ class Soak:
         assert len(lines) - len(acknowledged) <= self.editing.kills  # one was done each time, and not yet told
 
     def judge_jobs(self, collection: Collection) -> None:
-        there = {job.id: job for job in queue.list_jobs(collection, 10_000)}
-        assert {number: there[number].state for number in self.jobs.asked} == self.jobs.asked
-        for job in there.values():
+        jobs_by_id = {job.id: job for job in queue.list_jobs(collection, 10_000)}
+        assert {number: jobs_by_id[number].state for number in self.jobs.end_states} == self.jobs.end_states
+        for job in jobs_by_id.values():
             assert job.state in queue.FINAL
             assert (job.error is None) == (job.state == "done")
         for number, was in self.killed_jobs.items():
-            assert (there[number].kind, there[number].state) == (was.kind, "failed"), there[number]
+            assert (jobs_by_id[number].kind, jobs_by_id[number].state) == (was.kind, "failed"), jobs_by_id[number]
 
 
-def test_kills_lose_nothing(made: Made, tmp_path: Path) -> None:
-    begun = time.monotonic()
-    folder = made()
+def test_kills_lose_nothing(make_collection: MakeCollection, tmp_path: Path) -> None:
+    start = time.monotonic()
+    folder = make_collection()
     soak = Soak(folder, tmp_path)
     try:
         soak.run(KILLS)
@@ -216,11 +218,12 @@ def test_kills_lose_nothing(made: Made, tmp_path: Path) -> None:
     for victim in ("server", "trainer", "scanner"):
         assert soak.killed[victim] >= KILLS // len(TURNS) * TURNS.count(victim)
         assert soak.killed[victim] >= 1 or KILLS < 3
-    asked = sum((one.counts for one in soak.clients), Counter[str]())
+    request_counts = sum((client.counts for client in soak.clients), Counter[str]())
     stages = Counter(f"{job.kind}: {job.progress['stage']}" for job in soak.killed_jobs.values())
     kind = soak.collection.engine.dialect.name
     print(
-        f"\n{kind}: {KILLS} kills ({dict(soak.killed)}; jobs at {dict(stages)}) in {time.monotonic() - begun:.0f} s; "
-        f"{dict(asked)}, {sum(one.lines for one in soak.clients):,} changes, {len(soak.editing.acknowledged):,} edits, "
-        f"jobs {dict(Counter(soak.jobs.asked.values()))}"
+        f"\n{kind}: {KILLS} kills ({dict(soak.killed)}; jobs at {dict(stages)}) in {time.monotonic() - start:.0f} s; "
+        f"{dict(request_counts)}, {sum(client.lines for client in soak.clients):,} changes, "
+        f"{len(soak.editing.acknowledged):,} edits, "
+        f"jobs {dict(Counter(soak.jobs.end_states.values()))}"
     )

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from starlette.types import Message
 from tests.cli.conftest import Cli
 from tests.cli.conftest import cli as cli
-from tests.faults.conftest import Made, asking, assert_problem, decision
+from tests.faults.conftest import MakeCollection, asking, assert_problem, decision
 from tests.faults.truth import assert_sound, states
 
 from wsabie.collection.db import sqlite_file
@@ -26,22 +26,22 @@ from wsabie.storage.atomic_files import lock_file
 
 
 @pytest.fixture
-def collection(made: Made, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collection]:
+def collection(make_collection: MakeCollection, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collection]:
     monkeypatch.setattr(sqlite_file, "WAIT", 0.2)
-    with open_collection(made()) as found:
-        yield found
+    with open_collection(make_collection()) as opened:
+        yield opened
 
 
 @contextmanager
 def somebody_writes(collection: Collection) -> Iterator[None]:
-    other = open_database(collection.engine.url.render_as_string(hide_password=False))
-    with begin_write(other):
+    second_engine = open_database(collection.engine.url.render_as_string(hide_password=False))
+    with begin_write(second_engine):
         yield
-    other.dispose()
+    second_engine.dispose()
 
 
 def test_who_comes_second_is_asked_to_come_again(collection: Collection, cli: Cli) -> None:
-    with asking(collection) as asked:
+    with asking(collection) as client:
         with somebody_writes(collection):
             for path, body in (
                 ("decisions", decision(1, "late")),
@@ -50,21 +50,21 @@ def test_who_comes_second_is_asked_to_come_again(collection: Collection, cli: Cl
                 ("models/1/use", {}),
                 ("suggestions/accept", {"min_probability": 0.5}),
             ):
-                assert_problem(asked.post(f"/api/v1/{path}", json=body), 503, "is being written by somebody else")
-            assert asked.get("/api/v1/items?k=5").status_code == 200  # readers go on
-            assert asked.get("/api/v1/collection").status_code == 200
-            done = cli("collection", "tag", collection.folder, collection.folder / "001.webp", "--accept", "late")
-            assert (done.code, len(done.err.splitlines())) == (1, 1)
-            assert "is being written by somebody else" in done.err
+                assert_problem(client.post(f"/api/v1/{path}", json=body), 503, "is being written by somebody else")
+            assert client.get("/api/v1/items?k=5").status_code == 200  # readers go on
+            assert client.get("/api/v1/collection").status_code == 200
+            result = cli("collection", "tag", collection.folder, collection.folder / "001.webp", "--accept", "late")
+            assert (result.code, len(result.err.splitlines())) == (1, 1)
+            assert "is being written by somebody else" in result.err
         assert states(collection, ["late"]) == {}
-        assert asked.post("/api/v1/decisions", json=decision(1, "late")).status_code == 200
+        assert client.post("/api/v1/decisions", json=decision(1, "late")).status_code == 200
     assert states(collection, ["late"]) == {(1, "late"): "accepted"}
     assert_sound(collection)
 
 
 def test_progress_that_cannot_be_told_ends_no_job(collection: Collection) -> None:
-    told = JobProgress(collection, 1)
-    with somebody_writes(collection), told.stage("learning", 2, "epochs") as stage:
+    progress = JobProgress(collection, 1)
+    with somebody_writes(collection), progress.stage("learning", 2, "epochs") as stage:
         stage.advance(1)
 
 
@@ -79,10 +79,10 @@ def test_the_end_of_a_job_is_written_down_as_soon_as_that_can_be(
         writer.__enter__()
         return {}
 
-    here, really = threading.current_thread(), time.sleep
+    main_thread, really = threading.current_thread(), time.sleep
 
     def sleep(seconds: float) -> None:
-        if threading.current_thread() is not here:
+        if threading.current_thread() is not main_thread:
             really(seconds)
             return
         waited.append(seconds)
@@ -99,11 +99,11 @@ def test_the_end_of_a_job_is_written_down_as_soon_as_that_can_be(
 def test_more_at_once_than_there_are_connections(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     pool = collection.engine.pool
     monkeypatch.setattr(pool, "_timeout", 0.1)
-    held = [collection.engine.connect() for _ in range(pool._max_overflow + pool.size())]  # type: ignore[attr-defined]
+    connections = [collection.engine.connect() for _ in range(pool._max_overflow + pool.size())]  # type: ignore[attr-defined]
     with pytest.raises(BusyError, match="asked too much at once"), begin_read(collection.engine) as connection:
         connection.execute(text("SELECT 1"))
-    for one in held:
-        one.close()
+    for open_connection in connections:
+        open_connection.close()
 
 
 def test_a_request_that_the_end_of_the_service_cuts_off_is_told_so() -> None:

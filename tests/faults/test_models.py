@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tests.faults.conftest import Made, asking, assert_problem
+from tests.faults.conftest import MakeCollection, asking, assert_problem
 from tests.server.conftest import emoji, make_model
 from tests.server.conftest import served_model as served_model
 
@@ -27,16 +27,16 @@ from wsabie.server.request_limits import ServiceLimits
 
 
 @pytest.fixture
-def collection(made: Made) -> Iterator[Collection]:
-    with open_collection(made()) as found:
-        yield found
+def collection(make_collection: MakeCollection) -> Iterator[Collection]:
+    with open_collection(make_collection()) as opened:
+        yield opened
 
 
 class Load:
     """Requests from several threads; what was answered."""
 
-    def __init__(self, asked: TestClient, *paths: str) -> None:
-        self.asked, self.paths, self.ended, self.lock = asked, paths, threading.Event(), threading.Lock()
+    def __init__(self, client: TestClient, *paths: str) -> None:
+        self.client, self.paths, self.ended, self.lock = client, paths, threading.Event(), threading.Lock()
         self.answers: list[tuple[int, str]] = []
         self.begins: list[float] = []  # of the request of each answer
         self.threads = [threading.Thread(target=self._run) for _ in range(3)]
@@ -45,28 +45,28 @@ class Load:
         while not self.ended.is_set():
             for path in self.paths:
                 begin = time.monotonic()
-                answer = self.asked.get(f"/api/v1/{path}")
+                answer = self.client.get(f"/api/v1/{path}")
                 with self.lock:
                     self.begins.append(begin)
                     self.answers.append((answer.status_code, answer.text))
 
     def __enter__(self) -> "Load":
-        for one in self.threads:
-            one.start()
+        for thread in self.threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()
-        for one in self.threads:
-            one.join(60)
+        for thread in self.threads:
+            thread.join(60)
 
-    def rest(self, n: int = 6) -> list[tuple[int, str]]:
+    def wait_for_answers(self, n: int = 6) -> list[tuple[int, str]]:
         """The answers to at least ``n`` requests that begin from now on."""
         now = time.monotonic()
-        while len(found := self._list_answers(since=now)) < n:
+        while len(answers := self._list_answers(since=now)) < n:
             assert time.monotonic() < now + 60
             time.sleep(0.01)
-        return found
+        return answers
 
     def _list_answers(self, since: float) -> list[tuple[int, str]]:
         with self.lock:
@@ -75,29 +75,29 @@ class Load:
 
 def test_models_are_switched_and_applied_under_load(collection: Collection) -> None:
     train_model(collection, by="eve", full=True, epochs=2, threads=1)
-    with asking(collection) as asked, Load(asked, "info", "items/3/similar?k=3", "search?text=flag&k=3") as load:
+    with asking(collection) as client, Load(client, "info", "items/3/similar?k=3", "search?text=flag&k=3") as load:
         for number in range(6):
             model_registry.use_model(collection, 1 + number % 2, by="eve")
             apply_model(collection, by="eve", again=True, threads=1)
-        assert {status for status, _ in load.rest()} == {200}
-        assert f'"model":"{2}"' in asked.get("/api/v1/info").text
-    assert {status for status, _ in load.answers} == {200}, [one for one in load.answers if one[0] != 200][:3]
+        assert {status for status, _ in load.wait_for_answers()} == {200}
+        assert f'"model":"{2}"' in client.get("/api/v1/info").text
+    assert {status for status, _ in load.answers} == {200}, [answer for answer in load.answers if answer[0] != 200][:3]
 
 
 def test_the_files_of_a_model_are_removed_under_load(collection: Collection) -> None:
     path = model_registry.load_model(collection).path
     model_registry._loaded_models.get.cache_clear()
-    with asking(collection) as asked, Load(asked, "info", "items/3/similar?k=3") as load:
-        load.rest()
+    with asking(collection) as client, Load(client, "info", "items/3/similar?k=3") as load:
+        load.wait_for_answers()
         shutil.rmtree(path / "tensors")  # what is mapped stays
-        assert {status for status, _ in load.rest()} == {200}
+        assert {status for status, _ in load.wait_for_answers()} == {200}
         shutil.rmtree(path)
-        assert {status for status, _ in load.rest()} == {422}
-        assert_problem(asked.get("/api/v1/info"), 422, "train again, or choose another")
-        assert asked.get("/api/v1/items?k=5").status_code == 200
-        assert asked.get("/api/v1/collection").status_code == 200
+        assert {status for status, _ in load.wait_for_answers()} == {422}
+        assert_problem(client.get("/api/v1/info"), 422, "train again, or choose another")
+        assert client.get("/api/v1/items?k=5").status_code == 200
+        assert client.get("/api/v1/collection").status_code == 200
         train_model(collection, by="eve", epochs=2, threads=1)
-        assert {status for status, _ in load.rest()} == {200}
+        assert {status for status, _ in load.wait_for_answers()} == {200}
     assert {status for status, _ in load.answers} == {200, 422}
 
 
@@ -106,22 +106,22 @@ def test_a_model_that_is_copied_piece_by_piece_is_taken_over_when_it_is_whole(
 ) -> None:
     monkeypatch.setattr(model_holder, "_CHECK_INTERVAL", 0.05)
     shutil.copytree(served_model, tmp_path / "served")
-    other = make_model(tmp_path / "other", seed=1)
+    other_model = make_model(tmp_path / "other", seed=1)
     context = ServiceContext(ServiceLimits(), None, FolderModelHolder(tmp_path / "served"))
-    with TestClient(make_app(context), base_url="http://localhost") as asked, Load(asked, "info") as load:
-        before = asked.get("/api/v1/info").json()["model"]
-        shutil.copy(other / "config.json", tmp_path / "served/draft")
+    with TestClient(make_app(context), base_url="http://localhost") as client, Load(client, "info") as load:
+        old_model = client.get("/api/v1/info").json()["model"]
+        shutil.copy(other_model / "config.json", tmp_path / "served/draft")
         (tmp_path / "served/draft").replace(tmp_path / "served/config.json")  # its tensors are not there yet
         until = time.monotonic() + 60
-        while (told := asked.get("/api/v1/info").json())["trouble"] is None:
+        while (info := client.get("/api/v1/info").json())["trouble"] is None:
             assert time.monotonic() < until
-        assert (told["model"], "is missing" in told["trouble"]) == (before, True)
-        assert asked.post("/api/v1/annotate/picture", files={"file": emoji(1)[0]}).status_code == 200
-        for tensor in (other / "tensors").iterdir():
+        assert (info["model"], "is missing" in info["trouble"]) == (old_model, True)
+        assert client.post("/api/v1/annotate/picture", files={"file": emoji(1)[0]}).status_code == 200
+        for tensor in (other_model / "tensors").iterdir():
             shutil.copy(tensor, tmp_path / "served/tensors")
-        while (told := asked.get("/api/v1/info").json())["model"] == before:
+        while (info := client.get("/api/v1/info").json())["model"] == old_model:
             assert time.monotonic() < until
-        assert told["trouble"] is None
+        assert info["trouble"] is None
     assert {status for status, _ in load.answers} == {200}
 
 
@@ -148,8 +148,8 @@ def test_many_open_one_model_while_others_open_another(tmp_path: Path, monkeypat
             wrong.append(error)
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(60)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
     assert wrong == []

@@ -32,8 +32,8 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[str | None]:
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         monkeypatch.setenv("WSABIE_TEST_POSTGRES", server.stdout.readline().strip())
-        with new_database("postgresql") as made:
-            yield made
+        with new_database("postgresql") as address:
+            yield address
 
 
 @pytest.fixture
@@ -83,8 +83,8 @@ def test_a_restart_under_load(database: str, control: Control, tmp_path: Path) -
 
     threads = [threading.Thread(target=decide, args=(first,)) for first in (1, 10)]
     try:
-        for one in threads:
-            one.start()
+        for thread in threads:
+            thread.start()
         time.sleep(0.5)
         for mode in ("fast", "immediate"):
             control("stop", "-m", mode)
@@ -96,24 +96,24 @@ def test_a_restart_under_load(database: str, control: Control, tmp_path: Path) -
                 kill(service.workers()[0])  # the new one waits for the database
                 time.sleep(1.5)
             control("start")
-            before = len(acknowledged)
+            n_before = len(acknowledged)
             until = time.monotonic() + PATIENCE
-            while len(acknowledged) < before + 10:
+            while len(acknowledged) < n_before + 10:
                 assert time.monotonic() < until, statuses[-10:]
-                assert all(one.is_alive() for one in threads)
+                assert all(thread.is_alive() for thread in threads)
                 time.sleep(0.05)
         ended.set()
-        for one in threads:
-            one.join(PATIENCE)
+        for thread in threads:
+            thread.join(PATIENCE)
         job = httpx.post(f"{service.address}/api/v1/jobs", json={"kind": "scan"}).json()["id"]
         with open_collection(folder) as collection:
             until = time.monotonic() + PATIENCE
             while queue.read_job(collection, job).state != "done":  # who starts jobs has survived, too
                 assert time.monotonic() < until
                 time.sleep(0.1)
-            found = states(collection, {label for _, label in acknowledged})
-            assert {pair: found.get(pair) for pair in acknowledged} == acknowledged
-            assert set(found) - set(acknowledged) <= unsure
+            actual = states(collection, {label for _, label in acknowledged})
+            assert {pair: actual.get(pair) for pair in acknowledged} == acknowledged
+            assert set(actual) - set(acknowledged) <= unsure
             assert_sound(collection)
         assert set(statuses) == {200, 503}
     finally:

@@ -43,8 +43,8 @@ def kill(folder: Path, call: str, at: str, number: int = 2) -> None:
     """Carry out `call` in another process, which dies when the function `at` is called for that time."""
     module, _, name = at.rpartition(".")
     code = KILLED.format(call=call, module=module, name=name, number=number)
-    done = subprocess.run([sys.executable, "-c", code, str(folder)], check=False)
-    assert done.returncode == -signal.SIGKILL
+    process = subprocess.run([sys.executable, "-c", code, str(folder)], check=False)
+    assert process.returncode == -signal.SIGKILL
 
 
 @pytest.fixture
@@ -63,15 +63,15 @@ def hidden(folder: Path) -> list[Path]:
 
 @pytest.mark.parametrize("into", [True, False])
 def test_drafts_among_pictures_are_named_and_removed(photos: Collection, into: bool) -> None:
-    other = photos.folder / "2024" / ".b.jpg.0123456789abcdef.tmp"  # somebody else's, of the same form
-    other.write_bytes(b"mine")
+    foreign_draft = photos.folder / "2024" / ".b.jpg.0123456789abcdef.tmp"  # somebody else's, of the same form
+    foreign_draft.write_bytes(b"mine")
     at = "wsabie.io.tags.tag_writer._keep" if into else "wsabie.storage.atomic_files._flush"
     kill(photos.folder, f"write_to_pictures(collection, into={into})", at, 2 if into else 3)
-    (left,) = set(hidden(photos.folder)) - {other}
-    assert read_status(photos).drafts == (str(left),)
+    (draft,) = set(hidden(photos.folder)) - {foreign_draft}
+    assert read_status(photos).drafts == (str(draft),)
     rejects = Rejects()
     assert write_to_pictures(photos, into=into, rejects=rejects).tags == 4
-    assert (hidden(photos.folder), len(rejects), read_status(photos).drafts) == ([other], 0, ())
+    assert (hidden(photos.folder), len(rejects), read_status(photos).drafts) == ([foreign_draft], 0, ())
     assert all(set(read_image_tags(photos.folder / path).tags) == {("sea",)} for path in PATHS)
     assert list((photos.place / "drafts").iterdir()) == []
 
@@ -114,8 +114,8 @@ def test_the_same_export_again(
     (place / "own.txt").write_text("mine")
     kill(photos.folder, f"export_tags(collection, Path({str(place / out)!r}), **{options})", at, number)
     assert hidden(place)
-    done = export_tags(photos, place / out, **options)  # type: ignore[arg-type]
-    assert (done.tags, hidden(place), (place / "own.txt").read_text()) == (4, [], "mine")
+    summary = export_tags(photos, place / out, **options)  # type: ignore[arg-type]
+    assert (summary.tags, hidden(place), (place / "own.txt").read_text()) == (4, [], "mine")
 
 
 @pytest.mark.parametrize(

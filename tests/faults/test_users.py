@@ -34,8 +34,8 @@ def stranger(place: Path) -> Command:
     def run(*words: object, **variables: str) -> "subprocess.CompletedProcess[str]":
         become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
         command = [*become, sys.executable, "-m", "wsabie", *map(str, words)]
-        known = {"PATH": os.environ["PATH"], **variables}
-        return subprocess.run(command, env=known, cwd=place, capture_output=True, text=True, check=False)
+        environment = {"PATH": os.environ["PATH"], **variables}
+        return subprocess.run(command, env=environment, cwd=place, capture_output=True, text=True, check=False)
 
     return run
 
@@ -53,35 +53,37 @@ def photos(place: Path) -> Path:
 
 
 def test_a_user_without_a_name_and_a_home(stranger: Command, photos: Path) -> None:
-    made = stranger("collection", "init", photos, HOME="/nonexistent")
-    assert (made.returncode, "3 new" in made.stderr) == (0, True), made.stderr
-    done = stranger("collection", "history", photos, "--json")
-    assert json.loads(done.stdout)["entries"][0]["by"] == f"uid {NOBODY}"
+    init_run = stranger("collection", "init", photos, HOME="/nonexistent")
+    assert (init_run.returncode, "3 new" in init_run.stderr) == (0, True), init_run.stderr
+    history_run = stranger("collection", "history", photos, "--json")
+    assert json.loads(history_run.stdout)["entries"][0]["by"] == f"uid {NOBODY}"
     assert sorted(path.name for path in photos.parent.iterdir()) == ["photos"]  # and no folder called "~"
 
 
 def test_nothing_is_made_where_not_all_can_be(stranger: Command, photos: Path) -> None:
-    for refused, said in [
+    for refused, message in [
         (("--by", "a\nb"), "cannot stand in the journal"),
         (("--tags", "metadata"), "has no metadata.csv"),
         (("--rejects", "/nonexistent/rejects"), "cannot write /nonexistent/rejects"),
     ]:
-        made = stranger("collection", "init", photos, *refused)
-        assert (made.returncode, said in made.stderr, "Traceback" in made.stderr) == (1, True, False), made.stderr
+        process = stranger("collection", "init", photos, *refused)
+        assert (process.returncode, message in process.stderr, "Traceback" in process.stderr) == (1, True, False), (
+            process.stderr
+        )
         assert not (photos / ".wsabie").exists()
     os.chown(photos, 0, 0)
-    made = stranger("collection", "init", photos)
-    assert (made.returncode, "you may not write there" in made.stderr) == (1, True), made.stderr
+    process = stranger("collection", "init", photos)
+    assert (process.returncode, "you may not write there" in process.stderr) == (1, True), process.stderr
 
 
 def test_folders_that_may_not_be_entered_are_listed(stranger: Command, photos: Path, place: Path) -> None:
     assert stranger("collection", "init", photos).returncode == 0
     (photos / "link.jpg").symlink_to(photos / "2024/b.jpg")
     (photos / "2024").chmod(0o644)  # its names may be read
-    done = stranger("collection", "scan", photos, "--json", "--rejects", place / "rejects")
-    assert (done.returncode, json.loads(done.stdout)["scanned"]["missing"]) == (0, 0), done.stderr
+    process = stranger("collection", "scan", photos, "--json", "--rejects", place / "rejects")
+    assert (process.returncode, json.loads(process.stdout)["scanned"]["missing"]) == (0, 0), process.stderr
     listed = [json.loads(line) for line in (place / "rejects").read_text().splitlines()]
-    assert [(one["where"], one["reason"]) for one in listed] == [
+    assert [(reject["where"], reject["reason"]) for reject in listed] == [
         ("2024", "folder that cannot be read"),
         ("link.jpg", "unreadable file"),
     ]
@@ -94,10 +96,10 @@ def test_a_locale_that_knows_only_ascii(tmp_path: Path) -> None:
 
     def run(*words: str, **variables: str) -> str:
         command = [sys.executable, "-m", "wsabie", "collection", *words]
-        known = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", ""), **variables}
-        done = subprocess.run(command, env=known, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", ""), **variables}
+        process = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert process.returncode == 0, process.stderr
+        return process.stdout
 
     run("init", "photos", PYTHONUTF8="1")
     assert json.loads(run("scan", "photos", "--json", **ascii_only))["scanned"]["unchanged"] == 1

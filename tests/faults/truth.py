@@ -20,17 +20,17 @@ _DRAFT = re.compile(r"\..*\.tmp")
 def assert_sound(collection: Collection) -> None:
     """The database is whole, and the journal leads to what the tables hold."""
     assert find_damage(collection.engine) == []
-    told = replayed(collection)
+    journal_rows = replayed(collection)
     with begin_read(collection.engine) as connection:
         for name, table in JOURNALED_TABLES.items():
-            found = {row.id: dict(row._mapping) for row in connection.execute(select(table))}
+            table_rows = {row.id: dict(row._mapping) for row in connection.execute(select(table))}
             if name == "models":  # of these, the journal tells which is in use
-                in_use = [number for number, row in told[name].items() if row["in_use"]]
-                assert in_use == [number for number, row in found.items() if row["in_use"]]
+                in_use = [number for number, row in journal_rows[name].items() if row["in_use"]]
+                assert in_use == [number for number, row in table_rows.items() if row["in_use"]]
             elif name == "tag_sources":  # the first of a folder is no change
-                assert told[name] == {number: found[number] for number in told[name]}
+                assert journal_rows[name] == {number: table_rows[number] for number in journal_rows[name]}
             else:
-                assert told[name] == found, name
+                assert journal_rows[name] == table_rows, name
         lines = Counter(connection.execute(select(tables.journal.c.id)).scalars())
         assert set(connection.execute(select(tables.changes.c.entry_id).distinct()).scalars()) <= set(lines)
 
@@ -41,15 +41,15 @@ def replayed(collection: Collection) -> dict[str, dict[int, Any]]:
     c = tables.changes.c
     with begin_read(collection.engine) as connection:
         query = select(c.table, c.row, c.before, c.after).order_by(c.id)
-        for table, number, before, after in connection.execute(query):
+        for table, number, old_row, new_row in connection.execute(query):
             if table == "tag_sources":
-                rows[table].setdefault(number, before)
+                rows[table].setdefault(number, old_row)
             if table != "models":  # their figures are not told
-                assert rows[table].get(number) == before, (table, number)
-            if after is None:
+                assert rows[table].get(number) == old_row, (table, number)
+            if new_row is None:
                 del rows[table][number]
             else:
-                rows[table][number] = after
+                rows[table][number] = new_row
     return rows
 
 
@@ -57,8 +57,8 @@ def assert_no_drafts(collection: Collection) -> None:
     """Nothing is left of what was being written; there are the models that the catalogue knows."""
     assert [path for path in collection.folder.rglob(".*") if _DRAFT.fullmatch(path.name)] == []
     with begin_read(collection.engine) as connection:
-        known = set(connection.execute(select(tables.models.c.folder).where(~tables.models.c.is_removed)).scalars())
-    assert {path.name for path in collection.models.iterdir()} == known
+        folders = set(connection.execute(select(tables.models.c.folder).where(~tables.models.c.is_removed)).scalars())
+    assert {path.name for path in collection.models.iterdir()} == folders
 
 
 def states(collection: Collection, labels: Iterable[str]) -> dict[tuple[int, str], str]:
@@ -86,12 +86,12 @@ def count(collection: Collection, table: Any, *where: Any) -> int:
 
 def leftovers(folder: Path) -> list[str]:
     """Processes that still name a folder."""
-    found = []
+    command_lines = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = place.read_text(errors="replace").replace("\0", " ")
         except OSError:
             continue
         if f"{folder} " in words and "wsabie" in words:
-            found.append(words)
-    return found
+            command_lines.append(words)
+    return command_lines

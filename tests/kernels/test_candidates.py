@@ -27,7 +27,7 @@ def step(labels: Any, rule: Any, y: int, q: Any, weight: Any, width: Any) -> Any
 @settings(max_examples=30)
 @given(problems(), seeds)
 def test_weights_equal_the_twin(problem: Problem, seed: int) -> None:
-    problem = weighted(problem, both=False, rng=np.random.default_rng(seed))
+    problem = weighted(problem, with_embedding=False, rng=np.random.default_rng(seed))
     assert_same(fast_sequential(problem), slow(problem, block=False))
     assert_same(fast_block(problem), slow(problem, block=True))
 
@@ -35,7 +35,7 @@ def test_weights_equal_the_twin(problem: Problem, seed: int) -> None:
 @settings(max_examples=15)
 @given(problems(sparse=False), seeds)
 def test_dense_rows_equal_the_twin(problem: Problem, seed: int) -> None:
-    problem = weighted(problem, both=False, rng=np.random.default_rng(seed))
+    problem = weighted(problem, with_embedding=False, rng=np.random.default_rng(seed))
     assert_same(fast_sequential(problem), slow(problem, block=False))
 
 
@@ -43,7 +43,7 @@ def test_dense_rows_equal_the_twin(problem: Problem, seed: int) -> None:
 @given(problems(), seeds)
 def test_both_equal_the_twin(problem: Problem, seed: int) -> None:
     assume(problem.space.similarity == "dot")  # the others would be compiled too
-    problem = weighted(problem, both=True, rng=np.random.default_rng(seed))
+    problem = weighted(problem, with_embedding=True, rng=np.random.default_rng(seed))
     assert_same(fast_sequential(problem), slow(problem, block=False))
     assert_same(fast_block(problem), slow(problem, block=True))
 
@@ -55,14 +55,14 @@ def test_exact_ranks_equal_the_twin(problem: Problem, seed: int) -> None:
     assume(problem.space.similarity == "dot")
     problem = problem._replace(rule=problem.rule._replace(logistic=False))
     assert_same(fast_owpc(problem), slow_owpc(problem))
-    problem = weighted(problem, both=False, rng=np.random.default_rng(seed))
+    problem = weighted(problem, with_embedding=False, rng=np.random.default_rng(seed))
     assert_same(fast_owpc(problem), slow_owpc(problem))
 
 
 @settings(max_examples=20)
 @given(problems(), seeds, st.data())
 def test_owners_change_no_bit(problem: Problem, seed: int, data: st.DataObject) -> None:
-    problem = weighted(problem, both=False, rng=np.random.default_rng(seed))
+    problem = weighted(problem, with_embedding=False, rng=np.random.default_rng(seed))
     d = problem.space.n_features
     cut = data.draw(st.integers(0, d))
     alone, shared = fast_block(problem, [0, d]), fast_block(problem, [0, cut, d])

@@ -66,11 +66,11 @@ headed = st.sampled_from(["utf-8", "utf-16", "utf-32", "gb2312", "rot13", "idna"
 @settings(deadline=None)
 def test_any_bytes_are_metadata_or_not_well_formed(content):
     try:
-        found = parse_metadata(content)
+        metadata = parse_metadata(content)
     except ParseError:
         return
-    assert all((*found.tags, *found.licences))
-    assert labels_of(found.tags) == labels_of(labels_of(found.tags))
+    assert all((*metadata.tags, *metadata.licences))
+    assert labels_of(metadata.tags) == labels_of(labels_of(metadata.tags))
 
 
 @given(st.lists(st.text(max_size=50), max_size=8))
@@ -92,10 +92,10 @@ def test_links_are_further_places_of_a_drawing(tmp_path):
     (tmp_path / "animals" / "birds").mkdir(parents=True)
     (tmp_path / "animals" / "birds" / "owl.svg").write_text(svg("owl"))
     (tmp_path / "animals" / "owl.svg").symlink_to("birds/owl.svg")
-    (found,) = find_drawings(tmp_path)
-    assert found.id == "drawing-animals/birds/owl"
-    assert found.places == (PurePosixPath("animals/birds/owl.svg"), PurePosixPath("animals/owl.svg"))
-    assert found.folder_names == ["animals", "birds", "animals"]
+    (drawing,) = find_drawings(tmp_path)
+    assert drawing.id == "drawing-animals/birds/owl"
+    assert drawing.places == (PurePosixPath("animals/birds/owl.svg"), PurePosixPath("animals/owl.svg"))
+    assert drawing.folder_names == ["animals", "birds", "animals"]
 
 
 def png(picture):
@@ -139,13 +139,13 @@ def test_alike_are_copies_but_not_plain_or_stretched_pictures():
 def test_pairs_by_blocks_are_all_pairs(monkeypatch, n):
     monkeypatch.setattr(similar, "_BLOCK", 3)
     features = np.random.default_rng(n).normal(size=(n, 4)).astype(np.float32)
-    done = []
-    pairs = close_pairs(features, 0.5, done.append)
+    progress = []
+    pairs = close_pairs(features, 0.5, progress.append)
     cosines = features @ features.T
     assert {tuple(pair) for pair in pairs.tolist()} == {
         (i, j) for i in range(n) for j in range(i + 1, n) if cosines[i, j] >= 0.5
     }
-    assert (pairs.shape[1], sum(done)) == (2, n)
+    assert (pairs.shape[1], sum(progress)) == (2, n)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12))
@@ -194,13 +194,13 @@ def clipart(tmp_path, monkeypatch):
 def test_drawings_are_sifted_and_copies_give_their_labels(clipart):
     rejects = Rejects()
     rows, about = drawings.build_drawings(clipart, rejects)
-    assert [(one.id, one.labels) for one in rows] == [
+    assert [(row.id, row.labels) for row in rows] == [
         ("drawing-animals/owl_01", ["owl", "animals", "copied", "buildings"]),
         ("drawing-animals/owl_02", ["eule", "animals"]),
         ("drawing-buildings/house", ["house", "buildings"]),
     ]
     assert rows[0].group == rows[1].group != rows[2].group
-    assert [one.category for one in rows] == ["animals", "animals", "buildings"]
+    assert [row.category for row in rows] == ["animals", "animals", "buildings"]
     assert about["pictures"].endswith("drawn by a pencil")
     assert rejects.counts == {
         "no tags": 1, "names another licence": 1, "not well-formed XML": 1, "nothing to see on white": 1,
@@ -212,9 +212,9 @@ def test_the_command_writes_the_part_and_lists_what_it_left_out(clipart, tmp_pat
     monkeypatch.setattr(build_sample, "which", lambda name: name)
     options = ["--parts", "drawings", "--clipart", str(clipart), "--out", str(tmp_path)]
     assert build_sample.main([*options, "--rejects", str(tmp_path / "rejects.jsonl")]) == 0
-    said = capsys.readouterr().out
-    assert "drawings: 3 pictures in 2 groups (largest 2)" in said
-    assert "6 skipped" in said
+    output = capsys.readouterr().out
+    assert "drawings: 3 pictures in 2 groups (largest 2)" in output
+    assert "6 skipped" in output
     assert len(pq.read_table(tmp_path / "drawings.parquet")) == 3
     listed = [json.loads(line) for line in (tmp_path / "rejects.jsonl").read_text().splitlines()]
     assert {

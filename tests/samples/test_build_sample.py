@@ -36,8 +36,8 @@ LDML = """<ldml><annotations><annotation cp="🐕">{words}</annotation>
 
 @pytest.mark.parametrize("name", MODULES)
 def test_doctests(name):
-    failed, tried = doctest.testmod(importlib.import_module(f"sample.{name}"))
-    assert (failed, tried > 0) == (0, True)
+    failed, n_examples = doctest.testmod(importlib.import_module(f"sample.{name}"))
+    assert (failed, n_examples > 0) == (0, True)
 
 
 @given(st.text(max_size=20), st.sampled_from(["en", "tr"]))
@@ -92,10 +92,10 @@ def test_one_string_in_two_languages_is_one_label(tmp_path):
         write_cldr(tmp_path, "annotations", language, words, words.split(" | ")[-1])
         (tmp_path / "annotationsDerived").mkdir(exist_ok=True)
         (tmp_path / "annotationsDerived" / f"{language}.xml").write_text("<ldml/>")
-    found = read_annotations(tmp_path, ["en", "de", "sv"])
-    assert list(found) == ["🐕"]
-    assert found["🐕"].title == "pet"
-    assert found["🐕"].labels == {
+    annotations = read_annotations(tmp_path, ["en", "de", "sv"])
+    assert list(annotations) == ["🐕"]
+    assert annotations["🐕"].title == "pet"
+    assert annotations["🐕"].labels == {
         "pet": ["en"], "dog": ["en"], "hund": ["de", "sv"], "haustier": ["de"], "djur": ["sv"],
     }  # fmt: skip
 
@@ -143,7 +143,7 @@ def test_variants_are_one_concept(variants):
 
 
 def test_other_concepts_stay_apart():
-    apart = [
+    distinct_emoji = [
         "🐕",
         "🐶",
         "👩‍🌾",
@@ -162,7 +162,7 @@ def test_other_concepts_stay_apart():
         "💑",
         "💏",
     ]
-    assert len({concept(emoji) for emoji in apart}) == len(apart)
+    assert len({concept(emoji) for emoji in distinct_emoji}) == len(distinct_emoji)
 
 
 @given(st.text(st.characters(min_codepoint=0x1F300, max_codepoint=0x1FAFF), min_size=1, max_size=6))
@@ -184,7 +184,7 @@ def test_a_glyph_shows_the_whole_sequence_or_nothing():
 
 
 def row(name, labels=("a",), languages=()):
-    return Row(name, b"picture", list(labels), "g", "emoji", "title", "category", [list(one) for one in languages])
+    return Row(name, b"picture", list(labels), "g", "emoji", "title", "category", [list(codes) for codes in languages])
 
 
 def test_the_file_is_the_same_each_time_and_holds_the_rows(tmp_path):
@@ -192,7 +192,7 @@ def test_the_file_is_the_same_each_time_and_holds_the_rows(tmp_path):
     sizes = [write_rows(tmp_path / name, rows, {"version": "1"}) for name in ("a.parquet", "b.parquet")]
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
     assert sizes[0] == (tmp_path / "a.parquet").stat().st_size
-    assert pq.read_table(tmp_path / "a.parquet").to_pylist() == [vars(one) for one in rows]
+    assert pq.read_table(tmp_path / "a.parquet").to_pylist() == [vars(record) for record in rows]
 
 
 def test_languages_are_left_out_where_there_are_none(tmp_path):
@@ -202,10 +202,10 @@ def test_languages_are_left_out_where_there_are_none(tmp_path):
 
 @pytest.mark.parametrize("part", ["emoji", "drawings"])
 def test_the_command_says_what_is_missing(part, tmp_path, capsys):
-    gone = str(tmp_path / "gone")
-    options = ["--parts", part, "--font", gone, "--cldr", gone, "--clipart", gone, "--out", str(tmp_path)]
+    missing = str(tmp_path / "gone")
+    options = ["--parts", part, "--font", missing, "--cldr", missing, "--clipart", missing, "--out", str(tmp_path)]
     assert build_sample.main(options) == 1
-    assert f"missing: {gone}" in capsys.readouterr().err
+    assert f"missing: {missing}" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -217,7 +217,8 @@ def test_the_font_still_gives_the_bundled_picture():
     if font.version not in about:
         pytest.skip("another version of the font is installed than the sample was made from")
     bundled = {
-        one["id"]: one["image"] for one in pq.read_table(get_sample_path("emoji"), columns=["id", "image"]).to_pylist()
+        record["id"]: record["image"]
+        for record in pq.read_table(get_sample_path("emoji"), columns=["id", "image"]).to_pylist()
     }
     for sequence in ("🐕", "👩🏽‍🌾", "🇳🇴", "1⃣"):
         ours = similar.ink(shrunk(flattened(font.png(font.glyph(sequence))), 96))
@@ -231,6 +232,6 @@ def test_cldr_still_gives_the_bundled_labels():
     if not source.endswith(f"CLDR {cldr_version(build_sample.CLDR)}"):
         pytest.skip("another version of the CLDR is installed than the sample was made from")
     rows = pq.read_table(get_sample_path("emoji"), columns=["id", "labels"]).to_pylist()
-    bundled = next(one["labels"] for one in rows if one["id"] == "emoji-1f415")
+    bundled = next(record["labels"] for record in rows if record["id"] == "emoji-1f415")
     few = read_annotations(build_sample.CLDR, LANGUAGES[:3])["🐕"].labels
     assert list(few) == bundled[: len(few)]

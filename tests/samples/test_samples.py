@@ -123,8 +123,8 @@ def test_no_group_is_large(part, table):
 def test_copies_are_in_one_group(table, pictures):
     groups = table["group"].to_pylist()
     pairs, _ = alike_pairs([picture.convert("RGB") for picture in pictures], COPIES)
-    apart = [(i, j) for i, j in pairs.tolist() if groups[i] != groups[j]]
-    assert apart == []
+    split_pairs = [(i, j) for i, j in pairs.tolist() if groups[i] != groups[j]]
+    assert split_pairs == []
 
 
 def test_labels_of_a_dog_in_many_languages(emoji):
@@ -139,13 +139,15 @@ def test_emoji_have_labels_in_all_languages(emoji):
     about = pq.read_schema(get_sample_path("emoji")).metadata
     languages = about[b"languages"].decode().split()
     assert len(languages) >= 20
-    counts = Counter(used for row in emoji.values() for used in {one for many in row["languages"] for one in many})
+    counts = Counter(
+        used for row in emoji.values() for used in {language for many in row["languages"] for language in many}
+    )
     assert set(counts) == set(languages)
     assert min(counts.values()) > 0.99 * len(emoji)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("woman farmer: medium skin tone", "man farmer"),
         ("health worker: dark skin tone", "woman health worker"),
@@ -153,10 +155,12 @@ def test_emoji_have_labels_in_all_languages(emoji):
         ("Santa Claus", "Mrs. Claus"),
     ],
 )
-def test_variants_share_a_group(emoji, one, other):
-    assert emoji[one]["group"] == emoji[other]["group"]
+def test_variants_share_a_group(emoji, first, second):
+    assert emoji[first]["group"] == emoji[second]["group"]
 
 
-@pytest.mark.parametrize(("one", "other"), [("dog", "dolphin"), ("farmer", "cook"), ("flag: Norway", "flag: Iceland")])
-def test_concepts_do_not_share_a_group(emoji, one, other):
-    assert emoji[one]["group"] != emoji[other]["group"]
+@pytest.mark.parametrize(
+    ("first", "second"), [("dog", "dolphin"), ("farmer", "cook"), ("flag: Norway", "flag: Iceland")]
+)
+def test_concepts_do_not_share_a_group(emoji, first, second):
+    assert emoji[first]["group"] != emoji[second]["group"]

@@ -27,13 +27,13 @@ from soundfont.render import RATE
 
 @pytest.mark.parametrize("name", ["plan", "midi"])
 def test_doctests(name: str) -> None:
-    failed, tried = doctest.testmod(importlib.import_module(f"soundfont.{name}"))
-    assert (failed, tried > 0) == (0, True)
+    failed, n_examples = doctest.testmod(importlib.import_module(f"soundfont.{name}"))
+    assert (failed, n_examples > 0) == (0, True)
 
 
 def test_there_are_128_instruments_in_families_of_eight() -> None:
     assert len({name for name, _ in INSTRUMENTS}) == 128
-    assert [sum(family == one for _, family in INSTRUMENTS) for one in FAMILIES] == [8] * 16
+    assert [sum(family == family_name for _, family in INSTRUMENTS) for family_name in FAMILIES] == [8] * 16
     assert INSTRUMENTS[40] == ("Violin", "Strings")
     assert INSTRUMENTS[73] == ("Flute", "Pipe")
     assert not any(";" in name for pair in INSTRUMENTS for name in pair)  # it separates labels
@@ -46,8 +46,8 @@ def test_sounds_that_share_a_root_are_on_one_side(count: int) -> None:
     for sound in sounds:
         sides[sound.root].add(sound.split)
     assert len(set(sounds)) == len({sound.file_name for sound in sounds}) == count
-    assert all(len(found) == 1 for found in sides.values())
-    assert {side for found in sides.values() for side in found} == {"train", "test"}
+    assert all(len(root_sides) == 1 for root_sides in sides.values())
+    assert {side for root_sides in sides.values() for side in root_sides} == {"train", "test"}
     assert planned(40, count, seed=3) == sounds != planned(40, count, seed=4)
     assert all(0 < note < 128 for sound in sounds for note in sound.notes)
 
@@ -71,7 +71,7 @@ def test_a_midi_file_plays_what_it_was_given() -> None:
 
 def events(track: bytes) -> list[tuple[int, str]]:
     """(milliseconds, message) of all that is played."""
-    found, now, at = [], 0, 0
+    messages, now, at = [], 0, 0
     while True:
         wait = 0
         while track[at] & 0x80:
@@ -81,11 +81,11 @@ def events(track: bytes) -> list[tuple[int, str]]:
         if track[at] == 0xFF:
             if track[at + 1] == 0x2F:
                 assert at + 3 == len(track)
-                return found
+                return messages
             at += 3 + track[at + 2]
         else:
             size = 2 if track[at] >> 4 == 0xC else 3
-            found.append((now, track[at : at + size].hex(" ")))
+            messages.append((now, track[at : at + size].hex(" ")))
             at += size
 
 

@@ -28,15 +28,15 @@ def pictures() -> dict[str, set[str]]:
     """The pictures of every English label of the emoji and every tag of the drawings."""
     if list_bundled_parts() != PARTS:
         pytest.skip("drawings.parquet is not bundled in this install")
-    found: dict[str, set[str]] = {}
+    ids_by_label: dict[str, set[str]] = {}
     for name in PARTS:
         table = pq.read_table(get_sample_path(name)).drop_columns(["image"]).to_pylist()
         for row in table:
             languages = row.get("languages") or [["en"]] * len(row["labels"])
             for label, used in zip(row["labels"], languages, strict=True):
                 if "en" in used:
-                    found.setdefault(label, set()).add(row["id"])
-    return found
+                    ids_by_label.setdefault(label, set()).add(row["id"])
+    return ids_by_label
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def wordnet(data_dir: Path) -> KnowledgeGraph:
 
 
 @pytest.fixture(scope="module")
-def meant(wordnet: KnowledgeGraph, pictures: dict[str, set[str]]) -> LabelConcepts:
+def label_concepts(wordnet: KnowledgeGraph, pictures: dict[str, set[str]]) -> LabelConcepts:
     return match_labels(wordnet, pictures, read_label_table(get_table_path("label_concepts")))
 
 
@@ -65,8 +65,8 @@ def test_no_label_comes_twice(name: str) -> None:
 
 @pytest.mark.parametrize("name", SYNSETS)
 def test_every_synset_is_one_of_wordnet_by_its_name(name: str, wordnet: KnowledgeGraph) -> None:
-    told = [(synset, first) for _, synset, *names in rows(name) for first in names]
-    assert told == [(synset, wordnet.name(synset)) for synset, _ in told]
+    table_names = [(synset, first) for _, synset, *names in rows(name) for first in names]
+    assert table_names == [(synset, wordnet.name(synset)) for synset, _ in table_names]
     assert all(row[1] == "-" or len(row) == 3 for row in rows(name))
 
 
@@ -74,9 +74,9 @@ def test_every_label_is_of_the_sample(pictures: dict[str, set[str]]) -> None:
     assert [label for label, *_ in rows("label_concepts") if label not in pictures] == []
 
 
-def test_nothing_that_wordnet_knows_is_left_to_its_first_sense(meant: LabelConcepts) -> None:
-    assert set(meant.methods) == {"table", ""}
-    assert len(set(meant.concepts)) > 1_100
+def test_nothing_that_wordnet_knows_is_left_to_its_first_sense(label_concepts: LabelConcepts) -> None:
+    assert set(label_concepts.methods) == {"table", ""}
+    assert len(set(label_concepts.concepts)) > 1_100
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_nothing_that_wordnet_knows_is_left_to_its_first_sense(meant: LabelConce
 )  # fmt: skip
 def test_a_label_means_what_its_pictures_show(label: str, kind: str, wordnet: KnowledgeGraph) -> None:
     synset = read_label_table(get_table_path("label_concepts"))[label]
-    above = wordnet.reach([synset], ["is-a"])
-    assert any(sense in above for sense in wordnet.senses(kind))
+    hypernyms = wordnet.reach([synset], ["is-a"])
+    assert any(sense in hypernyms for sense in wordnet.senses(kind))
 
 
 def test_labels_that_show_nothing_mean_nothing() -> None:
@@ -97,18 +97,22 @@ def test_labels_that_show_nothing_mean_nothing() -> None:
     assert {table[label] for label in ("love", "cold", "spring", "france", "work", "computer")} == {""}
 
 
-def test_enough_parts_and_wholes_have_pictures(meant: LabelConcepts, pictures: dict[str, set[str]]) -> None:
-    shown: dict[str, set[str]] = {}
-    for label, synset in zip(meant.labels, meant.concepts, strict=True):
-        shown.setdefault(synset or "", set()).update(pictures[label])
+def test_enough_parts_and_wholes_have_pictures(label_concepts: LabelConcepts, pictures: dict[str, set[str]]) -> None:
+    pictures_by_synset: dict[str, set[str]] = {}
+    for label, synset in zip(label_concepts.labels, label_concepts.concepts, strict=True):
+        pictures_by_synset.setdefault(synset or "", set()).update(pictures[label])
 
     def related(*, inherit: bool) -> set[tuple[str, str]]:
-        pairs = meant.pairs("part-of", inherit=inherit)
-        return {(meant.concepts[part] or "", meant.concepts[whole] or "") for part, whole in pairs}
+        pairs = label_concepts.pairs("part-of", inherit=inherit)
+        return {(label_concepts.concepts[part] or "", label_concepts.concepts[whole] or "") for part, whole in pairs}
 
     def usable(pairs: set[tuple[str, str]]) -> int:
         """Two pictures of either that are not the same."""
-        return sum(min(len(shown[a]), len(shown[b])) > 1 and len(shown[a] | shown[b]) > 3 for a, b in pairs)
+        return sum(
+            min(len(pictures_by_synset[a]), len(pictures_by_synset[b])) > 1
+            and len(pictures_by_synset[a] | pictures_by_synset[b]) > 3
+            for a, b in pairs
+        )
 
     direct, inherited = related(inherit=False), related(inherit=True)
     assert read_part_exclusions() <= inherited
@@ -122,13 +126,13 @@ def test_enough_parts_and_wholes_have_pictures(meant: LabelConcepts, pictures: d
 
 def test_the_classes_of_car_parts_are_parts_of_a_car_or_of_its_systems(wordnet: KnowledgeGraph, data_dir: Path) -> None:
     for split in ("trainingset", "testset"):
-        told = json.loads((data_dir / "car_parts" / split / "annotations.json").read_text())
-        assert {one["name"] for one in told["categories"]} - {"_background_"} == {
+        annotations = json.loads((data_dir / "car_parts" / split / "annotations.json").read_text())
+        assert {category["name"] for category in annotations["categories"]} - {"_background_"} == {
             row[0] for row in rows("car_part_concepts")
         }
     (car,) = (sense for sense in wordnet.senses("car") if "auto" in wordnet.concept(sense).names)
-    above = wordnet.reach([car], ["is-a"])
-    inside = wordnet.reach(above, ["has-part"])
+    hypernyms = wordnet.reach([car], ["is-a"])
+    inside = wordnet.reach(hypernyms, ["has-part"])
     assert {row[2] for row in rows("car_part_concepts") if row[1] not in inside} == {
         "tailgate"
     }  # of beach wagon and truck
@@ -139,8 +143,8 @@ def test_couples_have_pictures_of_their_own(pictures: dict[str, set[str]]) -> No
     names = [name for couple in couples for name in couple]
     assert len(couples) == len(rows("emoji_couples")) == 10
     assert len(set(names)) == len(names)
-    for one, other in couples:
-        assert min(len(pictures[one] - pictures[other]), len(pictures[other] - pictures[one])) > 1
+    for first, second in couples:
+        assert min(len(pictures[first] - pictures[second]), len(pictures[second] - pictures[first])) > 1
 
 
 def test_tables_are_small_and_plain() -> None:

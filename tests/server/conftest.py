@@ -69,15 +69,15 @@ def client(served_model: Path) -> Iterator[Client]:
         return opened[-1]
 
     yield make
-    for one in opened:
-        one.__exit__(None, None, None)
+    for test_client in opened:
+        test_client.__exit__(None, None, None)
 
 
 _KINDS = ("red", "green", "blue")
 _COLOURS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
 
 
-def drawn(kind: str, number: int) -> bytes:
+def draw_picture(kind: str, number: int) -> bytes:
     """A picture of a colour, each its own."""
     picture = Image.new("RGB", (64, 48), _COLOURS[kind])
     picture.paste((200, 200, number * 5), (number % 20, 5, number % 20 + 20, 25))
@@ -93,7 +93,7 @@ def make_trained(folder: Path, database: str | None = None) -> Path:
         kind = _KINDS[number % 3]
         (folder / f"part {number % 2}").mkdir(parents=True, exist_ok=True)
         name = f"part {number % 2}/{number:02d}.png"
-        (folder / name).write_bytes(drawn(kind, number))
+        (folder / name).write_bytes(draw_picture(kind, number))
         if number < 30:
             lines.append(f"{name},{kind};colour")
     (folder / "metadata.csv").write_text("\n".join(lines))
@@ -118,12 +118,12 @@ def trained_on_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 @pytest.fixture(params=["trained_collection", "trained_on_postgres"], ids=KINDS)
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """A copy of the collection for one test, in each of the databases."""
-    with copied(request.getfixturevalue(request.param), tmp_path / "photos") as found:
-        yield found
+    with copied(request.getfixturevalue(request.param), tmp_path / "photos") as photos:
+        yield photos
 
 
 @pytest.fixture
-def asked(folder: Path) -> Iterator[TestClient]:
+def api(folder: Path) -> Iterator[TestClient]:
     with open_collection(folder) as collection:
         context = ServiceContext(ServiceLimits(), None, CollectionModelHolder(collection), collection)
         with TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost") as client:
@@ -133,8 +133,8 @@ def asked(folder: Path) -> Iterator[TestClient]:
 @contextmanager
 def running(*words: object) -> Iterator[httpx.Client]:
     """`wsabie serve` as a process; it is asked to end, and must."""
-    with started(*words) as (found, _):
-        yield found
+    with started(*words) as (service, _):
+        yield service
 
 
 @contextmanager
@@ -147,10 +147,10 @@ def started(*words: object, handles: int | None = None) -> Iterator[tuple[httpx.
         line = process.stderr.readline()
         try:
             address = line.split(" on ")[1].split()[0]
-            with httpx.Client(base_url=address, timeout=30, transport=httpx.HTTPTransport(retries=5)) as found:
-                yield found, process
+            with httpx.Client(base_url=address, timeout=30, transport=httpx.HTTPTransport(retries=5)) as service:
+                yield service, process
         finally:
             process.terminate()
-            said = process.stderr.read()
-            assert process.wait(60) in (0, -15), said
-            assert "Traceback" not in said, said
+            messages = process.stderr.read()
+            assert process.wait(60) in (0, -15), messages
+            assert "Traceback" not in messages, messages

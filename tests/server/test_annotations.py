@@ -24,7 +24,7 @@ N = 60
 Row = dict[str, Any]
 
 
-def made(labels: dict[str, int]) -> list[Row]:
+def make_rows(labels: dict[str, int]) -> list[Row]:
     """Annotations of every kind, over some days."""
     return [
         {
@@ -38,7 +38,7 @@ def made(labels: dict[str, int]) -> list[Row]:
 
 
 @pytest.fixture
-def asked(tmp_path: Path, database: str | None) -> Iterator[TestClient]:
+def api(tmp_path: Path, database: str | None) -> Iterator[TestClient]:
     with create_collection(tmp_path / "photos", database) as at:
         with begin_entry(at.engine, "eve", "labels") as change:
             labels = label_store.ensure_labels(change, ["sea", "sky"])
@@ -51,32 +51,32 @@ def asked(tmp_path: Path, database: str | None) -> Iterator[TestClient]:
         with begin_write(at.engine) as connection:
             connection.execute(tables.items.insert(), rows)
             connection.execute(tables.models.insert(), [model | {"facts": {}, "figures": {}}])
-            connection.execute(tables.annotations.insert(), made(labels))
+            connection.execute(tables.annotations.insert(), make_rows(labels))
         context = ServiceContext(ServiceLimits(), None, CollectionModelHolder(at), at)
         with TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost") as client:
             yield client
 
 
-def everything(asked: TestClient, **filters: Any) -> list[Row]:
+def everything(api: TestClient, **filters: Any) -> list[Row]:
     """All pages of seven."""
-    found: list[Row] = []
+    annotations: list[Row] = []
     cursor: dict[str, str] = {}
     while True:
-        answer = asked.get("/api/v1/annotations", params=filters | cursor | {"k": 7})
+        answer = api.get("/api/v1/annotations", params=filters | cursor | {"k": 7})
         assert answer.status_code == 200, answer.text
         page = answer.json()
         assert len(page["annotations"]) == 7 or page["next_cursor"] is None
-        found += page["annotations"]
+        annotations += page["annotations"]
         if page["next_cursor"] is None:
-            return found
+            return annotations
         cursor = {"cursor": page["next_cursor"]}
 
 
 @pytest.mark.parametrize("few", [0, 20_000])
-def test_pages_hold_what_is_asked_for(asked: TestClient, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_hold_what_is_asked_for(api: TestClient, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether those of a label are sorted, or all are walked."""
     monkeypatch.setattr("wsabie.collection.annotations.decisions.SORTED", few)
-    rows = [row | {"label": ("sea", "sky")[row["id"] % 3 == 0]} for row in reversed(made({"sea": 1, "sky": 2}))]
+    rows = [row | {"label": ("sea", "sky")[row["id"] % 3 == 0]} for row in reversed(make_rows({"sea": 1, "sky": 2}))]
     cases: list[tuple[Row, Any]] = [
         ({}, lambda row: True),
         ({"item": 7}, lambda row: row["item_id"] == 7),
@@ -97,19 +97,21 @@ def test_pages_hold_what_is_asked_for(asked: TestClient, few: int, monkeypatch: 
     ]  # fmt: skip
     for filters, passes in cases:
         expected = [row["id"] for row in rows if passes(row)]
-        assert [one["id"] for one in everything(asked, **filters)] == expected, filters
+        assert [annotation["id"] for annotation in everything(api, **filters)] == expected, filters
 
 
-def test_what_is_told_of_one(asked: TestClient) -> None:
-    first = asked.get("/api/v1/annotations?k=1").json()["annotations"][0]
+def test_what_is_told_of_one(api: TestClient) -> None:
+    first = api.get("/api/v1/annotations?k=1").json()["annotations"][0]
     assert (first["id"], first["item"], first["path"], first["label"]) == (N, 1, "a/1.jpg", "sky")
-    before = asked.get("/api/v1/annotations?k=1").json()
+    first_page = api.get("/api/v1/annotations?k=1").json()
     body = {"decisions": [{"item": 5, "label": "new", "state": "accepted"}]}
-    asked.post("/api/v1/decisions", json=body)
-    newest = asked.get("/api/v1/annotations?k=1").json()["annotations"][0]
+    api.post("/api/v1/decisions", json=body)
+    newest = api.get("/api/v1/annotations?k=1").json()["annotations"][0]
     assert (newest["item"], newest["label"], newest["by"], newest["origin"]) == (5, "new", "local", "person")
-    after = asked.get("/api/v1/annotations", params={"k": 1, "cursor": before["next_cursor"]}).json()["annotations"]
-    assert after[0]["id"] == N - 1  # what came meanwhile moves nothing
+    next_annotations = api.get("/api/v1/annotations", params={"k": 1, "cursor": first_page["next_cursor"]}).json()[
+        "annotations"
+    ]
+    assert next_annotations[0]["id"] == N - 1  # what came meanwhile moves nothing
 
 
 def cursor_of(content: object) -> str:
@@ -129,16 +131,16 @@ def cursor_of(content: object) -> str:
         ({"cursor": cursor_of(["-decided", None, 2**63])}, 422), ({"cursor": cursor_of(["-decided", None, 0])}, 200),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked(asked: TestClient, asks: Row, status: int) -> None:
-    answer = asked.get("/api/v1/annotations", params=asks)
+def test_what_cannot_be_asked(api: TestClient, asks: Row, status: int) -> None:
+    answer = api.get("/api/v1/annotations", params=asks)
     assert answer.status_code == status, answer.text
     if answer.status_code != 200:
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_a_cursor_of_items_is_none_of_annotations(asked: TestClient) -> None:
-    of_items = asked.get("/api/v1/items?k=1&sort=added_at&descending=true").json()["next_cursor"]
-    refused = asked.get("/api/v1/annotations", params={"cursor": of_items})
+def test_a_cursor_of_items_is_none_of_annotations(api: TestClient) -> None:
+    of_items = api.get("/api/v1/items?k=1&sort=added_at&descending=true").json()["next_cursor"]
+    refused = api.get("/api/v1/annotations", params={"cursor": of_items})
     assert (refused.status_code, "sorted by '-added_at'" in refused.json()["detail"]) == (422, True)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
-from tests.server.conftest import Client, drawn, emoji, running
+from tests.server.conftest import Client, draw_picture, emoji, running
 
 from wsabie.collection.folder import collection as collection_module
 from wsabie.collection.folder.collection import open_collection
@@ -26,180 +26,187 @@ from wsabie.server.request_limits import ServiceLimits
 from wsabie.server.tokens import Token, compute_digest
 
 
-def untagged(asked: TestClient) -> list[int]:
-    return [item["id"] for item in asked.get("/api/v1/items?unlabelled=true").json()["items"]]
+def untagged(api: TestClient) -> list[int]:
+    return [item["id"] for item in api.get("/api/v1/items?unlabelled=true").json()["items"]]
 
 
-def test_how_it_stands(asked: TestClient, folder: Path) -> None:
-    found = asked.get("/api/v1/collection").json()
-    assert (found["schema"], found["folder"], found["role"]) == (1, str(folder), "write")
-    assert found["items"] == {"present": 45, "missing": 0, "unreadable": 0}
-    assert (found["accepted"], found["rejected"], found["labels"]) == (60, 0, 4)
-    assert found["model"]["in_use"]
-    assert found["suggestions"] > 0
+def test_how_it_stands(api: TestClient, folder: Path) -> None:
+    status = api.get("/api/v1/collection").json()
+    assert (status["schema"], status["folder"], status["role"]) == (1, str(folder), "write")
+    assert status["items"] == {"present": 45, "missing": 0, "unreadable": 0}
+    assert (status["accepted"], status["rejected"], status["labels"]) == (60, 0, 4)
+    assert status["model"]["in_use"]
+    assert status["suggestions"] > 0
 
 
-def test_all_items_are_on_some_page_once(asked: TestClient) -> None:
+def test_all_items_are_on_some_page_once(api: TestClient) -> None:
     for sort in ("path", "added_at", "best_probability", "uncertainty"):
-        seen: list[int] = []
+        item_ids: list[int] = []
         cursor = None
         while True:
-            page = asked.get(
+            page = api.get(
                 "/api/v1/items", params={"k": 7, "sort": sort} | ({"cursor": cursor} if cursor else {})
             ).json()
-            seen += [item["id"] for item in page["items"]]
+            item_ids += [item["id"] for item in page["items"]]
             cursor = page["next_cursor"]
             if cursor is None:
                 break
-        assert sorted(seen) == list(range(1, 46))
+        assert sorted(item_ids) == list(range(1, 46))
 
 
-def test_an_item_with_its_pictures(asked: TestClient) -> None:
-    item = asked.get("/api/v1/items?label=red&k=1").json()["items"][0]
-    whole = asked.get(f"/api/v1/items/{item['id']}").json()
-    assert whole["labels"] == ["colour", "red"]
-    assert {one["by"] for one in whole["annotations"]} == {"metadata"}
-    small = asked.get(f"/api/v1/items/{item['id']}/thumbnail")
+def test_an_item_with_its_pictures(api: TestClient) -> None:
+    item = api.get("/api/v1/items?label=red&k=1").json()["items"][0]
+    details = api.get(f"/api/v1/items/{item['id']}").json()
+    assert details["labels"] == ["colour", "red"]
+    assert {entry["by"] for entry in details["annotations"]} == {"metadata"}
+    small = api.get(f"/api/v1/items/{item['id']}/thumbnail")
     assert (small.headers["content-type"], small.content[8:12]) == ("image/webp", b"WEBP")
     assert "immutable" in small.headers["cache-control"]
-    again = asked.get(f"/api/v1/items/{item['id']}/thumbnail", headers={"if-none-match": small.headers["etag"]})
+    again = api.get(f"/api/v1/items/{item['id']}/thumbnail", headers={"if-none-match": small.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
-    original = asked.get(f"/api/v1/items/{item['id']}/file")
+    original = api.get(f"/api/v1/items/{item['id']}/file")
     assert original.headers["content-type"] == "image/png"
     assert Image.open(BytesIO(original.content)).size == (64, 48)
-    near = asked.get(f"/api/v1/items/{item['id']}/similar?k=5").json()["items"]
+    near = api.get(f"/api/v1/items/{item['id']}/similar?k=5").json()["items"]
     assert len(near) == 5
-    assert sum(int(one["path"][7:9]) % 3 == int(item["path"][7:9]) % 3 for one in near) >= 4
+    assert sum(int(entry["path"][7:9]) % 3 == int(item["path"][7:9]) % 3 for entry in near) >= 4
 
 
-def test_deciding_and_undoing(asked: TestClient) -> None:
-    one, other, *_ = untagged(asked)
+def test_deciding_and_undoing(api: TestClient) -> None:
+    first_item, second_item, *_ = untagged(api)
     body = {
         "decisions": [
-            {"item": one, "label": "red", "state": "accepted"},
-            {"item": other, "label": "new one", "state": "accepted"},
+            {"item": first_item, "label": "red", "state": "accepted"},
+            {"item": second_item, "label": "new one", "state": "accepted"},
         ]
     }
-    done = asked.post("/api/v1/decisions", json=body).json()
-    assert (done["added"], done["changed"], done["removed"]) == (2, 0, 0)
-    annotation = asked.get(f"/api/v1/items/{one}").json()["annotations"][0]
+    reply = api.post("/api/v1/decisions", json=body).json()
+    assert (reply["added"], reply["changed"], reply["removed"]) == (2, 0, 0)
+    annotation = api.get(f"/api/v1/items/{first_item}").json()["annotations"][0]
     assert (annotation["origin"], annotation["by"], annotation["model"]) == ("person", "local", 1)
     assert 0 < annotation["probability"] < 1
-    again = asked.post("/api/v1/decisions", json=body).json()
+    again = api.post("/api/v1/decisions", json=body).json()
     assert again == {"entry": None, "added": 0, "changed": 0, "removed": 0}
-    assert asked.get("/api/v1/journal?k=1").json()["entries"][0]["summary"] == "2 items: +red, +new one"
-    undone = asked.post("/api/v1/undo", json={"entry": done["entry"]}).json()["entry"]
-    assert undone["id"] == done["entry"]
-    assert asked.get(f"/api/v1/items/{one}").json()["annotations"] == []
-    assert asked.get("/api/v1/labels?prefix=new").json()["labels"] == []
+    assert api.get("/api/v1/journal?k=1").json()["entries"][0]["summary"] == "2 items: +red, +new one"
+    undone = api.post("/api/v1/undo", json={"entry": reply["entry"]}).json()["entry"]
+    assert undone["id"] == reply["entry"]
+    assert api.get(f"/api/v1/items/{first_item}").json()["annotations"] == []
+    assert api.get("/api/v1/labels?prefix=new").json()["labels"] == []
 
 
-def test_what_is_left_to_review(asked: TestClient) -> None:
-    page = asked.get("/api/v1/items?label=red&label_state=suggested&sort=probability&descending=true").json()["items"]
+def test_what_is_left_to_review(api: TestClient) -> None:
+    page = api.get("/api/v1/items?label=red&label_state=suggested&sort=probability&descending=true").json()["items"]
     chances = [item["probability"] for item in page]
     assert chances == sorted(chances, reverse=True)
-    assert asked.get("/api/v1/items?label=red&k=1").json()["items"][0]["probability"] is None
-    first = asked.get("/api/v1/items?label_state=suggested&sort=uncertainty&descending=true&k=1").json()["items"][0]
-    waiting = asked.get(f"/api/v1/items/{first['id']}").json()["suggestions"]
-    decided = [{"item": first["id"], "label": one["label"], "state": "rejected"} for one in waiting]
-    asked.post("/api/v1/decisions", json={"decisions": decided})
-    left = asked.get("/api/v1/items?label_state=suggested&sort=uncertainty&descending=true&k=100").json()["items"]
-    assert left
-    assert first["id"] not in [item["id"] for item in left]
-    whole = asked.get("/api/v1/collection").json()
-    thresholds = whole["thresholds"]
-    assert whole["index"]["state"] in ("few", "not installed")
-    assert [one["precision"] for one in thresholds] == [0.8, 0.9, 0.95]
+    assert api.get("/api/v1/items?label=red&k=1").json()["items"][0]["probability"] is None
+    first = api.get("/api/v1/items?label_state=suggested&sort=uncertainty&descending=true&k=1").json()["items"][0]
+    waiting = api.get(f"/api/v1/items/{first['id']}").json()["suggestions"]
+    decided = [{"item": first["id"], "label": entry["label"], "state": "rejected"} for entry in waiting]
+    api.post("/api/v1/decisions", json={"decisions": decided})
+    open_items = api.get("/api/v1/items?label_state=suggested&sort=uncertainty&descending=true&k=100").json()["items"]
+    assert open_items
+    assert first["id"] not in [item["id"] for item in open_items]
+    overview = api.get("/api/v1/collection").json()
+    thresholds = overview["thresholds"]
+    assert overview["index"]["state"] in ("few", "not installed")
+    assert [entry["precision"] for entry in thresholds] == [0.8, 0.9, 0.95]
 
 
-def test_accepting_all_above(asked: TestClient) -> None:
-    count = asked.get("/api/v1/suggestions/count?min_probability=0.3&label=colour").json()["count"]
+def test_accepting_all_above(api: TestClient) -> None:
+    count = api.get("/api/v1/suggestions/count?min_probability=0.3&label=colour").json()["count"]
     assert count > 0
-    done = asked.post("/api/v1/suggestions/accept", json={"min_probability": 0.3, "label": "colour"}).json()
-    assert done["added"] == count
-    assert asked.get("/api/v1/suggestions/count?min_probability=0.3&label=colour").json()["count"] == 0
-    asked.post("/api/v1/undo", json={"entry": done["entry"]})
-    assert asked.get("/api/v1/suggestions/count?min_probability=0.3&label=colour").json()["count"] == count
+    reply = api.post("/api/v1/suggestions/accept", json={"min_probability": 0.3, "label": "colour"}).json()
+    assert reply["added"] == count
+    assert api.get("/api/v1/suggestions/count?min_probability=0.3&label=colour").json()["count"] == 0
+    api.post("/api/v1/undo", json={"entry": reply["entry"]})
+    assert api.get("/api/v1/suggestions/count?min_probability=0.3&label=colour").json()["count"] == count
 
 
-def test_what_is_rejected_is_not_suggested(asked: TestClient) -> None:
-    item = untagged(asked)[0]
-    first = asked.get(f"/api/v1/items/{item}").json()["suggestions"][0]["label"]
-    asked.post("/api/v1/decisions", json={"decisions": [{"item": item, "label": first, "state": "rejected"}]})
-    assert first not in [one["label"] for one in asked.get(f"/api/v1/items/{item}").json()["suggestions"]]
+def test_what_is_rejected_is_not_suggested(api: TestClient) -> None:
+    item = untagged(api)[0]
+    first = api.get(f"/api/v1/items/{item}").json()["suggestions"][0]["label"]
+    api.post("/api/v1/decisions", json={"decisions": [{"item": item, "label": first, "state": "rejected"}]})
+    assert first not in [suggestion["label"] for suggestion in api.get(f"/api/v1/items/{item}").json()["suggestions"]]
 
 
-def test_search_by_words(asked: TestClient) -> None:
-    found = asked.get("/api/v1/search", params={"text": "RED", "k": 5}).json()
-    assert (found["labels"], found["groups"][0]["reason"]) == (["red"], "tagged 'red'")
-    looks = found["groups"][1]
+def test_search_by_words(api: TestClient) -> None:
+    results = api.get("/api/v1/search", params={"text": "RED", "k": 5}).json()
+    assert (results["labels"], results["groups"][0]["reason"]) == (["red"], "tagged 'red'")
+    looks = results["groups"][1]
     assert looks["reason"] == "looks like 'red'"
-    assert [int(one["path"][7:9]) % 3 for one in looks["items"]] == [0] * 5
-    assert not {one["id"] for one in looks["items"]} & {one["id"] for one in found["groups"][0]["items"]}
-    none = asked.get("/api/v1/search", params={"text": "colour -red -green -blue"}).json()
+    assert [int(item["path"][7:9]) % 3 for item in looks["items"]] == [0] * 5
+    assert not {item["id"] for item in looks["items"]} & {item["id"] for item in results["groups"][0]["items"]}
+    none = api.get("/api/v1/search", params={"text": "colour -red -green -blue"}).json()
     assert none["excluded"] == ["red", "green", "blue"]
     assert all(group["reason"] != "tagged 'colour'" for group in none["groups"])
     for text, status in (("mauve", 404), ("-red", 422), ("", 422), ('"', 422), ("x" * 1001, 422)):
-        assert asked.get("/api/v1/search", params={"text": text}).status_code == status, text
+        assert api.get("/api/v1/search", params={"text": text}).status_code == status, text
 
 
 def test_search_by_what_files_know(folder: Path, tmp_path: Path) -> None:
     kinds = tmp_path / "kinds.tsv"
     kinds.write_text("red\twarm\nblue\tcold\n")
     with running(folder, "--knowledge", kinds) as service:
-        found = service.get("/api/v1/search", params={"text": "warm", "k": 5}).json()
-        assert (found["labels"], found["notes"]) == (["red"], ["'warm' is no label, but there is one below it: red"])
-        assert [group["reason"] for group in found["groups"]][:2] == ["tagged 'red'", "looks like 'red'"]
+        results = service.get("/api/v1/search", params={"text": "warm", "k": 5}).json()
+        assert (results["labels"], results["notes"]) == (
+            ["red"],
+            ["'warm' is no label, but there is one below it: red"],
+        )
+        assert [group["reason"] for group in results["groups"]][:2] == ["tagged 'red'", "looks like 'red'"]
 
 
-def test_an_item_is_annotated_by_its_number_or_path(asked: TestClient) -> None:
-    item = untagged(asked)[0]
-    path = asked.get(f"/api/v1/items/{item}").json()["path"]
-    by_number = asked.get(f"/api/v1/items/{item}/annotate?k=2").json()
+def test_an_item_is_annotated_by_its_number_or_path(api: TestClient) -> None:
+    item = untagged(api)[0]
+    path = api.get(f"/api/v1/items/{item}").json()["path"]
+    by_number = api.get(f"/api/v1/items/{item}/annotate?k=2").json()
     assert len(by_number["results"][0]["labels"]) == 2
-    assert asked.get("/api/v1/annotate/path", params={"path": path, "k": 2}).json() == by_number
+    assert api.get("/api/v1/annotate/path", params={"path": path, "k": 2}).json() == by_number
     region = {"path": path, "k": 2, "region": "0,0,20,20"}
-    assert asked.get("/api/v1/annotate/path", params=region).json() != by_number
+    assert api.get("/api/v1/annotate/path", params=region).json() != by_number
     for wrong in ("none.png", f"../photos/{path}", f"./{path}", "/etc/passwd", "a\0b", ""):
-        assert asked.get("/api/v1/annotate/path", params={"path": wrong}).status_code in (404, 422), wrong
+        assert api.get("/api/v1/annotate/path", params={"path": wrong}).status_code in (404, 422), wrong
 
 
-def test_labels_are_called_as_the_collection_calls_them_now(asked: TestClient) -> None:
+def test_labels_are_called_as_the_collection_calls_them_now(api: TestClient) -> None:
     """Renamed, merged or deleted since the model learnt."""
-    item = untagged(asked)[0]
-    numbers = {one["name"]: one["id"] for one in asked.get("/api/v1/vocabulary").json()["labels"]}
+    item = untagged(api)[0]
+    numbers = {label["name"]: label["id"] for label in api.get("/api/v1/vocabulary").json()["labels"]}
 
     def ranked(**more: object) -> list[str]:
-        found = asked.get(f"/api/v1/items/{item}/annotate", params={"k": 4, **more}).json()["results"][0]
-        return [one["label"] for one in found["labels"]]
+        result = api.get(f"/api/v1/items/{item}/annotate", params={"k": 4, **more}).json()["results"][0]
+        return [label["label"] for label in result["labels"]]
 
     def among(*names: str) -> list[str]:
         rows = {"rows": [{"columns": [0], "values": [1]}], "candidates": list(names)}
-        found = asked.post("/api/v1/annotate/rows", json=rows)
-        return [one["label"] for one in found.json()["results"][0]["labels"]] if found.is_success else [found.text]
+        response = api.post("/api/v1/annotate/rows", json=rows)
+        return (
+            [label["label"] for label in response.json()["results"][0]["labels"]]
+            if response.is_success
+            else [response.text]
+        )
 
     assert sorted(ranked()) == ["blue", "colour", "green", "red"]
-    assert asked.patch(f"/api/v1/labels/{numbers['red']}", json={"name": "crimson"}).is_success
+    assert api.patch(f"/api/v1/labels/{numbers['red']}", json={"name": "crimson"}).is_success
     assert sorted(ranked()) == ["blue", "colour", "crimson", "green"]
     assert among("crimson") == among("red") == ["crimson"]
-    assert asked.post("/api/v1/labels/merge", json={"labels": [numbers["blue"]], "target": numbers["green"]}).is_success
+    assert api.post("/api/v1/labels/merge", json={"labels": [numbers["blue"]], "target": numbers["green"]}).is_success
     assert sorted(ranked()) == ["colour", "crimson", "green"]
     assert len(ranked(k=2)) == 2
     assert among("green") == ["green"]
-    assert asked.delete(f"/api/v1/labels/{numbers['colour']}", params={"with_tags": True}).is_success
+    assert api.delete(f"/api/v1/labels/{numbers['colour']}", params={"with_tags": True}).is_success
     assert sorted(ranked()) == ["crimson", "green"]
     assert "no label" in among("yellow")[0]
-    assert asked.post("/api/v1/undo", json={}).is_success
+    assert api.post("/api/v1/undo", json={}).is_success
     assert sorted(ranked()) == ["colour", "crimson", "green"]
 
 
-def test_only_labels_that_are_sure_enough_or_no_tag_fits(asked: TestClient, folder: Path) -> None:
-    item = asked.get(f"/api/v1/items/{untagged(asked)[0]}").json()
+def test_only_labels_that_are_sure_enough_or_no_tag_fits(api: TestClient, folder: Path) -> None:
+    item = api.get(f"/api/v1/items/{untagged(api)[0]}").json()
     by_path = f"/api/v1/annotate/path?path={item['path']}"
-    labels = asked.get(by_path).json()["results"][0]["labels"]
-    assert asked.get(by_path).json()["results"][0]["no_tag_fits"] is None
+    labels = api.get(by_path).json()["results"][0]["labels"]
+    assert api.get(by_path).json()["results"][0]["no_tag_fits"] is None
     second = labels[1]["label"]
-    numbers = {one["name"]: one["id"] for one in asked.get("/api/v1/vocabulary").json()["labels"]}
+    numbers = {label["name"]: label["id"] for label in api.get("/api/v1/vocabulary").json()["labels"]}
     with open_collection(folder) as collection:  # 30 suggestions of each label were judged, and one label was right
         every, right = np.repeat(list(numbers.values()), 30), np.repeat([name == second for name in numbers], 30)
         save_holdout_suggestions(
@@ -208,22 +215,28 @@ def test_only_labels_that_are_sure_enough_or_no_tag_fits(asked: TestClient, fold
     region = f"/api/v1/items/{item['id']}/annotate?region=0,0,64,48"
     rows = {"rows": [{"columns": [0], "values": [1]}] * 2, "k": 1}
     picture = {"file": (folder / item["path"]).read_bytes()}
-    for precision, sure, none in ((0.9, [second], False), (0.99, [], True)):  # 30 of 30, and one more that is wrong
+    for precision, expected_labels, none in (
+        (0.9, [second], False),
+        (0.99, [], True),
+    ):  # 30 of 30, and one more that is wrong
         for answer in (
-            asked.get(f"{by_path}&k=1&min_precision={precision}"),
-            asked.get(f"{region}&min_precision={precision}"),
-            asked.post(f"/api/v1/annotate/picture?min_precision={precision}", files=picture),
-            asked.post("/api/v1/annotate/rows", json={**rows, "min_precision": precision}),
+            api.get(f"{by_path}&k=1&min_precision={precision}"),
+            api.get(f"{region}&min_precision={precision}"),
+            api.post(f"/api/v1/annotate/picture?min_precision={precision}", files=picture),
+            api.post("/api/v1/annotate/rows", json={**rows, "min_precision": precision}),
         ):
             assert answer.status_code == 200, answer.text
             for result in answer.json()["results"]:
-                assert ([one["label"] for one in result["labels"]], result["no_tag_fits"]) == (sure, none)
+                assert ([label["label"] for label in result["labels"]], result["no_tag_fits"]) == (
+                    expected_labels,
+                    none,
+                )
     for wrong in ("0", "1.1", "nan", "x"):
-        assert asked.get(f"{by_path}&min_precision={wrong}").status_code == 422, wrong
-        assert asked.get(f"/api/v1/items?no_tag_fits={wrong}").status_code == 422, wrong
+        assert api.get(f"{by_path}&min_precision={wrong}").status_code == 422, wrong
+        assert api.get(f"/api/v1/items?no_tag_fits={wrong}").status_code == 422, wrong
 
 
-def test_items_that_no_tag_fits(asked: TestClient, folder: Path) -> None:
+def test_items_that_no_tag_fits(api: TestClient, folder: Path) -> None:
     """As sure as the best suggestion of each was when the model looked; what is tagged is not asked for."""
     with open_collection(folder) as collection:
         opened = load_model(collection)
@@ -231,30 +244,34 @@ def test_items_that_no_tag_fits(asked: TestClient, folder: Path) -> None:
         save_holdout_suggestions(
             opened.path, HoldoutSuggestions(*(part[:0] for part in opened.holdout_suggestions))
         )  # of an older version: no threshold
-    waiting = asked.get("/api/v1/items?unlabelled=true&k=1000").json()["items"]
-    best = {one["id"]: asked.get(f"/api/v1/items/{one['id']}").json()["suggestions"][0] for one in waiting}
-    sure = {item: sureness.of(np.array([s["label_id"]]), np.array([s["probability"]]))[0] for item, s in best.items()}
+    waiting = api.get("/api/v1/items?unlabelled=true&k=1000").json()["items"]
+    best = {entry["id"]: api.get(f"/api/v1/items/{entry['id']}").json()["suggestions"][0] for entry in waiting}
+    precisions = {
+        item: sureness.of(np.array([s["label_id"]]), np.array([s["probability"]]))[0] for item, s in best.items()
+    }
     for precision in (0.5, 0.8, 0.9, 1):
-        found = asked.get(f"/api/v1/items?no_tag_fits={precision}&k=1000").json()["items"]
-        assert {one["id"] for one in found} == {item for item, reached in sure.items() if reached < precision}
+        page_items = api.get(f"/api/v1/items?no_tag_fits={precision}&k=1000").json()["items"]
+        assert {entry["id"] for entry in page_items} == {
+            item for item, reached in precisions.items() if reached < precision
+        }
 
 
-def test_search_by_a_picture_and_a_region(asked: TestClient) -> None:
-    picture = {"file": drawn("green", 44)}
-    found = asked.post("/api/v1/search/picture?k=6", files=picture).json()
-    assert [int(one["path"][7:9]) % 3 for one in found["items"]].count(1) >= 5
-    assert found["labels"][0]["label"] in ("green", "colour")
-    region = asked.post("/api/v1/search/picture?k=6&region=0,30,64,18", files=picture)
+def test_search_by_a_picture_and_a_region(api: TestClient) -> None:
+    picture = {"file": draw_picture("green", 44)}
+    results = api.post("/api/v1/search/picture?k=6", files=picture).json()
+    assert [int(item["path"][7:9]) % 3 for item in results["items"]].count(1) >= 5
+    assert results["labels"][0]["label"] in ("green", "colour")
+    region = api.post("/api/v1/search/picture?k=6&region=0,30,64,18", files=picture)
     assert region.status_code == 200
-    assert asked.post("/api/v1/search/picture", files={"file": b"<svg/>"}).status_code in (415, 422)
+    assert api.post("/api/v1/search/picture", files={"file": b"<svg/>"}).status_code in (415, 422)
 
 
-def test_labels_and_counts(asked: TestClient) -> None:
-    assert [one["name"] for one in asked.get("/api/v1/labels?prefix=Gr").json()["labels"]] == ["green"]
-    listed = asked.get("/api/v1/vocabulary?k=2").json()
+def test_labels_and_counts(api: TestClient) -> None:
+    assert [entry["name"] for entry in api.get("/api/v1/labels?prefix=Gr").json()["labels"]] == ["green"]
+    listed = api.get("/api/v1/vocabulary?k=2").json()
     assert (listed["total"], listed["labels"][0]["name"]) == (4, "colour")
-    counts = asked.get("/api/v1/facets").json()
-    assert {one["folder"]: one["items"] for one in counts["folders"]} == {"part 0": 23, "part 1": 22}
+    counts = api.get("/api/v1/facets").json()
+    assert {entry["folder"]: entry["items"] for entry in counts["folders"]} == {"part 0": 23, "part 1": 22}
     assert counts["labels"][0]["accepted"] == 30
 
 
@@ -272,8 +289,8 @@ def test_labels_and_counts(asked: TestClient) -> None:
         "/api/v1/items/..%2f..%2fetc%2fpasswd/file",
     ],
 )
-def test_what_is_not_there(asked: TestClient, address: str) -> None:
-    refused = asked.get(address)
+def test_what_is_not_there(api: TestClient, address: str) -> None:
+    refused = api.get(address)
     assert refused.status_code in (404, 422)
     assert refused.headers["content-type"] == "application/problem+json"
 
@@ -297,8 +314,8 @@ def test_what_is_not_there(asked: TestClient, address: str) -> None:
         "/api/v1/items/1/annotate?region=900,900,10,10",
     ],
 )
-def test_what_cannot_be_asked(asked: TestClient, address: str) -> None:
-    refused = asked.get(address)
+def test_what_cannot_be_asked(api: TestClient, address: str) -> None:
+    refused = api.get(address)
     assert refused.status_code == 422, refused.text
     assert refused.headers["content-type"] == "application/problem+json"
 
@@ -315,29 +332,29 @@ def test_what_cannot_be_asked(asked: TestClient, address: str) -> None:
         {"item": "1; DROP TABLE items", "label": "red", "state": "accepted"},
     ],
 )
-def test_decisions_that_cannot_be_made_change_nothing(asked: TestClient, decision: dict[str, object]) -> None:
-    before = asked.get("/api/v1/journal").json()
+def test_decisions_that_cannot_be_made_change_nothing(api: TestClient, decision: dict[str, object]) -> None:
+    journal_before = api.get("/api/v1/journal").json()
     good = {"item": 2, "label": "red", "state": "rejected"}
-    refused = asked.post("/api/v1/decisions", json={"decisions": [good, decision]})
+    refused = api.post("/api/v1/decisions", json={"decisions": [good, decision]})
     assert refused.status_code in (404, 422), refused.text
-    assert asked.get("/api/v1/journal").json() == before
+    assert api.get("/api/v1/journal").json() == journal_before
 
 
-def test_a_name_that_cannot_be_is_told_by_itself(asked: TestClient) -> None:
+def test_a_name_that_cannot_be_is_told_by_itself(api: TestClient) -> None:
     decision = {"item": 999, "label": "a\0b", "state": "accepted"}
-    refused = asked.post("/api/v1/decisions", json={"decisions": [decision]})
+    refused = api.post("/api/v1/decisions", json={"decisions": [decision]})
     assert (refused.status_code, refused.json()["detail"][:26]) == (422, "'a\\x00b' cannot be a label")
 
 
-def test_links_out_of_the_folder_are_not_followed(asked: TestClient, folder: Path, tmp_path: Path) -> None:
+def test_links_out_of_the_folder_are_not_followed(api: TestClient, folder: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret.png"
-    secret.write_bytes(drawn("red", 1))
-    item = asked.get("/api/v1/items?k=1").json()["items"][0]
+    secret.write_bytes(draw_picture("red", 1))
+    item = api.get("/api/v1/items?k=1").json()["items"][0]
     path = folder / item["path"]
     path.unlink()
     path.symlink_to(secret)
-    for what in ("file", "heat?label=red"):
-        refused = asked.get(f"/api/v1/items/{item['id']}/{what}")
+    for view in ("file", "heat?label=red"):
+        refused = api.get(f"/api/v1/items/{item['id']}/{view}")
         assert refused.status_code == 422
         assert "leads out of" in refused.json()["detail"]
 
@@ -346,65 +363,63 @@ def test_who_may_only_read(folder: Path) -> None:
     tokens = [Token("eve", "read", None, compute_digest("r")), Token("adam", "write", None, compute_digest("w"))]
     with open_collection(folder) as collection:
         context = ServiceContext(ServiceLimits(), tokens, CollectionModelHolder(collection), collection)
-        with TestClient(make_app(context)) as asked:
+        with TestClient(make_app(context)) as api:
             body = {"decisions": [{"item": 1, "label": "red", "state": "rejected"}]}
-            assert asked.post("/api/v1/decisions", json=body).status_code == 401
-            read, write = ({"authorization": f"Bearer {token}"} for token in "rw")
-            assert asked.get("/api/v1/collection", headers=read).json()["role"] == "read"
+            assert api.post("/api/v1/decisions", json=body).status_code == 401
+            read_headers, write_headers = ({"authorization": f"Bearer {token}"} for token in "rw")
+            assert api.get("/api/v1/collection", headers=read_headers).json()["role"] == "read"
             for address, sent in (
                 ("decisions", body),
                 ("undo", {}),
                 ("jobs", {"kind": "scan"}),
                 ("models/1/use", None),
             ):
-                assert asked.post(f"/api/v1/{address}", json=sent, headers=read).status_code == 403, address
-            assert asked.post("/api/v1/decisions", json=body, headers=write).status_code == 200
-            assert asked.get("/api/v1/journal?k=1", headers=read).json()["entries"][0]["by"] == "adam"
-            asked.cookies.set("wsabie_token", "r")
-            assert asked.get("/api/v1/items/1/thumbnail").status_code == 200
+                assert api.post(f"/api/v1/{address}", json=sent, headers=read_headers).status_code == 403, address
+            assert api.post("/api/v1/decisions", json=body, headers=write_headers).status_code == 200
+            assert api.get("/api/v1/journal?k=1", headers=read_headers).json()["entries"][0]["by"] == "adam"
+            api.cookies.set("wsabie_token", "r")
+            assert api.get("/api/v1/items/1/thumbnail").status_code == 200
 
 
 def test_a_job_runs_and_tells_how_it_goes(folder: Path) -> None:
     (folder / "new.webp").write_bytes(emoji(1)[0])
-    with running(folder) as asked:
-        job = asked.post("/api/v1/jobs", json={"kind": "scan", "options": {}}).json()
-        told: list[dict[str, object]] = []
+    with running(folder) as api:
+        job = api.post("/api/v1/jobs", json={"kind": "scan", "options": {}}).json()
+        events: list[dict[str, object]] = []
         until = time.monotonic() + 100
-        while time.monotonic() < until and (not told or told[-1]["state"] not in ("done", "failed")):
-            with asked.stream("GET", f"/api/v1/jobs/{job['id']}/events") as stream:
+        while time.monotonic() < until and (not events or events[-1]["state"] not in ("done", "failed")):
+            with api.stream("GET", f"/api/v1/jobs/{job['id']}/events") as stream:
                 lines = (line for line in stream.iter_lines() if line.startswith("data: "))
-                told += [json.loads(line.removeprefix("data: ")) for line in lines]
-        assert told[-1]["state"] == "done", told[-1]
-        assert told[-1]["result"]["new"] == 1  # type: ignore[index]
-        assert asked.get("/api/v1/collection").json()["items"]["present"] == 46
-        bad = asked.post("/api/v1/jobs", json={"kind": "train", "options": {"colour": True}})
+                events += [json.loads(line.removeprefix("data: ")) for line in lines]
+        assert events[-1]["state"] == "done", events[-1]
+        assert events[-1]["result"]["new"] == 1  # type: ignore[index]
+        assert api.get("/api/v1/collection").json()["items"]["present"] == 46
+        bad = api.post("/api/v1/jobs", json={"kind": "train", "options": {"colour": True}})
         assert bad.status_code == 422
 
 
-def test_a_waiting_or_running_job_can_be_stopped(asked: TestClient) -> None:
-    job = asked.post("/api/v1/jobs", json={"kind": "train", "options": {"full": True, "epochs": 1000}}).json()
+def test_a_waiting_or_running_job_can_be_stopped(api: TestClient) -> None:
+    job = api.post("/api/v1/jobs", json={"kind": "train", "options": {"full": True, "epochs": 1000}}).json()
     until = time.monotonic() + 100
-    while asked.get(f"/api/v1/jobs/{job['id']}").json()["state"] == "waiting" and time.monotonic() < until:
+    while api.get(f"/api/v1/jobs/{job['id']}").json()["state"] == "waiting" and time.monotonic() < until:
         time.sleep(0.2)
-    assert asked.post(f"/api/v1/jobs/{job['id']}/stop").json()["state"] == "stopped"
-    assert asked.get("/api/v1/models").json()["models"][0]["id"] == 1
-    scan = asked.post("/api/v1/jobs", json={"kind": "scan"}).json()  # the next one gets its turn
-    while asked.get(f"/api/v1/jobs/{scan['id']}").json()["state"] in ("waiting", "running"):
+    assert api.post(f"/api/v1/jobs/{job['id']}/stop").json()["state"] == "stopped"
+    assert api.get("/api/v1/models").json()["models"][0]["id"] == 1
+    scan = api.post("/api/v1/jobs", json={"kind": "scan"}).json()  # the next one gets its turn
+    while api.get(f"/api/v1/jobs/{scan['id']}").json()["state"] in ("waiting", "running"):
         assert time.monotonic() < until
         time.sleep(0.2)
-    assert asked.get(f"/api/v1/jobs/{scan['id']}").json()["state"] == "done"
+    assert api.get(f"/api/v1/jobs/{scan['id']}").json()["state"] == "done"
 
 
 def test_a_model_alone_has_no_collection(client: Client) -> None:
-    asked = client()
-    assert asked.get("/api/v1/collection").status_code == 404
-    assert asked.get("/api/v1/labels").status_code == 200
+    api = client()
+    assert api.get("/api/v1/collection").status_code == 404
+    assert api.get("/api/v1/labels").status_code == 200
 
 
 @pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)
-def test_errors_cost_one_look_through_the_catalogue_a_minute(
-    asked: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_cost_one_look_through_the_catalogue_a_minute(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[object] = []
     faults: list[str] = []
 
@@ -417,12 +432,12 @@ def test_errors_cost_one_look_through_the_catalogue_a_minute(
 
     monkeypatch.setattr(item_pages, "read_item_page", fail)
     monkeypatch.setattr(collection_module, "find_damage", look)
-    assert [asked.get("/api/v1/items").status_code for _ in range(3)] == [500] * 3
+    assert [api.get("/api/v1/items").status_code for _ in range(3)] == [500] * 3
     assert len(looks) == 1
     monkeypatch.setattr(problems, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
     faults.append("row 1 of items: path is no text")
-    answers = [asked.get("/api/v1/items") for _ in range(3)]
-    assert {(one.status_code, one.json()["detail"].partition(";")[0]) for one in answers} == {
+    answers = [api.get("/api/v1/items") for _ in range(3)]
+    assert {(answer.status_code, answer.json()["detail"].partition(";")[0]) for answer in answers} == {
         (503, "the catalogue is damaged")
     }
     assert len(looks) == 2
@@ -432,37 +447,37 @@ def test_errors_cost_one_look_through_the_catalogue_a_minute(
 def test_who_looks_at_a_collection_that_may_not_be_written_has_the_role_of_a_reader(folder: Path) -> None:
     with open_collection(folder, read_only=True) as collection:
         app = make_app(ServiceContext(ServiceLimits(), None, CollectionModelHolder(collection), collection))
-        with TestClient(app, base_url="http://localhost") as asked:
-            assert asked.get("/api/v1/collection").json()["role"] == "read"
-            answer = asked.post("/api/v1/undo", json={})
+        with TestClient(app, base_url="http://localhost") as api:
+            assert api.get("/api/v1/collection").json()["role"] == "read"
+            answer = api.post("/api/v1/undo", json={})
     assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (403, "the collection is read-only here")
 
 
 @pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)
 def test_a_catalogue_that_goes_away_is_told_in_a_sentence(
-    asked: TestClient, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    api: TestClient, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalogue = folder / ".wsabie/catalogue.db"
     decisions = {"decisions": [{"item": 40, "label": "red", "state": "accepted"}]}
 
     def details() -> list[str]:
-        answers = [asked.post("/api/v1/decisions", json=decisions) for _ in range(2)]
-        answers += [asked.get(f"/api/v1/{path}") for path in ("items", "labels", "items/1/file")]
-        assert {one.status_code for one in answers} == {503}, answers
-        return [one.json()["detail"] for one in answers]
+        answers = [api.post("/api/v1/decisions", json=decisions) for _ in range(2)]
+        answers += [api.get(f"/api/v1/{path}") for path in ("items", "labels", "items/1/file")]
+        assert {answer.status_code for answer in answers} == {503}, answers
+        return [answer.json()["detail"] for answer in answers]
 
-    assert asked.post("/api/v1/decisions", json=decisions).status_code == 200
+    assert api.post("/api/v1/decisions", json=decisions).status_code == 200
     catalogue.rename(folder / "away.db")
-    gone, *later = details()
-    assert gone == "the catalogue was removed or replaced while it was open; nothing is kept"
+    first_detail, *later = details()
+    assert first_detail == "the catalogue was removed or replaced while it was open; nothing is kept"
     assert set(later) == {"the catalogue does not answer as it should; try again in a moment"}
     catalogue.write_bytes(b"no catalogue" * 1000)
     assert {detail.partition(";")[0] for detail in details()} == {"the catalogue is damaged"}
     assert f"wsabie collection restore {folder}" in caplog.records[-1].getMessage()
-    assert asked.get("/api/v1/health").json()["detail"].startswith("the catalogue is damaged")
+    assert api.get("/api/v1/health").json()["detail"].startswith("the catalogue is damaged")
     catalogue.unlink()
     shutil.copy(folder / "away.db", catalogue)
-    assert asked.post("/api/v1/decisions", json=decisions).status_code == 200
+    assert api.post("/api/v1/decisions", json=decisions).status_code == 200
     monkeypatch.setattr(problems, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
-    assert asked.get("/api/v1/health").json() == {"status": "ok"}  # it is looked through once more
+    assert api.get("/api/v1/health").json() == {"status": "ok"}  # it is looked through once more
     assert not [record for record in caplog.records if record.exc_info]

@@ -28,35 +28,35 @@ def assert_never_fails(address: object, place: Path, phases: str, few: int, *mor
         words = ["run", f"{address}/openapi.json", "--checks", "not_a_server_error", "--phases", phases, *more]
         words += ["--max-examples", EXAMPLES or str(few), "--seed", seed]
         program = str(Path(sys.executable).parent / "schemathesis")
-        done = subprocess.run(
+        process = subprocess.run(
             [program, *words], capture_output=True, text=True, cwd=place, timeout=PATIENCE, check=False
         )
-        assert done.returncode == 0, f"seed {seed}: {done.stdout[-3000:]}"
-        told = [line.strip() for line in done.stdout.splitlines() if "generated" in line]
-        assert told
-        print(f"seed {seed}: {told[-1]}")
+        assert process.returncode == 0, f"seed {seed}: {process.stdout[-3000:]}"
+        summary_lines = [line.strip() for line in process.stdout.splitlines() if "generated" in line]
+        assert summary_lines
+        print(f"seed {seed}: {summary_lines[-1]}")
 
 
 def test_no_request_makes_the_service_fail(folder: Path, tmp_path: Path) -> None:
-    with running(folder) as asked:
-        assert_never_fails(asked.base_url, tmp_path, "coverage,fuzzing", 2)
+    with running(folder) as api:
+        assert_never_fails(api.base_url, tmp_path, "coverage,fuzzing", 2)
 
 
 def test_no_request_makes_a_model_fail(served_model: Path, tmp_path: Path) -> None:
-    with running(served_model) as asked:
-        assert_never_fails(asked.base_url, tmp_path, "coverage,fuzzing", 3)
+    with running(served_model) as api:
+        assert_never_fails(api.base_url, tmp_path, "coverage,fuzzing", 3)
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("is_known", [True, False])
 def test_no_request_makes_a_guarded_service_fail(
     trained_collection: Path,
     tmp_path: Path,
-    known: bool,
+    is_known: bool,
 ) -> None:
     folder, tokens = tmp_path / "photos", tmp_path / "tokens"
     shutil.copytree(trained_collection, folder)
     token = create_token(tokens, "eve", "read")
-    with running(folder, "--tokens", tokens) as asked:
-        given = ("--header", f"Authorization: Bearer {token if known else 'no'}")
-        assert_never_fails(asked.base_url, tmp_path, "fuzzing", 2, *given)
-        assert asked.get("/api/v1/info").status_code == 401
+    with running(folder, "--tokens", tokens) as api:
+        header_options = ("--header", f"Authorization: Bearer {token if is_known else 'no'}")
+        assert_never_fails(api.base_url, tmp_path, "fuzzing", 2, *header_options)
+        assert api.get("/api/v1/info").status_code == 401

@@ -17,7 +17,7 @@ import httpx2 as httpx
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
-from tests.server.conftest import drawn, started
+from tests.server.conftest import draw_picture, started
 from tests.server.test_model_service import png_chunk
 
 from wsabie.collection.folder.collection import create_collection, open_collection
@@ -144,7 +144,11 @@ class Watched:
         self.place = Path(f"/proc/{process.pid}")
 
     def _figure(self, name: str) -> int:
-        line = next(one for one in (self.place / "status").read_text().splitlines() if one.startswith(name))
+        line = next(
+            status_line
+            for status_line in (self.place / "status").read_text().splitlines()
+            if status_line.startswith(name)
+        )
         return int(line.split()[1]) * 1024
 
     def _worked(self) -> float:
@@ -155,14 +159,14 @@ class Watched:
     def begin(self) -> int:
         """From now on the peak and the work are counted; what is in memory now."""
         (self.place / "clear_refs").write_text("5")
-        self.before = self._worked()
+        self.work_before = self._worked()
         return self._figure("VmRSS")
 
-    def more_since(self, then: int) -> int:
-        return self._figure("VmHWM") - then
+    def more_since(self, start_memory: int) -> int:
+        return self._figure("VmHWM") - start_memory
 
     def work_since(self) -> float:
-        return self._worked() - self.before
+        return self._worked() - self.work_before
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +176,7 @@ def watched(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) 
     with started(place, "--max-megabytes", "4") as (client, process):
         client.timeout = httpx.Timeout(PATIENCE)
         client.get("/api/v1/items/1/thumbnail")
-        client.post("/api/v1/search/picture", files={"file": drawn("red", 1)})  # the model is in memory
+        client.post("/api/v1/search/picture", files={"file": draw_picture("red", 1)})  # the model is in memory
         yield Watched(client, process)
 
 
@@ -203,7 +207,7 @@ def test_a_body_without_a_length_is_refused_at_the_limit(watched: Watched, path:
     head = head.replace("Host: a", "Host: localhost")
     if "picture" in path or "text" in path:
         head = head.replace("application/json", "multipart/form-data; boundary=b")
-    before, answer = watched.begin(), b""
+    memory_before, answer = watched.begin(), b""
     with _connected(watched.client) as to:
         to.sendall(head.encode())
         if "json" not in head:
@@ -223,7 +227,7 @@ def test_a_body_without_a_length_is_refused_at_the_limit(watched: Watched, path:
                 pass
     assert answer.startswith(b"HTTP/1.1 413 "), answer[:100]
     assert n_sent < 60  # it is told while it is sent
-    assert watched.more_since(before) < 40 * MEGABYTE
+    assert watched.more_since(memory_before) < 40 * MEGABYTE
 
 
 def test_a_body_that_tells_its_length_is_refused_unread(watched: Watched) -> None:
@@ -251,7 +255,7 @@ PART = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\
 
 
 @pytest.mark.parametrize(
-    "begun",
+    "first_bytes",
     [
         b"",
         b"GET / HT",
@@ -261,11 +265,11 @@ PART = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\
         FORM + b"Content-Length: 999\r\n\r\n" + PART,
     ],
 )
-def test_who_sends_slowly_is_not_waited_for(hurried: httpx.Client, begun: bytes) -> None:
+def test_who_sends_slowly_is_not_waited_for(hurried: httpx.Client, first_bytes: bytes) -> None:
     """A byte now and then, and never an end; the time for a request is 3 seconds here."""
     until, answer, closed = time.monotonic() + PATIENCE, b"", False
     with _connected(hurried) as to:
-        to.sendall(begun)
+        to.sendall(first_bytes)
         to.settimeout(0.2)
         while not closed and time.monotonic() < until:
             try:
@@ -274,7 +278,7 @@ def test_who_sends_slowly_is_not_waited_for(hurried: httpx.Client, begun: bytes)
                 closed = not piece
             except TimeoutError:
                 try:
-                    to.sendall(b" " if begun else b"")
+                    to.sendall(b" " if first_bytes else b"")
                 except OSError:
                     closed = True
             except OSError:
@@ -286,13 +290,13 @@ def test_who_sends_slowly_is_not_waited_for(hurried: httpx.Client, begun: bytes)
 
 def test_compressed_bodies_are_not_unpacked(watched: Watched) -> None:
     content = gzip.compress(bytes(200 * MEGABYTE))
-    before = watched.begin()
+    memory_before = watched.begin()
     for encoding in ("gzip", "deflate", "br", "gzip, gzip"):
         headers = {"content-encoding": encoding, "content-type": "application/json"}
         refused = watched.client.post("/api/v1/decisions", content=content, headers=headers)
         assert refused.status_code == 415, encoding
         assert refused.headers["content-type"] == "application/problem+json"
-    assert watched.more_since(before) < 20 * MEGABYTE
+    assert watched.more_since(memory_before) < 20 * MEGABYTE
 
 
 @pytest.mark.parametrize(
@@ -315,11 +319,11 @@ def test_compressed_bodies_are_not_unpacked(watched: Watched) -> None:
     ],
 )
 def test_json_that_hurts_is_refused(watched: Watched, content: bytes) -> None:
-    before = watched.begin()
+    memory_before = watched.begin()
     refused = watched.client.post("/api/v1/undo", content=content, headers={"content-type": "application/json"})
     assert refused.status_code in (400, 422), refused.text[:200]
     assert len(refused.content) < 10_000  # it is not sent back
-    assert watched.more_since(before) < 100 * MEGABYTE
+    assert watched.more_since(memory_before) < 100 * MEGABYTE
     assert watched.work_since() < MOST_WORK
 
 
@@ -337,20 +341,20 @@ def test_json_that_hurts_is_refused(watched: Watched, content: bytes) -> None:
 )
 def test_json_of_many_small_things_is_refused(watched: Watched, piece: bytes, status: int) -> None:
     content = b'{"rows":[' + piece * (3 * MEGABYTE // len(piece)) + b"{}]}"
-    before = watched.begin()
+    memory_before = watched.begin()
     headers = {"content-type": "application/json"}
     refused = watched.client.post("/api/v1/annotate/rows", content=content, headers=headers)
     assert refused.status_code == status
-    assert watched.more_since(before) < (10 if status == 413 else 100) * MEGABYTE
+    assert watched.more_since(memory_before) < (10 if status == 413 else 100) * MEGABYTE
 
 
-def test_values_are_counted_but_not_those_of_pictures(asked: TestClient) -> None:
+def test_values_are_counted_but_not_those_of_pictures(api: TestClient) -> None:
     many = b'{"rows":[{"dense":[' + b"0," * 5_000_001 + b"0]}]}"
-    refused = asked.post("/api/v1/annotate/rows", content=many, headers={"content-type": "application/json"})
+    refused = api.post("/api/v1/annotate/rows", content=many, headers={"content-type": "application/json"})
     assert refused.status_code == 413
     assert "more than 5,000,000 values" in refused.json()["detail"]
     picture = small_png(png_chunk(b"teXt", b"{[," * 200_000))
-    assert asked.post("/api/v1/search/picture", files={"file": picture}).status_code == 200
+    assert api.post("/api/v1/search/picture", files={"file": picture}).status_code == 200
 
 
 def test_forms_of_many_parts_are_refused(watched: Watched) -> None:
@@ -367,11 +371,11 @@ def test_forms_of_many_parts_are_refused(watched: Watched) -> None:
 
 @pytest.mark.parametrize("kind", HUGE)
 def test_pictures_that_are_larger_than_they_look_are_refused(watched: Watched, kind: str) -> None:
-    before = watched.begin()
+    memory_before = watched.begin()
     for path in ("search/picture", "annotate/picture", "explain/picture"):
         refused = watched.client.post(f"/api/v1/{path}", files={"file": HUGE[kind]})
         assert refused.status_code == 415, refused.text
-    assert watched.more_since(before) < 50 * MEGABYTE
+    assert watched.more_since(memory_before) < 50 * MEGABYTE
     assert watched.work_since() < MOST_WORK
 
 
@@ -379,9 +383,9 @@ def test_the_limit_of_pixels_is_that_of_the_picture_and_not_of_its_file(watched:
     """64 million pixels are allowed: what they cost at most."""
     out = BytesIO()
     Image.new("L", (8000, 8000), 200).save(out, "PNG")
-    before = watched.begin()
+    memory_before = watched.begin()
     assert watched.client.post("/api/v1/search/picture", files={"file": out.getvalue()}).status_code == 200
-    assert watched.more_since(before) < 500 * MEGABYTE
+    assert watched.more_since(memory_before) < 500 * MEGABYTE
 
 
 @pytest.mark.parametrize(
@@ -399,19 +403,19 @@ def test_the_limit_of_pixels_is_that_of_the_picture_and_not_of_its_file(watched:
 )
 def test_chunks_of_pictures_do_not_unfold(watched: Watched, chunk: bytes) -> None:
     content = small_png(chunk)
-    before = watched.begin()
+    memory_before = watched.begin()
     answer = watched.client.post("/api/v1/search/picture", files={"file": content})
     assert answer.status_code in (200, 415), answer.text
-    assert watched.more_since(before) < 120 * MEGABYTE
+    assert watched.more_since(memory_before) < 120 * MEGABYTE
     assert watched.work_since() < MOST_WORK
 
 
 def test_of_many_frames_one_is_read(watched: Watched) -> None:
-    before = watched.begin()
+    memory_before = watched.begin()
     directories = tiff(24, 24, 8)  # which goes on with itself
     for content, status in ((gif(24, 24, frames=40_000), 200), (directories, 422)):  # which has no pixels
         assert watched.client.post("/api/v1/search/picture", files={"file": content}).status_code == status
-    assert watched.more_since(before) < 50 * MEGABYTE
+    assert watched.more_since(memory_before) < 50 * MEGABYTE
     assert watched.work_since() < MOST_WORK
 
 
@@ -438,50 +442,50 @@ DISGUISED = {
 }
 
 
-def test_pages_and_drawings_are_never_given_out(asked: TestClient, folder: Path) -> None:
+def test_pages_and_drawings_are_never_given_out(api: TestClient, folder: Path) -> None:
     for name, content in DISGUISED.items():
         (folder / name).write_bytes(content)
     rejects = Rejects()
     with open_collection(folder) as collection:
         scan_collection(collection, by="eve", rejects=rejects)
     assert {name for name, *_ in rejects.listed} >= set(DISGUISED) - {"page.html", "drawing.svgz"}
-    present = {item["path"] for item in asked.get("/api/v1/items?k=100").json()["items"]}
+    present = {item["path"] for item in api.get("/api/v1/items?k=100").json()["items"]}
     assert not present & set(DISGUISED)
-    unread = asked.get("/api/v1/items?state=unreadable&k=100").json()["items"]
+    unread = api.get("/api/v1/items?state=unreadable&k=100").json()["items"]
     assert unread
     for item in unread:
-        for what in ("file", "thumbnail", "heat?label=red"):
-            refused = asked.get(f"/api/v1/items/{item['id']}/{what}")
+        for view in ("file", "thumbnail", "heat?label=red"):
+            refused = api.get(f"/api/v1/items/{item['id']}/{view}")
             assert refused.status_code in (415, 422)
             assert b"alert" not in refused.content
 
 
-def test_a_file_that_becomes_a_page_is_not_given_out(asked: TestClient, folder: Path) -> None:
-    item = asked.get("/api/v1/items?k=1").json()["items"][0]
+def test_a_file_that_becomes_a_page_is_not_given_out(api: TestClient, folder: Path) -> None:
+    item = api.get("/api/v1/items?k=1").json()["items"][0]
     for content in (HTML, SVG, b""):
         (folder / item["path"]).write_bytes(content)
-        assert asked.get(f"/api/v1/items/{item['id']}/file").status_code in (415, 422)
-        assert asked.get(f"/api/v1/items/{item['id']}/thumbnail").status_code in (415, 422)
+        assert api.get(f"/api/v1/items/{item['id']}/file").status_code in (415, 422)
+        assert api.get(f"/api/v1/items/{item['id']}/thumbnail").status_code in (415, 422)
 
 
-def test_a_picture_that_is_a_page_too_stays_a_picture(asked: TestClient, folder: Path) -> None:
-    item = asked.get("/api/v1/items?k=1").json()["items"][0]
+def test_a_picture_that_is_a_page_too_stays_a_picture(api: TestClient, folder: Path) -> None:
+    item = api.get("/api/v1/items?k=1").json()["items"][0]
     for content, kind in (
         (gif(24, 24) + HTML, "image/gif"),
         (small_png(png_chunk(b"tEXt", b"a\0" + HTML)), "image/png"),
     ):
         (folder / item["path"]).write_bytes(content)
-        shown = asked.get(f"/api/v1/items/{item['id']}/file")
-        assert (shown.status_code, shown.headers["content-type"]) == (200, kind)
-        assert shown.headers["x-content-type-options"] == "nosniff"
-        assert shown.headers["content-security-policy"] == "default-src 'none'; sandbox"
+        response = api.get(f"/api/v1/items/{item['id']}/file")
+        assert (response.status_code, response.headers["content-type"]) == (200, kind)
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["content-security-policy"] == "default-src 'none'; sandbox"
 
 
 @pytest.mark.parametrize("sent_as", ["image/svg+xml", "text/html", "image/png"])
 @pytest.mark.parametrize("content", [SVG, HTML, b"\xef\xbb\xbf" + HTML, gzip.compress(SVG, mtime=0)])
-def test_pages_and_drawings_that_are_sent_are_refused(asked: TestClient, content: bytes, sent_as: str) -> None:
+def test_pages_and_drawings_that_are_sent_are_refused(api: TestClient, content: bytes, sent_as: str) -> None:
     for path in ("search/picture", "annotate/picture", "explain/picture"):
-        refused = asked.post(f"/api/v1/{path}", files={"file": ("x.svg", content, sent_as)})
+        refused = api.post(f"/api/v1/{path}", files={"file": ("x.svg", content, sent_as)})
         assert (refused.status_code, refused.headers["content-type"]) == (415, "application/problem+json")
 
 
@@ -515,10 +519,10 @@ def test_tags_of_strangers_do_not_unfold_or_look_elsewhere(tmp_path: Path, kind:
         (photos / "a.png.xmp").write_bytes(packet)
     began = time.process_time()
     with create_collection(photos) as collection:
-        done = scan_collection(collection, by="eve", tags="xmp")
+        result = scan_collection(collection, by="eve", tags="xmp")
         with collection.engine.connect() as connection:
             names = [row[0] for row in connection.exec_driver_sql("SELECT name FROM labels")]
-    assert (done.new, done.unreadable) == (1, 0)  # the picture itself is none the worse
+    assert (result.new, result.unreadable) == (1, 0)  # the picture itself is none the worse
     assert time.process_time() - began < 10
     assert len(names) <= 1
     assert not any(SECRET_FILE in name or "ha" in name or len(name) > 500 for name in names)
@@ -548,8 +552,8 @@ def test_json_lists_of_strangers(tmp_path: Path, database: str | None) -> None:
     (tmp_path / "metadata.jsonl").write_text("\n".join([*bad, good]))
     rejects = Rejects()
     with create_collection(tmp_path, database) as collection:
-        done = scan_collection(collection, by="eve", rejects=rejects)
-    assert (done.new, done.tagged) == (1, 1)
+        result = scan_collection(collection, by="eve", rejects=rejects)
+    assert (result.new, result.tagged) == (1, 1)
     assert [reason for _, reason, _ in rejects.listed] == ["JSON that nests too deeply"] * 3 + ["malformed JSON"]
     assert [str(where).rpartition(":")[2] for where, *_ in rejects.listed] == ["1", "2", "3", "4"]
     assert not any("\n" in detail or len(detail) > 500 for *_, detail in rejects.listed)

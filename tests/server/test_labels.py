@@ -44,7 +44,7 @@ def serving(at: Collection, tokens: list[Token] | None = None) -> TestClient:
 
 
 @pytest.fixture
-def asked(collection: Collection) -> Iterator[TestClient]:  # noqa: F811
+def api(collection: Collection) -> Iterator[TestClient]:  # noqa: F811
     """30 emoji, and labels that are theirs."""
     write_emoji(collection.folder, 30)
     scan_collection(collection, by="eve")
@@ -52,68 +52,81 @@ def asked(collection: Collection) -> Iterator[TestClient]:  # noqa: F811
         yield client
 
 
-def named(asked: TestClient, *names: str) -> list[int]:
+def create_labels(api: TestClient, *names: str) -> list[int]:
     """Numbers of labels, which are made where they are new."""
     decisions = [{"item": 1 + i % 5, "label": name, "state": "accepted"} for i, name in enumerate(names)]
-    assert asked.post("/api/v1/decisions", json={"decisions": decisions}).status_code == 200
-    return [number_of(asked, name) for name in names]
+    assert api.post("/api/v1/decisions", json={"decisions": decisions}).status_code == 200
+    return [number_of(api, name) for name in names]
 
 
-def number_of(asked: TestClient, name: str) -> int:
-    hits = asked.get("/api/v1/labels", params={"prefix": name}).json()["labels"]
-    found: int = next(hit["id"] for hit in hits if name in (hit["name"], hit["synonym"]))
-    return found
+def number_of(api: TestClient, name: str) -> int:
+    hits = api.get("/api/v1/labels", params={"prefix": name}).json()["labels"]
+    number: int = next(hit["id"] for hit in hits if name in (hit["name"], hit["synonym"]))
+    return number
 
 
-def whole(asked: TestClient, number: int) -> dict[str, Any]:
-    found: dict[str, Any] = asked.get(f"/api/v1/labels/{number}").json()
-    return found
+def read_label(api: TestClient, number: int) -> dict[str, Any]:
+    details: dict[str, Any] = api.get(f"/api/v1/labels/{number}").json()
+    return details
 
 
-def edited(asked: TestClient, number: int, **changes: object) -> dict[str, Any]:
-    answer = asked.patch(f"/api/v1/labels/{number}", json=changes)
+def edited(api: TestClient, number: int, **changes: object) -> dict[str, Any]:
+    answer = api.patch(f"/api/v1/labels/{number}", json=changes)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    reply: dict[str, Any] = answer.json()
+    return reply
 
 
-def journal_of(asked: TestClient) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = asked.get("/api/v1/journal").json()["entries"]
-    return found
+def journal_of(api: TestClient) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = api.get("/api/v1/journal").json()["entries"]
+    return entries
 
 
-def test_one_label_in_full(asked: TestClient) -> None:
-    gull, bird, animal, tern = named(asked, "gull", "bird", "animal", "tern")
-    edited(asked, gull, language="en", wordnet="n02041246", parent="bird", add=[{"name": "Möwe", "language": "de"}])
-    edited(asked, bird, parent="animal")
-    edited(asked, tern, parent="bird")
-    asked.post("/api/v1/labels/merge-exclusions", json={"labels": [gull, tern]})
-    asked.post("/api/v1/decisions", json={"decisions": [{"item": 9, "label": "gull", "state": "rejected"}]})
-    found = whole(asked, gull)
-    assert (found["name"], found["language"], found["wordnet"], found["parent"]) == ("gull", "en", "n02041246", "bird")
-    assert found["names"] == [{"name": "Möwe", "language": "de"}]
-    assert [one["name"] for one in found["ancestors"]] == ["bird", "animal"]
-    assert [one["name"] for one in found["merge_exclusions"]] == ["tern"]
-    assert (found["items"], found["rejected"], found["open_suggestions"], found["evaluation"]) == (1, 1, 0, None)
-    assert [one["name"] for one in whole(asked, bird)["child_labels"]] == ["gull", "tern"]
-    assert whole(asked, animal)["n_children"] == 1
-    assert asked.get(f"/api/v1/labels/{gull}/neighbours").json() == {"neighbours": []}
-    by_other_name = asked.get("/api/v1/labels?prefix=MÖW").json()["labels"]
+def test_one_label_in_full(api: TestClient) -> None:
+    gull, bird, animal, tern = create_labels(api, "gull", "bird", "animal", "tern")
+    edited(api, gull, language="en", wordnet="n02041246", parent="bird", add=[{"name": "Möwe", "language": "de"}])
+    edited(api, bird, parent="animal")
+    edited(api, tern, parent="bird")
+    api.post("/api/v1/labels/merge-exclusions", json={"labels": [gull, tern]})
+    api.post("/api/v1/decisions", json={"decisions": [{"item": 9, "label": "gull", "state": "rejected"}]})
+    details = read_label(api, gull)
+    assert (details["name"], details["language"], details["wordnet"], details["parent"]) == (
+        "gull",
+        "en",
+        "n02041246",
+        "bird",
+    )
+    assert details["names"] == [{"name": "Möwe", "language": "de"}]
+    assert [label["name"] for label in details["ancestors"]] == ["bird", "animal"]
+    assert [label["name"] for label in details["merge_exclusions"]] == ["tern"]
+    assert (details["items"], details["rejected"], details["open_suggestions"], details["evaluation"]) == (
+        1,
+        1,
+        0,
+        None,
+    )
+    assert [label["name"] for label in read_label(api, bird)["child_labels"]] == ["gull", "tern"]
+    assert read_label(api, animal)["n_children"] == 1
+    assert api.get(f"/api/v1/labels/{gull}/neighbours").json() == {"neighbours": []}
+    by_other_name = api.get("/api/v1/labels?prefix=MÖW").json()["labels"]
     assert by_other_name == [{"id": gull, "name": "gull", "synonym": "Möwe", "language": "de", "items": 1}]
-    tops = asked.get("/api/v1/vocabulary?parent=0").json()["labels"]
-    assert [(one["name"], one["n_children"]) for one in tops] == [("animal", 1)]
-    assert [one["name"] for one in asked.get(f"/api/v1/vocabulary?parent={bird}").json()["labels"]] == ["gull", "tern"]
-    assert [one["name"] for one in asked.get("/api/v1/vocabulary?contains=möw").json()["labels"]] == ["gull"]
+    tops = api.get("/api/v1/vocabulary?parent=0").json()["labels"]
+    assert [(label["name"], label["n_children"]) for label in tops] == [("animal", 1)]
+    assert [label["name"] for label in api.get(f"/api/v1/vocabulary?parent={bird}").json()["labels"]] == [
+        "gull",
+        "tern",
+    ]
+    assert [label["name"] for label in api.get("/api/v1/vocabulary?contains=möw").json()["labels"]] == ["gull"]
 
 
-def test_other_names_have_a_place_beside_many_names(asked: TestClient) -> None:
-    lake, tree, *_ = named(asked, "lake", "tree", *(f"sea {n:02d}" for n in range(25)))
-    edited(asked, lake, add=[{"name": "See", "language": "de"}, {"name": "Seelein", "language": "de"}])
-    edited(asked, tree, add=[{"name": "Seb", "language": "sl"}])
+def test_other_names_have_a_place_beside_many_names(api: TestClient) -> None:
+    lake, tree, *_ = create_labels(api, "lake", "tree", *(f"sea {n:02d}" for n in range(25)))
+    edited(api, lake, add=[{"name": "See", "language": "de"}, {"name": "Seelein", "language": "de"}])
+    edited(api, tree, add=[{"name": "Seb", "language": "sl"}])
 
     def completed(start: str, k: int) -> list[tuple[str, str | None]]:
-        found = asked.get("/api/v1/labels", params={"prefix": start, "k": k}).json()["labels"]
-        return [(one["name"], one["synonym"]) for one in found]
+        labels = api.get("/api/v1/labels", params={"prefix": start, "k": k}).json()["labels"]
+        return [(label["name"], label["synonym"]) for label in labels]
 
     seas: list[tuple[str, str | None]] = [(f"sea {n:02d}", None) for n in range(25)]
     assert completed("se", 20) == [*seas[:18], ("tree", "Seb"), ("lake", "See")]
@@ -123,26 +136,26 @@ def test_other_names_have_a_place_beside_many_names(asked: TestClient) -> None:
     assert completed("sea 0", 20) == seas[:10]
 
 
-def test_a_form_is_one_entry_that_can_be_undone(asked: TestClient) -> None:
-    [gul, bird] = named(asked, "gul", "bird")
-    before = whole(asked, gul)
-    done = edited(asked, gul, name="gull", language="en", parent="bird", add=[{"name": "mew"}], remove=["gul"])
-    after = whole(asked, gul)
-    assert (after["name"], after["synonyms"], after["parent"]) == ("gull", ["mew"], "bird")
-    entry = journal_of(asked)[0]
-    assert (entry["id"], entry["by"], entry["action"]) == (done["entry"], "local", "label")
+def test_a_form_is_one_entry_that_can_be_undone(api: TestClient) -> None:
+    [gul, bird] = create_labels(api, "gul", "bird")
+    details_before = read_label(api, gul)
+    reply = edited(api, gul, name="gull", language="en", parent="bird", add=[{"name": "mew"}], remove=["gul"])
+    details_after = read_label(api, gul)
+    assert (details_after["name"], details_after["synonyms"], details_after["parent"]) == ("gull", ["mew"], "bird")
+    entry = journal_of(api)[0]
+    assert (entry["id"], entry["by"], entry["action"]) == (reply["entry"], "local", "label")
     assert "called 'gull'" in entry["summary"]
-    assert edited(asked, gul, name="gull", language="en") == {"entry": None}
-    assert edited(asked, gul) == {"entry": None}
-    asked.post("/api/v1/undo", json={"entry": done["entry"]})
-    assert whole(asked, gul) == before
-    edited(asked, gul, parent="bird")
-    edited(asked, gul, parent="")
-    assert whole(asked, bird)["child_labels"] == []
+    assert edited(api, gul, name="gull", language="en") == {"entry": None}
+    assert edited(api, gul) == {"entry": None}
+    api.post("/api/v1/undo", json={"entry": reply["entry"]})
+    assert read_label(api, gul) == details_before
+    edited(api, gul, parent="bird")
+    edited(api, gul, parent="")
+    assert read_label(api, bird)["child_labels"] == []
 
 
 @pytest.mark.parametrize(
-    ("changes", "status", "told"),
+    ("changes", "status", "message"),
     [
         ({"name": "bird"}, 422, "another label is called 'bird' already"),
         ({"name": "Vogel"}, 422, "another label is called 'Vogel' already"),
@@ -165,88 +178,88 @@ def test_a_form_is_one_entry_that_can_be_undone(asked: TestClient) -> None:
     ],
 )
 def test_edits_that_cannot_be_made_change_nothing(
-    asked: TestClient, changes: dict[str, object], status: int, told: str
+    api: TestClient, changes: dict[str, object], status: int, message: str
 ) -> None:
-    gull, bird, chick, _ = named(asked, "gull", "bird", "chick", "x")
-    edited(asked, bird, add=[{"name": "Vogel", "language": "de"}])
-    edited(asked, chick, parent="gull")
-    before = journal_of(asked), whole(asked, gull)
-    refused = asked.patch(f"/api/v1/labels/{gull}", json={"wordnet": "n1"} | changes)
-    assert (refused.status_code, told in refused.json()["detail"]) == (status, True), refused.text
-    assert (journal_of(asked), whole(asked, gull)) == before
+    gull, bird, chick, _ = create_labels(api, "gull", "bird", "chick", "x")
+    edited(api, bird, add=[{"name": "Vogel", "language": "de"}])
+    edited(api, chick, parent="gull")
+    state_before = journal_of(api), read_label(api, gull)
+    refused = api.patch(f"/api/v1/labels/{gull}", json={"wordnet": "n1"} | changes)
+    assert (refused.status_code, message in refused.json()["detail"]) == (status, True), refused.text
+    assert (journal_of(api), read_label(api, gull)) == state_before
 
 
 @pytest.mark.parametrize(
     "name", ["'; DROP TABLE labels; --", "%", "<img src=x onerror=alert(1)>", "../../etc", "😀", "a/b?c#d"]
 )
-def test_hostile_names_are_names(asked: TestClient, name: str) -> None:
-    [number, other] = named(asked, name, "sea")
-    edited(asked, number, add=[{"name": name + "2"}], parent="sea")
-    assert whole(asked, number)["name"] == name
-    assert asked.get("/api/v1/vocabulary", params={"contains": name + "2"}).json()["total"] == 1
-    asked.post("/api/v1/labels/merge", json={"labels": [number], "target": other})
-    assert {name, name + "2"} <= set(whole(asked, other)["synonyms"])
+def test_hostile_names_are_names(api: TestClient, name: str) -> None:
+    [number, sea] = create_labels(api, name, "sea")
+    edited(api, number, add=[{"name": name + "2"}], parent="sea")
+    assert read_label(api, number)["name"] == name
+    assert api.get("/api/v1/vocabulary", params={"contains": name + "2"}).json()["total"] == 1
+    api.post("/api/v1/labels/merge", json={"labels": [number], "target": sea})
+    assert {name, name + "2"} <= set(read_label(api, sea)["synonyms"])
 
 
-def test_merging_and_taking_it_back(asked: TestClient) -> None:
-    [gul, gull, tern] = named(asked, "gul", "gull", "tern")
-    asked.post("/api/v1/decisions", json={"decisions": [{"item": 2, "label": "gul", "state": "accepted"}]})
-    done = asked.post("/api/v1/labels/merge", json={"labels": [gul, gul], "target": gull}).json()
-    assert (done["moved_tags"], done["duplicates"]) == (1, 1)
-    assert (whole(asked, gull)["items"], whole(asked, gull)["synonyms"]) == (2, ["gul"])
-    assert asked.get(f"/api/v1/labels/{gul}").status_code == 404
+def test_merging_and_taking_it_back(api: TestClient) -> None:
+    [gul, gull, tern] = create_labels(api, "gul", "gull", "tern")
+    api.post("/api/v1/decisions", json={"decisions": [{"item": 2, "label": "gul", "state": "accepted"}]})
+    reply = api.post("/api/v1/labels/merge", json={"labels": [gul, gul], "target": gull}).json()
+    assert (reply["moved_tags"], reply["duplicates"]) == (1, 1)
+    assert (read_label(api, gull)["items"], read_label(api, gull)["synonyms"]) == (2, ["gul"])
+    assert api.get(f"/api/v1/labels/{gul}").status_code == 404
     for labels, into, status in (([gul], gull, 404), ([gull], gull, 422), ([10**6], gull, 404), ([], gull, 422)):
-        refused = asked.post("/api/v1/labels/merge", json={"labels": labels, "target": into})
+        refused = api.post("/api/v1/labels/merge", json={"labels": labels, "target": into})
         assert refused.status_code == status, refused.text
-    assert asked.post("/api/v1/labels/merge-exclusions", json={"labels": [tern, tern]}).status_code == 422
-    asked.post("/api/v1/undo", json={"entry": done["entry"]})
-    assert (whole(asked, gull)["items"], whole(asked, gul)["items"]) == (1, 2)
+    assert api.post("/api/v1/labels/merge-exclusions", json={"labels": [tern, tern]}).status_code == 422
+    api.post("/api/v1/undo", json={"entry": reply["entry"]})
+    assert (read_label(api, gull)["items"], read_label(api, gul)["items"]) == (1, 2)
 
 
-def test_deleting_and_taking_it_back(asked: TestClient) -> None:
-    gull, _, chick = named(asked, "gull", "bird", "chick")
-    for below, above in ((gull, "bird"), (chick, "gull")):
-        edited(asked, below, parent=above)
-    before = whole(asked, gull)
-    refused = asked.delete(f"/api/v1/labels/{gull}")
+def test_deleting_and_taking_it_back(api: TestClient) -> None:
+    gull, _, chick = create_labels(api, "gull", "bird", "chick")
+    for child, parent_name in ((gull, "bird"), (chick, "gull")):
+        edited(api, child, parent=parent_name)
+    details_before = read_label(api, gull)
+    refused = api.delete(f"/api/v1/labels/{gull}")
     assert refused.status_code == 422
     assert "accepted or rejected 1 times; delete these tags too (`with_tags`)" in refused.json()["detail"]
-    done = asked.delete(f"/api/v1/labels/{gull}", params={"with_tags": True}).json()
-    assert (done["tags"], done["children"]) == (1, 1)
-    assert asked.get(f"/api/v1/labels/{gull}").status_code == 404
-    assert asked.delete(f"/api/v1/labels/{gull}").status_code == 404
-    assert whole(asked, chick)["parent"] == "bird"
-    assert asked.post("/api/v1/undo", json={"entry": done["entry"]}).status_code == 200
-    assert whole(asked, gull) == before
+    reply = api.delete(f"/api/v1/labels/{gull}", params={"with_tags": True}).json()
+    assert (reply["tags"], reply["children"]) == (1, 1)
+    assert api.get(f"/api/v1/labels/{gull}").status_code == 404
+    assert api.delete(f"/api/v1/labels/{gull}").status_code == 404
+    assert read_label(api, chick)["parent"] == "bird"
+    assert api.post("/api/v1/undo", json={"entry": reply["entry"]}).status_code == 200
+    assert read_label(api, gull) == details_before
 
 
-def test_proposals_are_gone_through(asked: TestClient, collection: Collection) -> None:  # noqa: F811
-    named(asked, "tuktuk", "tuk-tuk", "Tuktuk", "caffè", "caffe")
-    assert asked.get("/api/v1/labels/proposals").json()["created"] is None
-    job = asked.post("/api/v1/jobs", json={"kind": "tidy"}).json()
+def test_proposals_are_gone_through(api: TestClient, collection: Collection) -> None:  # noqa: F811
+    create_labels(api, "tuktuk", "tuk-tuk", "Tuktuk", "caffè", "caffe")
+    assert api.get("/api/v1/labels/proposals").json()["created"] is None
+    job = api.post("/api/v1/jobs", json={"kind": "tidy"}).json()
     queue.run_next_job(collection.folder)
-    done = asked.get(f"/api/v1/jobs/{job['id']}").json()
-    assert done["state"] == "done", done["error"]
-    found = asked.get("/api/v1/labels/proposals?k=100&pictures=2").json()
-    assert done["result"]["proposals"] == found["total"] == len(found["proposals"])
-    assert set(found["unused_sources"]) == {"model", "knowledge"}
-    by_name = {one["target"]["name"]: one for one in found["proposals"]}
-    tuk = next(one for name, one in by_name.items() if name.casefold().startswith("tuk"))
+    finished_job = api.get(f"/api/v1/jobs/{job['id']}").json()
+    assert finished_job["state"] == "done", finished_job["error"]
+    first_page = api.get("/api/v1/labels/proposals?k=100&pictures=2").json()
+    assert finished_job["result"]["proposals"] == first_page["total"] == len(first_page["proposals"])
+    assert set(first_page["unused_sources"]) == {"model", "knowledge"}
+    by_name = {proposal["target"]["name"]: proposal for proposal in first_page["proposals"]}
+    tuk = next(proposal for name, proposal in by_name.items() if name.casefold().startswith("tuk"))
     assert len(tuk["labels"]) == 2
     assert tuk["reasons"][0]["evidence"][0]["message"].startswith("differ only in")
     assert all(1 <= len(label["pictures"]) <= 2 for label in (tuk["target"], *tuk["labels"]))
-    caf = next(one for name, one in by_name.items() if name.startswith("caff"))
-    merged = asked.post(
+    caf = next(proposal for name, proposal in by_name.items() if name.startswith("caff"))
+    merged = api.post(
         "/api/v1/labels/merge", json={"labels": [label["id"] for label in tuk["labels"]], "target": tuk["target"]["id"]}
     ).json()
-    asked.post("/api/v1/labels/merge-exclusions", json={"labels": [caf["target"]["id"], caf["labels"][0]["id"]]})
-    left = asked.get("/api/v1/labels/proposals?k=100").json()
-    assert (left["total"], left["changes"]) == (found["total"] - 2, 2)
-    asked.post("/api/v1/undo", json={"entry": merged["entry"]})
-    again = asked.get("/api/v1/labels/proposals?k=100&pictures=0").json()
-    assert again["total"] == found["total"] - 1
+    api.post("/api/v1/labels/merge-exclusions", json={"labels": [caf["target"]["id"], caf["labels"][0]["id"]]})
+    next_page = api.get("/api/v1/labels/proposals?k=100").json()
+    assert (next_page["total"], next_page["changes"]) == (first_page["total"] - 2, 2)
+    api.post("/api/v1/undo", json={"entry": merged["entry"]})
+    again = api.get("/api/v1/labels/proposals?k=100&pictures=0").json()
+    assert again["total"] == first_page["total"] - 1
     assert again["proposals"][0]["target"]["pictures"] == []
-    pages = [asked.get(f"/api/v1/labels/proposals?k=1&offset={i}").json()["proposals"] for i in range(again["total"])]
+    pages = [api.get(f"/api/v1/labels/proposals?k=1&offset={i}").json()["proposals"] for i in range(again["total"])]
     assert [page[0]["score"] for page in pages] == sorted((page[0]["score"] for page in pages), reverse=True)
 
 
@@ -264,59 +277,62 @@ def test_proposals_are_gone_through(asked: TestClient, collection: Collection) -
         ("vocabulary?parent=-1", 422),
     ],
 )
-def test_what_cannot_be_asked(asked: TestClient, address: str, status: int) -> None:
-    assert asked.get(f"/api/v1/{address}").status_code == status
+def test_what_cannot_be_asked(api: TestClient, address: str, status: int) -> None:
+    assert api.get(f"/api/v1/{address}").status_code == status
 
 
 def test_who_may_only_read_changes_nothing(collection: Collection) -> None:  # noqa: F811
     write_emoji(collection.folder, 5)
     scan_collection(collection, by="eve")
     proposals.refresh_proposals(collection)
-    with serving(collection, [Token("eve", "read", None, compute_digest("r"))]) as asked:
-        read = {"authorization": "Bearer r"}
-        assert asked.get("/api/v1/labels/1", headers=read).status_code == 200
-        assert asked.get("/api/v1/labels/proposals", headers=read).status_code == 200
-        assert asked.get("/api/v1/labels/proposals").status_code == 401
-        assert asked.patch("/api/v1/labels/1", json={"name": "x"}, headers=read).status_code == 403
-        assert asked.delete("/api/v1/labels/1?with_tags=true", headers=read).status_code == 403
-        for what, sent in (("merge", {"labels": [1], "target": 2}), ("merge-exclusions", {"labels": [1, 2]})):
-            assert asked.post(f"/api/v1/labels/{what}", json=sent, headers=read).status_code == 403
+    with serving(collection, [Token("eve", "read", None, compute_digest("r"))]) as api:
+        read_headers = {"authorization": "Bearer r"}
+        assert api.get("/api/v1/labels/1", headers=read_headers).status_code == 200
+        assert api.get("/api/v1/labels/proposals", headers=read_headers).status_code == 200
+        assert api.get("/api/v1/labels/proposals").status_code == 401
+        assert api.patch("/api/v1/labels/1", json={"name": "x"}, headers=read_headers).status_code == 403
+        assert api.delete("/api/v1/labels/1?with_tags=true", headers=read_headers).status_code == 403
+        for action, sent in (("merge", {"labels": [1], "target": 2}), ("merge-exclusions", {"labels": [1, 2]})):
+            assert api.post(f"/api/v1/labels/{action}", json=sent, headers=read_headers).status_code == 403
 
 
 def test_a_model_knows_labels(tmp_path: Path, database: str | None) -> None:
     """Real pictures, a real model: what is near, how often it was right, also after labels were merged."""
     write_emoji(tmp_path / "photos", 120)
-    with create_collection(tmp_path / "photos", database) as at, serving(at) as asked:
+    with create_collection(tmp_path / "photos", database) as at, serving(at) as api:
         scan_collection(at, by="eve")
         train_model(at, by="eve", features="colour", dim=8, epochs=10, threads=1)
-        most = asked.get("/api/v1/vocabulary?k=2").json()["labels"]
+        most = api.get("/api/v1/vocabulary?k=2").json()["labels"]
         number, name = most[0]["id"], most[0]["name"]
-        near = asked.get(f"/api/v1/labels/{number}/neighbours?k=5").json()["neighbours"]
-        cosines = [one["cosine"] for one in near]
+        near = api.get(f"/api/v1/labels/{number}/neighbours?k=5").json()["neighbours"]
+        cosines = [neighbour["cosine"] for neighbour in near]
         assert len(near) == 5
         assert cosines == sorted(cosines, reverse=True)
-        assert number not in [one["id"] for one in near]
-        assert all(one["pictures"] for one in near)
-        evaluation = whole(asked, number)["evaluation"]
+        assert number not in [neighbour["id"] for neighbour in near]
+        assert all(neighbour["pictures"] for neighbour in near)
+        evaluation = read_label(api, number)["evaluation"]
         assert evaluation["is_trained"]
         assert 0 <= evaluation["correct"] <= evaluation["suggestions"]
         assert [limit["precision"] for limit in evaluation["thresholds"]] == [0.8, 0.9, 0.95]
         query = {"label": name, "label_state": "suggested", "k": 4}
-        open_ones = asked.get("/api/v1/items", params=query).json()["items"]
-        waiting = whole(asked, number)["open_suggestions"]
+        open_ones = api.get("/api/v1/items", params=query).json()["items"]
+        waiting = read_label(api, number)["open_suggestions"]
         states = ("accepted", "accepted", "rejected", "accepted")[: len(open_ones)]
         decisions = [{"item": i["id"], "label": name, "state": s} for i, s in zip(open_ones, states, strict=True)]
-        asked.post("/api/v1/decisions", json={"decisions": decisions})
-        after = whole(asked, number)
-        assert (after["reviewed_suggestions"], after["accepted_suggestions"]) == (len(states), states.count("accepted"))
-        assert after["open_suggestions"] == waiting - len(states)
-        new = named(asked, "not learnt yet")[0]
-        assert not whole(asked, new)["evaluation"]["is_trained"]
-        asked.post("/api/v1/labels/merge", json={"labels": [number], "target": new})
-        merged = whole(asked, new)["evaluation"]
+        api.post("/api/v1/decisions", json={"decisions": decisions})
+        details = read_label(api, number)
+        assert (details["reviewed_suggestions"], details["accepted_suggestions"]) == (
+            len(states),
+            states.count("accepted"),
+        )
+        assert details["open_suggestions"] == waiting - len(states)
+        new = create_labels(api, "not learnt yet")[0]
+        assert not read_label(api, new)["evaluation"]["is_trained"]
+        api.post("/api/v1/labels/merge", json={"labels": [number], "target": new})
+        merged = read_label(api, new)["evaluation"]
         assert (merged["is_trained"], merged["suggestions"]) == (True, evaluation["suggestions"])
         proposals.refresh_proposals(at)
-        assert "model" not in asked.get("/api/v1/labels/proposals").json()["unused_sources"]
+        assert "model" not in api.get("/api/v1/labels/proposals").json()["unused_sources"]
 
 
 def test_a_job_compares_labels_beside_the_service(tmp_path: Path, database: str | None) -> None:
@@ -324,12 +340,12 @@ def test_a_job_compares_labels_beside_the_service(tmp_path: Path, database: str 
     write_emoji(folder, 20)
     with create_collection(folder, database) as at:
         scan_collection(at, by="eve")
-    with running(folder) as asked:
-        job = asked.post("/api/v1/jobs", json={"kind": "tidy", "options": {"min_score": 0.5}}).json()
+    with running(folder) as api:
+        job = api.post("/api/v1/jobs", json={"kind": "tidy", "options": {"min_score": 0.5}}).json()
         until = time.monotonic() + 100
-        while (now := asked.get(f"/api/v1/jobs/{job['id']}").json())["state"] in ("waiting", "running"):
+        while (now := api.get(f"/api/v1/jobs/{job['id']}").json())["state"] in ("waiting", "running"):
             assert time.monotonic() < until
             time.sleep(0.3)
         assert now["state"] == "done", now["error"]
-        assert asked.get("/api/v1/labels/proposals").json()["total"] == now["result"]["proposals"]
-        assert asked.post("/api/v1/jobs", json={"kind": "tidy", "options": {"knowledge": 1}}).status_code == 422
+        assert api.get("/api/v1/labels/proposals").json()["total"] == now["result"]["proposals"]
+        assert api.post("/api/v1/jobs", json={"kind": "tidy", "options": {"knowledge": 1}}).status_code == 422

@@ -28,9 +28,9 @@ LONG = 50_000_000
 
 @pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)
 def test_files_that_go_away_while_they_are_opened(
-    asked: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+    api: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    item = f"/api/v1/items/{asked.get('/api/v1/items?k=1').json()['items'][0]['id']}"
+    item = f"/api/v1/items/{api.get('/api/v1/items?k=1').json()['items'][0]['id']}"
 
     def shorten(stream: FileIO) -> Path:
         os.truncate(folder / PICTURE, 40)
@@ -43,12 +43,12 @@ def test_files_that_go_away_while_they_are_opened(
     }
     for name, step in steps.items():
         monkeypatch.setattr(items.item_files, name, step)
-        answer = asked.get(f"{item}/{'thumbnail' if name == 'make_thumbnail' else 'file'}")
+        answer = api.get(f"{item}/{'thumbnail' if name == 'make_thumbnail' else 'file'}")
         assert (answer.status_code, answer.json()["title"]) == (404, "Not found")
     (folder / PICTURE).unlink()
     monkeypatch.undo()
     for route in ("thumbnail?size=1024", "file", "heat?label=red", "annotate"):
-        assert asked.get(f"{item}/{route}").status_code == 404, route
+        assert api.get(f"{item}/{route}").status_code == 404, route
 
 
 IMPATIENT = """

@@ -34,32 +34,32 @@ def served(collection: Collection, tokens: list[Token] | None = None) -> TestCli
     return TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost")
 
 
-def test_points_are_where_the_catalogue_says(asked: TestClient, folder: Path) -> None:
-    about = asked.get(MAP).json()
+def test_points_are_where_the_catalogue_says(api: TestClient, folder: Path) -> None:
+    about = api.get(MAP).json()
     assert (about["schema"], about["method"], about["points"]) == (1, "pca", 45)
-    numbers, places = read_points(asked.get(f"{MAP}/points").content)
+    numbers, places = read_points(api.get(f"{MAP}/points").content)
     box = about["box"]
     with open_collection(folder) as collection:
-        drawn = item_map.build_map(collection)
-    assert numbers.tolist() == drawn.items.tolist() == list(range(1, 46))
-    there = np.array([box["x"], box["y"]]) + places / 65535 * box["side"]
-    np.testing.assert_allclose(there, drawn.places, atol=1.01 * box["side"] / 65535)
+        built_map = item_map.build_map(collection)
+    assert numbers.tolist() == built_map.items.tolist() == list(range(1, 46))
+    points = np.array([box["x"], box["y"]]) + places / 65535 * box["side"]
+    np.testing.assert_allclose(points, built_map.places, atol=1.01 * box["side"] / 65535)
     assert (places.min(), places.max()) == (0, 65535)
 
 
-def test_points_are_compressed_and_asked_for_again(asked: TestClient) -> None:
-    whole = asked.get(f"{MAP}/points", headers={"accept-encoding": "identity"})
-    small = asked.get(f"{MAP}/points", headers={"accept-encoding": "gzip"})
-    assert (small.headers["content-encoding"], small.content) == ("gzip", whole.content)
-    assert int(small.headers["content-length"]) < int(whole.headers["content-length"])
-    assert "content-encoding" not in whole.headers
-    again = asked.get(f"{MAP}/points", headers={"if-none-match": whole.headers["etag"]})
+def test_points_are_compressed_and_asked_for_again(api: TestClient) -> None:
+    plain = api.get(f"{MAP}/points", headers={"accept-encoding": "identity"})
+    small = api.get(f"{MAP}/points", headers={"accept-encoding": "gzip"})
+    assert (small.headers["content-encoding"], small.content) == ("gzip", plain.content)
+    assert int(small.headers["content-length"]) < int(plain.headers["content-length"])
+    assert "content-encoding" not in plain.headers
+    again = api.get(f"{MAP}/points", headers={"if-none-match": plain.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
-    assert whole.headers["etag"].strip('"') == asked.get(MAP).json()["version"]
+    assert plain.headers["etag"].strip('"') == api.get(MAP).json()["version"]
 
 
 def test_nothing_is_compressed_that_is_not_sent(
-    asked: TestClient,
+    api: TestClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(*_: object, **__: object) -> bytes:
@@ -67,53 +67,54 @@ def test_nothing_is_compressed_that_is_not_sent(
 
     path, plain = f"{MAP}/label?label=red", {"accept-encoding": "gzip;q=0"}
     monkeypatch.setattr("wsabie.server.routes.maps.gzip.compress", refuse)
-    first = asked.get(path, headers=plain)
+    first = api.get(path, headers=plain)
     assert (first.status_code, "content-encoding" in first.headers) == (200, False)
-    known = {"accept-encoding": "gzip", "if-none-match": f'"other", W/{first.headers["etag"]}'}
-    assert asked.get(path, headers=known).status_code == 304
+    conditional_headers = {"accept-encoding": "gzip", "if-none-match": f'"other", W/{first.headers["etag"]}'}
+    assert api.get(path, headers=conditional_headers).status_code == 304
 
 
-def test_who_asks_about_a_map_that_was_is_told_so(asked: TestClient) -> None:
-    version = asked.get(MAP).json()["version"]
+def test_who_asks_about_a_map_that_was_is_told_so(api: TestClient) -> None:
+    version = api.get(MAP).json()["version"]
     for path in (f"{MAP}/points", f"{MAP}/labels"):
-        assert asked.get(f"{path}?version={version}").status_code == 200
-        answer = asked.get(f"{path}?version=another")
+        assert api.get(f"{path}?version={version}").status_code == 200
+        answer = api.get(f"{path}?version=another")
         assert (answer.status_code, "ask for it again" in answer.json()["detail"]) == (409, True)
 
 
-def test_colours_change_with_decisions(asked: TestClient) -> None:
+def test_colours_change_with_decisions(api: TestClient) -> None:
     def colours() -> dict[int, int]:
-        content = asked.get(f"{MAP}/label?label=red").content
+        content = api.get(f"{MAP}/label?label=red").content
         n = int(np.frombuffer(content, "<u4", 1)[0])
         assert len(content) == 4 + 5 * n
         numbers = np.cumsum(np.frombuffer(content, "<u4", n, 4)).tolist()
         return dict(zip(numbers, content[4 + 4 * n :], strict=True))
 
-    before = colours()
-    tag = asked.get(f"{MAP}/label?label=red").headers["etag"]
-    assert sorted(n for n, code in before.items() if code == 2) == [
-        one["id"] for one in sorted(asked.get("/api/v1/items?label=red").json()["items"], key=lambda one: one["id"])
+    colours_before = colours()
+    tag = api.get(f"{MAP}/label?label=red").headers["etag"]
+    assert sorted(n for n, code in colours_before.items() if code == 2) == [
+        entry["id"]
+        for entry in sorted(api.get("/api/v1/items?label=red").json()["items"], key=lambda entry: entry["id"])
     ]
-    item = next(n for n, code in before.items() if code > 2)
+    item = next(n for n, code in colours_before.items() if code > 2)
     decided = {"decisions": [{"item": item, "label": "red", "state": "rejected"}]}
-    assert asked.post("/api/v1/decisions", json=decided).status_code == 200
-    assert colours() == before | {item: 1}
-    assert asked.get(f"{MAP}/label?label=red", headers={"if-none-match": tag}).status_code == 200
+    assert api.post("/api/v1/decisions", json=decided).status_code == 200
+    assert colours() == colours_before | {item: 1}
+    assert api.get(f"{MAP}/label?label=red", headers={"if-none-match": tag}).status_code == 200
 
 
-def test_labels_lie_within_the_box(asked: TestClient) -> None:
-    box = asked.get(MAP).json()["box"]
-    found = asked.get(f"{MAP}/labels").json()["labels"]
-    assert (found[0]["name"], found[0]["accepted"]) == ("colour", 30)
-    assert {one["name"] for one in found} == {"colour", "red", "green", "blue"}
-    for one in found:
-        assert box["x"] <= one["x"] <= box["x"] + box["side"] + 1e-6
-        assert box["y"] <= one["y"] <= box["y"] + box["side"] + 1e-6
-    assert len(asked.get(f"{MAP}/labels?k=1").json()["labels"]) == 1
+def test_labels_lie_within_the_box(api: TestClient) -> None:
+    box = api.get(MAP).json()["box"]
+    labels = api.get(f"{MAP}/labels").json()["labels"]
+    assert (labels[0]["name"], labels[0]["accepted"]) == ("colour", 30)
+    assert {label["name"] for label in labels} == {"colour", "red", "green", "blue"}
+    for label in labels:
+        assert box["x"] <= label["x"] <= box["x"] + box["side"] + 1e-6
+        assert box["y"] <= label["y"] <= box["y"] + box["side"] + 1e-6
+    assert len(api.get(f"{MAP}/labels?k=1").json()["labels"]) == 1
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "said"),
+    ("path", "status", "message"),
     [
         ("/map?method=tsne", 422, "method"),
         ("/map/points?method=", 422, "method"),
@@ -132,16 +133,16 @@ def test_labels_lie_within_the_box(asked: TestClient) -> None:
         ("/items?ids=" + ",".join(["1"] * 1001), 422, "up to 1,000 numbers"),
     ],
 )
-def test_what_is_refused(asked: TestClient, path: str, status: int, said: str) -> None:
-    answer = asked.get(f"/api/v1{path}")
+def test_what_is_refused(api: TestClient, path: str, status: int, message: str) -> None:
+    answer = api.get(f"/api/v1{path}")
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
-    assert said in answer.json()["detail"]
+    assert message in answer.json()["detail"]
 
 
-def test_items_by_their_numbers(asked: TestClient) -> None:
-    found = asked.get("/api/v1/items?ids=7,3,44,1000").json()
-    assert sorted(one["id"] for one in found["items"]) == [3, 7, 44]
-    assert found["total"] == 3
+def test_items_by_their_numbers(api: TestClient) -> None:
+    page = api.get("/api/v1/items?ids=7,3,44,1000").json()
+    assert sorted(item["id"] for item in page["items"]) == [3, 7, 44]
+    assert page["total"] == 3
 
 
 def test_without_a_model_there_is_no_map(tmp_path: Path, database: str | None) -> None:
@@ -164,33 +165,33 @@ def test_who_only_reads_starts_no_job(folder: Path) -> None:
 
 # What a UMAP is drawn from was read before; jobs in PostgreSQL have tests in `test_training_service.py`.
 @pytest.mark.parametrize("folder", ["trained_collection"], indirect=True, ids=["sqlite"])
-def test_the_job_makes_a_umap(asked: TestClient) -> None:
-    job = asked.post("/api/v1/jobs", json={"kind": "map"}).json()
-    refused = asked.post("/api/v1/jobs", json={"kind": "map", "options": {"again": True}})
+def test_the_job_makes_a_umap(api: TestClient) -> None:
+    job = api.post("/api/v1/jobs", json={"kind": "map"}).json()
+    refused = api.post("/api/v1/jobs", json={"kind": "map", "options": {"again": True}})
     assert (refused.status_code, "has no option 'again'" in refused.json()["detail"]) == (422, True)
     until = time.monotonic() + PATIENCE
     while job["state"] in ("waiting", "running") and time.monotonic() < until:
         time.sleep(0.3)
-        job = asked.get(f"/api/v1/jobs/{job['id']}").json()
+        job = api.get(f"/api/v1/jobs/{job['id']}").json()
     if item_map.has_umap():
         assert (job["state"], job["result"]["state"]) == ("done", "ready")
-        about = asked.get(f"{MAP}?method=umap").json()
+        about = api.get(f"{MAP}?method=umap").json()
         assert about["projections"][1]["created"] == job["result"]["created"]
-        numbers, _ = read_points(asked.get(f"{MAP}/points?method=umap").content)
+        numbers, _ = read_points(api.get(f"{MAP}/points?method=umap").content)
         assert len(numbers) == 45
     else:
         assert (job["state"], "pip install 'wsabie[map]'" in job["error"]) == ("failed", True)
 
 
-def test_a_map_follows_the_items(asked: TestClient, folder: Path) -> None:
-    before = asked.get(f"{MAP}/points")
+def test_a_map_follows_the_items(api: TestClient, folder: Path) -> None:
+    points_before = api.get(f"{MAP}/points")
     shutil.move(folder / "part 0" / "44.png", folder.parent / "44.png")
-    job = asked.post("/api/v1/jobs", json={"kind": "scan"}).json()
+    job = api.post("/api/v1/jobs", json={"kind": "scan"}).json()
     until = time.monotonic() + PATIENCE
     while job["state"] in ("waiting", "running") and time.monotonic() < until:
         time.sleep(0.2)
-        job = asked.get(f"/api/v1/jobs/{job['id']}").json()
+        job = api.get(f"/api/v1/jobs/{job['id']}").json()
     assert job["state"] == "done"
-    after = asked.get(f"{MAP}/points", headers={"if-none-match": before.headers["etag"]})
-    assert after.status_code == 200
-    assert len(read_points(after.content)[0]) == 44
+    points_after = api.get(f"{MAP}/points", headers={"if-none-match": points_before.headers["etag"]})
+    assert points_after.status_code == 200
+    assert len(read_points(points_after.content)[0]) == 44

@@ -45,42 +45,42 @@ def test_a_picture_is_annotated_as_by_the_library(client: Client, served_model: 
     expected = annotator.model.annotate(X, 5)[0]
     got = answer["results"][0]["labels"]
     assert answer["schema"] == 1
-    assert [one["label"] for one in got] == [name for name, _ in expected]
-    np.testing.assert_allclose([one["score"] for one in got], [score for _, score in expected], rtol=1e-5)
-    numbers = annotator.model.vocabulary_.ids([one["label"] for one in got])
+    assert [label["label"] for label in got] == [name for name, _ in expected]
+    np.testing.assert_allclose([label["score"] for label in got], [score for _, score in expected], rtol=1e-5)
+    numbers = annotator.model.vocabulary_.ids([label["label"] for label in got])
     probabilities = annotator.model.predict_proba(X)[0, numbers]  # type: ignore[attr-defined]
-    np.testing.assert_allclose([one["probability"] for one in got], probabilities, rtol=1e-5)
+    np.testing.assert_allclose([label["probability"] for label in got], probabilities, rtol=1e-5)
 
 
 def test_a_region_is_not_the_picture(client: Client) -> None:
-    asked = client()
+    api = client()
     picture = {"file": emoji(1)[0]}
-    whole = asked.post("/api/v1/annotate/picture", files=picture).json()["results"]
-    part = asked.post("/api/v1/annotate/picture?region=10%,10%,40%,40%", files=picture).json()["results"]
-    unjudged = asked.post("/api/v1/annotate/picture?min_precision=0.9", files=picture)
+    picture_results = api.post("/api/v1/annotate/picture", files=picture).json()["results"]
+    part = api.post("/api/v1/annotate/picture?region=10%,10%,40%,40%", files=picture).json()["results"]
+    unjudged = api.post("/api/v1/annotate/picture?min_precision=0.9", files=picture)
     assert (unjudged.status_code, "serve the collection itself" in unjudged.text) == (422, True)
-    assert whole != part
-    refused = asked.post("/api/v1/annotate/picture?region=x", files=picture)
+    assert picture_results != part
+    refused = api.post("/api/v1/annotate/picture?region=x", files=picture)
     assert refused.status_code == 422
     assert refused.headers["content-type"] == "application/problem+json"
 
 
 def test_rows_are_annotated(client: Client, served_model: Path) -> None:
-    asked = client()
+    api = client()
     rows = [{"columns": [1, 5, 1], "values": [1, 2, 3]}, {"columns": [], "values": []}]
-    answer = asked.post("/api/v1/annotate/rows", json={"rows": rows, "k": 3}).json()
+    answer = api.post("/api/v1/annotate/rows", json={"rows": rows, "k": 3}).json()
     annotator = Annotator.load(served_model)
     X = np.zeros((2, annotator.model.n_features_in_), np.float32)
     X[0, [1, 5]] = 4, 2
     from scipy.sparse import csr_matrix
 
     expected = annotator.model.annotate(csr_matrix(X), 3)
-    assert [[one["label"] for one in row["labels"]] for row in answer["results"]] == [
+    assert [[label["label"] for label in row["labels"]] for row in answer["results"]] == [
         [name for name, _ in row] for row in expected
     ]
     among = [expected[0][2][0], expected[0][1][0]]
-    answer = asked.post("/api/v1/annotate/rows", json={"rows": rows[:1], "candidates": among}).json()
-    assert [one["label"] for one in answer["results"][0]["labels"]] == among[::-1]
+    answer = api.post("/api/v1/annotate/rows", json={"rows": rows[:1], "candidates": among}).json()
+    assert [label["label"] for label in answer["results"][0]["labels"]] == among[::-1]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_numbers_are_finite(client: Client, number: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "empty file"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "not a picture"),
@@ -125,44 +125,44 @@ def test_numbers_are_finite(client: Client, number: str) -> None:
         (BOMB, "too many pixels"),
     ],
 )
-def test_what_is_no_picture_is_refused(client: Client, content: bytes, said: str) -> None:
+def test_what_is_no_picture_is_refused(client: Client, content: bytes, message: str) -> None:
     refused = client().post("/api/v1/annotate/picture", files={"file": content})
     assert refused.status_code == 415
-    assert said in refused.json()["detail"]
+    assert message in refused.json()["detail"]
 
 
 def test_labels_and_their_neighbours(client: Client, served_model: Path) -> None:
-    asked, names = client(), list(Annotator.load(served_model).model.vocabulary_)
-    found = asked.get("/api/v1/labels", params={"prefix": names[0][:1].upper(), "k": 3}).json()
-    assert found["total"] == sum(name.casefold().startswith(names[0][:1].casefold()) for name in names)
-    assert len(found["labels"]) == min(3, found["total"])
-    near = asked.get(f"/api/v1/labels/{names[0]}/neighbours", params={"k": 2}).json()
+    api, names = client(), list(Annotator.load(served_model).model.vocabulary_)
+    page = api.get("/api/v1/labels", params={"prefix": names[0][:1].upper(), "k": 3}).json()
+    assert page["total"] == sum(name.casefold().startswith(names[0][:1].casefold()) for name in names)
+    assert len(page["labels"]) == min(3, page["total"])
+    near = api.get(f"/api/v1/labels/{names[0]}/neighbours", params={"k": 2}).json()
     assert len(near["neighbours"]) == 2
-    unknown = asked.get("/api/v1/labels/nobody knows it/neighbours")
+    unknown = api.get("/api/v1/labels/nobody knows it/neighbours")
     assert unknown.status_code == 404
     assert "there is no label" in unknown.json()["detail"]
 
 
 def test_a_heat_map_is_drawn(client: Client) -> None:
-    drawn = client().post("/api/v1/explain/picture", files={"file": emoji(1)[0]})
-    assert drawn.headers["content-type"] == "image/png"
-    assert drawn.content.startswith(b"\x89PNG")
+    response = client().post("/api/v1/explain/picture", files={"file": emoji(1)[0]})
+    assert response.headers["content-type"] == "image/png"
+    assert response.content.startswith(b"\x89PNG")
 
 
 def test_figures_are_counted_by_route(client: Client) -> None:
-    asked = client()
-    asked.get("/api/v1/info")
-    asked.get("/api/v1/labels/x/neighbours")
-    asked.get("/nothing/<b>here")
-    page = asked.get("/metrics").text
+    api = client()
+    api.get("/api/v1/info")
+    api.get("/api/v1/labels/x/neighbours")
+    api.get("/nothing/<b>here")
+    page = api.get("/metrics").text
     assert 'wsabie_requests_total{method="GET",route="/api/v1/info",status="200"} 1.0' in page
     assert 'status="404"' in page
     assert "here" not in page
 
 
 def test_a_body_is_limited_whether_it_says_its_length_or_not(client: Client) -> None:
-    asked = client(ServiceLimits(body=10_000))
-    assert asked.post("/api/v1/annotate/picture", files={"file": b"x" * 20_000}).status_code == 413
+    api = client(ServiceLimits(body=10_000))
+    assert api.post("/api/v1/annotate/picture", files={"file": b"x" * 20_000}).status_code == 413
 
     def pieces() -> Iterator[bytes]:
         yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
@@ -170,17 +170,17 @@ def test_a_body_is_limited_whether_it_says_its_length_or_not(client: Client) -> 
             yield b"x" * 1000
 
     kind = {"content-type": "multipart/form-data; boundary=b"}
-    refused = asked.post("/api/v1/annotate/picture", content=pieces(), headers=kind)
+    refused = api.post("/api/v1/annotate/picture", content=pieces(), headers=kind)
     assert refused.status_code == 413
     assert refused.json()["detail"].startswith("the request is larger than 10,000 bytes")
     for length in ("-1", "1e3", "9" * 400):
-        assert asked.post("/api/v1/annotate/rows", content=b"", headers={"content-length": length}).status_code == 413
+        assert api.post("/api/v1/annotate/rows", content=b"", headers={"content-length": length}).status_code == 413
 
 
 def test_a_client_may_ask_at_a_rate(client: Client) -> None:
-    asked = client(ServiceLimits(rate=0.5, burst=2))
-    assert [asked.get("/api/v1/info").status_code for _ in range(3)] == [200, 200, 429]
-    refused = asked.get("/api/v1/info")
+    api = client(ServiceLimits(rate=0.5, burst=2))
+    assert [api.get("/api/v1/info").status_code for _ in range(3)] == [200, 200, 429]
+    refused = api.get("/api/v1/info")
     assert int(refused.headers["retry-after"]) >= 1
 
 
@@ -192,15 +192,15 @@ def test_who_has_no_token_is_refused(client: Client) -> None:
         Token("eve", "read", None, compute_digest("one")),
         Token("old", "write", yesterday, compute_digest("two")),
     ]
-    asked = client(tokens=tokens)
-    refused = asked.get("/api/v1/info")
+    api = client(tokens=tokens)
+    refused = api.get("/api/v1/info")
     assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
     for token in ("two", "three", "é"):
-        wrong = asked.get("/api/v1/info", headers={"authorization": f"Bearer {token}".encode()})
+        wrong = api.get("/api/v1/info", headers={"authorization": f"Bearer {token}".encode()})
         assert wrong.status_code == 401, token
-    assert asked.get("/api/v1/info", headers={"authorization": "Bearer one"}).status_code == 200
-    assert asked.get("/api/v1/health").status_code == 200  # tells nothing
-    assert asked.get("/metrics").status_code == 401
+    assert api.get("/api/v1/info", headers={"authorization": "Bearer one"}).status_code == 200
+    assert api.get("/api/v1/health").status_code == 200  # tells nothing
+    assert api.get("/metrics").status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -220,9 +220,9 @@ def test_who_has_no_token_is_refused(client: Client) -> None:
     ],
 )
 def test_other_web_sites_change_nothing(client: Client, headers: dict[str, str], status: int) -> None:
-    asked = client(hosts=("localhost", "127.0.0.1", "::1"))
+    api = client(hosts=("localhost", "127.0.0.1", "::1"))
     body = {"rows": [{"columns": [1], "values": [1]}]}
-    assert asked.post("/api/v1/annotate/rows", json=body, headers=headers).status_code == status
+    assert api.post("/api/v1/annotate/rows", json=body, headers=headers).status_code == status
 
 
 def test_pages_are_kept_to_themselves(client: Client) -> None:
@@ -285,9 +285,9 @@ def _empty(annotator: Annotator) -> object:
 
 
 def test_the_command_serves_until_it_is_told_to_stop(served_model: Path) -> None:
-    with running(served_model, "--workers", "2") as asked:
-        assert {asked.get("/api/v1/info").status_code for _ in range(10)} == {200}
-        answer = asked.post("/api/v1/annotate/picture?k=2", files={"file": emoji(1)[0]})
+    with running(served_model, "--workers", "2") as api:
+        assert {api.get("/api/v1/info").status_code for _ in range(10)} == {200}
+        answer = api.post("/api/v1/annotate/picture?k=2", files={"file": emoji(1)[0]})
         assert len(answer.json()["results"][0]["labels"]) == 2
         assert "server" not in answer.headers
 
@@ -300,6 +300,6 @@ def test_others_need_a_token(served_model: Path, tmp_path: Path, cli: Cli) -> No
     token = cli("token", file, "eve").out.strip()
     assert token not in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
-    with running(served_model, "--tokens", file) as asked:
-        assert asked.get("/api/v1/info").status_code == 401
-        assert asked.get("/api/v1/info", headers={"authorization": f"Bearer {token}"}).status_code == 200
+    with running(served_model, "--tokens", file) as api:
+        assert api.get("/api/v1/info").status_code == 401
+        assert api.get("/api/v1/info", headers={"authorization": f"Bearer {token}"}).status_code == 200

@@ -29,18 +29,18 @@ def half_asked(service: httpx.Client) -> Iterator[socket.socket]:
     """A request that is being worked on: the rest of its body has not come."""
     address = service.base_url
     assert service.get("/api/v1/health").status_code == 200  # it listens before it can answer
-    with socket.create_connection((address.host, address.port or 80), timeout=30) as there:
+    with socket.create_connection((address.host, address.port or 80), timeout=30) as connection:
         lines = "Host: localhost\r\nContent-Type: application/json\r\nConnection: close"
         head = f"POST /api/v1/annotate/rows HTTP/1.1\r\n{lines}\r\nContent-Length: {len(BODY)}\r\n\r\n"
-        there.sendall(head.encode() + BODY[:20])
+        connection.sendall(head.encode() + BODY[:20])
         time.sleep(0.3)
-        yield there
+        yield connection
 
 
-def answer_of(there: socket.socket) -> tuple[int, str, bytes]:
+def answer_of(connection: socket.socket) -> tuple[int, str, bytes]:
     """Status, head and body of the answer, up to the end of the connection."""
     content = b""
-    while piece := there.recv(1 << 16):
+    while piece := connection.recv(1 << 16):
         content += piece
     head, _, body = content.partition(b"\r\n\r\n")
     return int(head[9:12]), head.decode().lower(), body
@@ -76,7 +76,7 @@ def test_a_stop_lets_requests_finish(served_model: Path, workers: int) -> None:
         assert process.wait(30) in (0, -15)
 
 
-def counted(service: httpx.Client) -> dict[str, float]:
+def read_request_counts(service: httpx.Client) -> dict[str, float]:
     """Requests by route, as one scrape tells."""
     page = service.get("/metrics").text
     lines = re.findall(r'^wsabie_requests_total\{.*?route="([^"]+)".*?\} (\S+)$', page, re.MULTILINE)
@@ -89,22 +89,22 @@ def test_figures_are_those_of_all_processes(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with started(served_model, "--workers", "2") as (service, process):
         for _ in range(30):  # each by a connection of its own, which either process takes
-            with httpx.Client(base_url=service.base_url, timeout=30) as one:
-                assert one.get("/api/v1/info").status_code == 200
-        assert {counted(service)["/api/v1/info"] for _ in range(6)} == {30}
+            with httpx.Client(base_url=service.base_url, timeout=30) as http:
+                assert http.get("/api/v1/info").status_code == 200
+        assert {read_request_counts(service)["/api/v1/info"] for _ in range(6)} == {30}
         files = list(tmp_path.glob("wsabie-figures-*/counter_*.db"))
         assert len(files) == 2
         with half_asked(service):
             pages = [httpx.get(f"{service.base_url}/metrics").text for _ in range(4)]
             running_now = re.findall(r"^wsabie_requests_running (\S+)$", "\n".join(pages), re.MULTILINE)
             assert running_now == ["2.0"] * 4  # that one, and the question for figures
-        before = set(tmp_path.glob("wsabie-figures-*/gauge_live*.db"))  # a process has one from its start
+        gauges_before = set(tmp_path.glob("wsabie-figures-*/gauge_live*.db"))  # a process has one from its start
         os.kill(int(files[0].stem.rpartition("_")[2]), signal.SIGKILL)
         until = time.monotonic() + 30
-        while time.monotonic() < until and before >= set(tmp_path.glob("wsabie-figures-*/gauge_live*.db")):
+        while time.monotonic() < until and gauges_before >= set(tmp_path.glob("wsabie-figures-*/gauge_live*.db")):
             time.sleep(0.2)
-        with httpx.Client(base_url=service.base_url, timeout=30, transport=httpx.HTTPTransport(retries=5)) as one:
-            assert counted(one)["/api/v1/info"] == 30  # what was counted by the killed one stays
+        with httpx.Client(base_url=service.base_url, timeout=30, transport=httpx.HTTPTransport(retries=5)) as http:
+            assert read_request_counts(http)["/api/v1/info"] == 30  # what was counted by the killed one stays
         process.terminate()
         process.wait(60)
     assert not list(tmp_path.glob("wsabie-figures-*"))
@@ -113,9 +113,9 @@ def test_figures_are_those_of_all_processes(
 @pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET /" + b"a" * 70_000, b"GET / HTTP/1.1\r\n\r\n"])
 def test_what_is_no_request_is_told_as_other_errors(served_service: httpx.Client, sent: bytes) -> None:
     address = served_service.base_url
-    with socket.create_connection((address.host, address.port or 80), timeout=30) as there:
-        there.sendall(sent)
-        status, head, body = answer_of(there)
+    with socket.create_connection((address.host, address.port or 80), timeout=30) as connection:
+        connection.sendall(sent)
+        status, head, body = answer_of(connection)
     assert status == 400
     assert "content-type: application/problem+json" in head
     problem = json.loads(body)
@@ -161,9 +161,9 @@ def test_requests_with_two_meanings_are_refused_and_end_the_connection(
     served_service: httpx.Client, request_: str
 ) -> None:
     address = served_service.base_url
-    with socket.create_connection((address.host, address.port or 80), timeout=30) as there:
-        there.sendall(request_.encode())
-        status, head, body = answer_of(there)
+    with socket.create_connection((address.host, address.port or 80), timeout=30) as connection:
+        connection.sendall(request_.encode())
+        status, head, body = answer_of(connection)
     assert status == 400
     assert "connection: close" in head
     assert json.loads(body)["status"] == 400  # and nothing behind it
@@ -171,8 +171,8 @@ def test_requests_with_two_meanings_are_refused_and_end_the_connection(
 
 @pytest.fixture(scope="module")
 def served_service(served_model: Path) -> Iterator[httpx.Client]:
-    with running(served_model) as found:
-        yield found
+    with running(served_model) as service:
+        yield service
 
 
 BUSY = """
@@ -212,7 +212,7 @@ def test_one_process_needs_no_files(served_model: Path, tmp_path: Path, monkeypa
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with running(served_model) as service:
         service.get("/api/v1/info")
-        assert counted(service)["/api/v1/info"] == 1
+        assert read_request_counts(service)["/api/v1/info"] == 1
         assert not list(tmp_path.glob("wsabie-figures-*"))
 
 
@@ -222,16 +222,16 @@ def test_processes_have_the_tables_of_a_model_once(tmp_path: Path, monkeypatch: 
     rows = random_array((60, 10_000), density=0.004, rng=np.random.default_rng(0), dtype=np.float32, format="csr")
     model = Wsabie(dim=20, epochs=2, threads=1).fit(rows, [f"label {i % 9}" for i in range(60)])
     Annotator(model).save(tmp_path / "model")
-    asked = {"rows": [{"columns": rows[[0]].indices.tolist(), "values": rows[[0]].data.tolist()}], "k": 9}
+    body = {"rows": [{"columns": rows[[0]].indices.tolist(), "values": rows[[0]].data.tolist()}], "k": 9}
     with started(tmp_path / "model", "--workers", "2") as (service, process):
         mapped: list[set[str]] = []
         for _ in range(200):  # until both have answered
-            with httpx.Client(base_url=service.base_url, timeout=30) as one:
-                found = one.post("/api/v1/annotate/rows", json=asked).json()["results"][0]["labels"]
-            assert [(one["label"], one["score"]) for one in found] == model.annotate(rows[[0]], 9)[0]
-            below = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            maps = [Path(f"/proc/{number}/maps").read_text() for number in below]
-            mapped = [files for one in maps if (files := set(re.findall(r"(\d+) +\S+/wsabie-tables-", one)))]
+            with httpx.Client(base_url=service.base_url, timeout=30) as client:
+                labels = client.post("/api/v1/annotate/rows", json=body).json()["results"][0]["labels"]
+            assert [(label["label"], label["score"]) for label in labels] == model.annotate(rows[[0]], 9)[0]
+            child_pids = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            maps = [Path(f"/proc/{number}/maps").read_text() for number in child_pids]
+            mapped = [files for entry in maps if (files := set(re.findall(r"(\d+) +\S+/wsabie-tables-", entry)))]
             if len(mapped) == 2:
                 break
         assert len(mapped) == 2

@@ -39,12 +39,12 @@ def connected(service: httpx.Client, n: int, content: bytes) -> Iterator[list[so
     """So many connections, on each of which only this is sent."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for one in sockets:
-            one.settimeout(0)
-            one.connect_ex((service.base_url.host, service.base_url.port))
-        for one in sockets:
+        for connection in sockets:
+            connection.settimeout(0)
+            connection.connect_ex((service.base_url.host, service.base_url.port))
+        for connection in sockets:
             with suppress(OSError):  # it is not accepted yet, or closed again
-                one.send(content)
+                connection.send(content)
         yield sockets
 
 
@@ -52,16 +52,19 @@ def test_slow_clients_keep_nobody_waiting(served_model: Path) -> None:
     """Neither an answer nor the end of the service, which has few handles of files."""
     with started(served_model, "--max-concurrent", "8", "--timeout", "5", handles=HANDLES) as (service, process):
         assert service.post("/api/v1/annotate/rows", content=BODY, headers=JSON).status_code == 200
-        for begun in (b"", b"GET / HTTP/1.1\r\nHost: local"):
-            with connected(service, HANDLES + 50, begun), httpx.Client(base_url=service.base_url, timeout=30) as other:
-                assert other.get("/api/v1/info").status_code == 200
+        for first_bytes in (b"", b"GET / HTTP/1.1\r\nHost: local"):
+            with (
+                connected(service, HANDLES + 50, first_bytes),
+                httpx.Client(base_url=service.base_url, timeout=30) as client,
+            ):
+                assert client.get("/api/v1/info").status_code == 200
                 handles = sum(1 for _ in Path(f"/proc/{process.pid}/fd").iterdir())
                 assert handles < HANDLES - 50  # for the database, models and pictures
         with connected(service, 8, SLOW) as slow:
             time.sleep(1.5)  # until it can be seen that they are slow
-            with httpx.Client(base_url=service.base_url, timeout=30) as other:
-                assert other.get("/api/v1/info").status_code == 200  # takes no place of theirs
-                assert other.post("/api/v1/annotate/rows", content=BODY, headers=JSON).status_code == 200
+            with httpx.Client(base_url=service.base_url, timeout=30) as client:
+                assert client.get("/api/v1/info").status_code == 200  # takes no place of theirs
+                assert client.post("/api/v1/annotate/rows", content=BODY, headers=JSON).status_code == 200
             first = select(slow, [], [], 30)[0][0]  # made room
             assert first.recv(1 << 16).startswith(b"HTTP/1.1 408 ")
             with connected(service, 8, SLOW), connected(service, HANDLES, b""):
@@ -147,26 +150,26 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_who_does_not_read_is_closed(clock: list[float]) -> None:
     pool = ConnectionTable(10, 1.0, 1000, 1000)
     steps = {0.0: Fake(waiting=50_000), 500.0: Fake(waiting=50_000), 2000.0: Fake(waiting=50_000), 1e6: Fake()}
-    for one in steps.values():
-        assert pool.add(one)
+    for connection in steps.values():
+        assert pool.add(connection)
     for _ in range(15):
         pool.sweep()
         clock[0] += 1
-        for step, one in steps.items():
-            one.waiting = max(0, one.waiting - int(step))
-    assert [one.is_open for one in steps.values()] == [False, False, True, True]
+        for step, connection in steps.items():
+            connection.waiting = max(0, connection.waiting - int(step))
+    assert [connection.is_open for connection in steps.values()] == [False, False, True, True]
     assert pool.slots.n_taken == 2
 
 
 def test_connections_are_shared_and_the_longest_idle_makes_room(clock: list[float]) -> None:
     pool = ConnectionTable(4, 0.5, 10, 1000)
     eve, adam = [Fake("eve") for _ in range(3)], [Fake("adam") for _ in range(2)]
-    for one in (*eve[:2], *adam):
+    for connection in (*eve[:2], *adam):
         clock[0] += 1
-        assert pool.add(one)
+        assert pool.add(connection)
     pool.mark_busy(eve[0])
     assert pool.add(eve[2])  # in place of her own
-    assert [one.is_open for one in (*eve, *adam)] == [True, False, True, True, True]
+    assert [connection.is_open for connection in (*eve, *adam)] == [True, False, True, True, True]
     pool.mark_busy(eve[2])
     assert not pool.add(Fake("eve"))  # both of hers are at work
     assert pool.add(Fake("noah"))
@@ -178,12 +181,12 @@ def test_connections_are_shared_and_the_longest_idle_makes_room(clock: list[floa
 
 def test_who_still_reads_its_answer_is_not_idle(clock: list[float]) -> None:
     pool = ConnectionTable(2, 1.0, 5, 1000)
-    reader, other = Fake(waiting=100_000), Fake()
+    reader, idle = Fake(waiting=100_000), Fake()
     assert pool.add(reader)
     clock[0] += 1
-    assert pool.add(other)
+    assert pool.add(idle)
     assert pool.add(Fake())  # in place of the other, which was idle for a shorter time
-    assert [reader.is_open, other.is_open] == [True, False]
+    assert [reader.is_open, idle.is_open] == [True, False]
     for reader.waiting in range(100_000, -1, -5000):
         clock[0] += 1
         pool.sweep()
@@ -214,15 +217,15 @@ def test_the_slowest_transfer_of_a_caller_makes_room(clock: list[float]) -> None
     def begin(caller: str, number: int) -> Transfer | None:
         return places.begin(caller, limits[number])  # type: ignore[arg-type]
 
-    first, second, other = begin("eve", 0), begin("eve", 1), begin("adam", 2)
+    first, second, third = begin("eve", 0), begin("eve", 1), begin("adam", 2)
     assert first is not None
     assert second is not None
-    assert other is not None
-    for one, size in ((first, 900), (second, 3000), (other, 0)):
-        one.begin_wait(0)
-        one.end_wait(2, size, 1000)
+    assert third is not None
+    for transfer, size in ((first, 900), (second, 3000), (third, 0)):
+        transfer.begin_wait(0)
+        transfer.end_wait(2, size, 1000)
     assert begin("eve", 3)  # adam's is slower, and not hers
-    assert [one.is_over for one in limits] == [True, False, False, False, False]
+    assert [limit.is_over for limit in limits] == [True, False, False, False, False]
     second.begin_wait(2)
     second.end_wait(2 + WINDOW, 20_000, 1000)
     assert begin("eve", 4) is None  # fast enough, both

@@ -36,20 +36,29 @@ def test_every_page_is_the_same_document_and_asked_for_again(built: TestClient, 
 def test_tags_are_compared_as_http_says(built: TestClient) -> None:
     tag = built.get("/theme.js").headers["etag"]
     inner = tag.strip('"')
-    known = [tag, f"W/{tag}", f'"other", {tag}', f'"a,b",W/{tag} , "c"', " * ", "*"]
-    others = ["", '"other"', inner, f'"{inner}x"', f'"x{inner}"', f'"{inner},other"', f'"*", W/"{inner[1:]}"', '"*"']
-    for given in known:
-        assert built.get("/theme.js", headers={"if-none-match": given}).status_code == 304, given
-    for given in others:
-        assert built.get("/theme.js", headers={"if-none-match": given}).status_code == 200, given
+    matching_tags = [tag, f"W/{tag}", f'"other", {tag}', f'"a,b",W/{tag} , "c"', " * ", "*"]
+    other_tags = [
+        "",
+        '"other"',
+        inner,
+        f'"{inner}x"',
+        f'"x{inner}"',
+        f'"{inner},other"',
+        f'"*", W/"{inner[1:]}"',
+        '"*"',
+    ]
+    for header in matching_tags:
+        assert built.get("/theme.js", headers={"if-none-match": header}).status_code == 304, header
+    for header in other_tags:
+        assert built.get("/theme.js", headers={"if-none-match": header}).status_code == 200, header
     lines = [("if-none-match", '"other"'), ("if-none-match", tag)]
     assert built.get("/theme.js", headers=lines).status_code == 304
 
 
 def test_files_named_by_their_content_are_kept(built: TestClient) -> None:
-    found = built.get("/assets/index-abc123.js")
-    assert found.headers["cache-control"] == "public, max-age=31536000, immutable"
-    assert found.headers["content-type"].startswith("text/javascript")
+    response = built.get("/assets/index-abc123.js")
+    assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert response.headers["content-type"].startswith("text/javascript")
     assert built.head("/assets/index-abc123.js").headers["content-length"] == "1"
     assert built.get("/theme.js").headers["cache-control"] == "no-cache"
 
@@ -70,8 +79,8 @@ def test_a_browser_is_shown_a_page_where_there_is_none(client: Client) -> None:
     assert answer.headers["content-type"].startswith("text/html")
     assert "default-src 'self'" in answer.headers["content-security-policy"]
     for path, headers in [("/api/v1/galery", browser), ("/galery", {"accept": "*/*"}), ("/assets/no.js", browser)]:
-        other = client().get(path, headers=headers)
-        assert (other.status_code, other.headers["content-type"]) == (404, problems.MEDIA_TYPE), path
+        refused = client().get(path, headers=headers)
+        assert (refused.status_code, refused.headers["content-type"]) == (404, problems.MEDIA_TYPE), path
     assert client().post("/galery", headers=browser).headers["content-type"] == problems.MEDIA_TYPE
 
 
@@ -79,9 +88,9 @@ def test_without_a_build_a_page_says_so(tmp_path: Path) -> None:
     app = FastAPI(docs_url=None, redoc_url=None)
     problems.install_error_handlers(app)
     app.include_router(make_page_routes(tmp_path))
-    asked = TestClient(app)
-    assert (asked.get("/review").status_code, asked.get("/review").text) == (404, NOT_BUILT)
-    assert asked.get("/favicon.svg").status_code == 404
+    api = TestClient(app)
+    assert (api.get("/review").status_code, api.get("/review").text) == (404, NOT_BUILT)
+    assert api.get("/favicon.svg").status_code == 404
 
 
 def test_pages_run_no_script_but_their_own(client: Client) -> None:

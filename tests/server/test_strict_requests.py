@@ -24,7 +24,7 @@ FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 @pytest.fixture(scope="module")
-def asked(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+def api(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     place = tmp_path_factory.mktemp("strict") / "photos"
     with copied(trained_collection, place) as folder, open_collection(folder) as collection:
         app = make_app(ServiceContext(ServiceLimits(), None, CollectionModelHolder(collection), collection), LOOPBACK)
@@ -45,63 +45,63 @@ def fetched(site: str, mode: str, place: str) -> dict[str, str]:
     return {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": place}
 
 
-def test_every_header_of_a_site_counts(asked: TestClient) -> None:
-    for name, own, other in (
+def test_every_header_of_a_site_counts(api: TestClient) -> None:
+    for name, own_value, foreign_value in (
         ("sec-fetch-site", "none", "cross-site"),
         ("origin", "http://localhost", "http://other.example"),
     ):
-        assert asked.get("/api/v1/items", headers=[(name, own), (name, own)]).status_code == 200
-        assert asked.get("/api/v1/items", headers=[(name, own), (name, other)]).status_code == 403
+        assert api.get("/api/v1/items", headers=[(name, own_value), (name, own_value)]).status_code == 200
+        assert api.get("/api/v1/items", headers=[(name, own_value), (name, foreign_value)]).status_code == 403
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "new-word"])
-def test_another_site_only_opens_pages(asked: TestClient, site: str) -> None:
+def test_another_site_only_opens_pages(api: TestClient, site: str) -> None:
     for mode, place in (("no-cors", "image"), ("cors", "empty"), ("navigate", "iframe"), ("navigate", "document")):
         opens = (mode, place) == ("navigate", "document")
         headers = fetched(site, mode, place)
         for path in ("/", "/review?label=red", "/theme.js"):
-            assert (asked.get(path, headers=headers).status_code == 200) == opens, (mode, path)
+            assert (api.get(path, headers=headers).status_code == 200) == opens, (mode, path)
         for path in (PICTURE, "/api/v1/jobs/1/events", "/api/v1/health", "/metrics", "/openapi.json"):
             for method in ("GET", "HEAD", "OPTIONS", "POST"):
-                answer = asked.request(method, path, headers=headers)
+                answer = api.request(method, path, headers=headers)
                 assert answer.status_code == 403, (method, path)
-    assert asked.post("/", headers=fetched(site, "navigate", "document")).status_code == 403
+    assert api.post("/", headers=fetched(site, "navigate", "document")).status_code == 403
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:3000", "http://[", ""])
-def test_another_origin_is_refused_whatever_it_wants(asked: TestClient, origin: str) -> None:
+def test_another_origin_is_refused_whatever_it_wants(api: TestClient, origin: str) -> None:
     for method in ("GET", "HEAD", "OPTIONS", "POST"):
-        assert asked.request(method, PICTURE, headers={"origin": origin}).status_code == 403
-    assert_problem(asked.get(PICTURE, headers={"origin": origin}), 403)
+        assert api.request(method, PICTURE, headers={"origin": origin}).status_code == 403
+    assert_problem(api.get(PICTURE, headers={"origin": origin}), 403)
 
 
-def test_our_own_pages_and_programs_are_answered(asked: TestClient) -> None:
-    own = [fetched(site, "cors", "empty") for site in ("same-origin", "none")]
-    for headers in ({}, {"origin": "http://localhost"}, *own):
-        assert asked.get(PICTURE, headers=headers).status_code == 200, headers
+def test_our_own_pages_and_programs_are_answered(api: TestClient) -> None:
+    own_headers = [fetched(site, "cors", "empty") for site in ("same-origin", "none")]
+    for headers in ({}, {"origin": "http://localhost"}, *own_headers):
+        assert api.get(PICTURE, headers=headers).status_code == 200, headers
 
 
 # ---- parameters
 
 
-def test_parameters_that_no_route_has_are_refused(asked: TestClient) -> None:
-    tried = 0
-    for method, path, _ in operations(asked):
-        answer = asked.request(method, filled(path), params={"nonsense": "1"})
+def test_parameters_that_no_route_has_are_refused(api: TestClient) -> None:
+    n_requests = 0
+    for method, path, _ in operations(api):
+        answer = api.request(method, filled(path), params={"nonsense": "1"})
         if method == "GET":
             assert_problem(answer, 422)
             assert "query.nonsense: there is no such parameter" in answer.json()["detail"], path
         assert answer.status_code >= 400, path
-        tried += 1
-    assert tried > 40
-    assert "did you mean label?" in asked.get("/api/v1/items?lable=red").json()["detail"]
-    assert "known here: none" in asked.get("/api/v1/health?x=1").json()["detail"]
-    assert_problem(asked.get("/metrics?x"), 422)
+        n_requests += 1
+    assert n_requests > 40
+    assert "did you mean label?" in api.get("/api/v1/items?lable=red").json()["detail"]
+    assert "known here: none" in api.get("/api/v1/health?x=1").json()["detail"]
+    assert_problem(api.get("/metrics?x"), 422)
 
 
-def test_a_parameter_that_is_there_twice_is_refused(asked: TestClient) -> None:
-    assert "more than once" in asked.get("/api/v1/items?k=1&k=2").json()["detail"]
-    assert asked.get("/api/v1/items?k=1").status_code == 200
+def test_a_parameter_that_is_there_twice_is_refused(api: TestClient) -> None:
+    assert "more than once" in api.get("/api/v1/items?k=1&k=2").json()["detail"]
+    assert api.get("/api/v1/items?k=1").status_code == 200
 
 
 # ---- bodies
@@ -112,34 +112,34 @@ def assert_refused(answer: httpx.Response, *words: str) -> None:
     assert all(word in answer.json()["detail"] for word in words), answer.json()
 
 
-def test_fields_that_no_route_has_are_refused(asked: TestClient) -> None:
+def test_fields_that_no_route_has_are_refused(api: TestClient) -> None:
     kinds = set()
-    for method, path, told in operations(asked):
-        kind = next(iter(told.get("requestBody", {"content": {"": None}})["content"]))
+    for method, path, operation in operations(api):
+        kind = next(iter(operation.get("requestBody", {"content": {"": None}})["content"]))
         kinds.add(kind)
         if kind == "application/json":
             twice = b'{"nonsense": 1, "nonsense": 2}'
-            assert_refused(asked.request(method, filled(path), content=twice, headers=JSON), "body.nonsense: it is")
+            assert_refused(api.request(method, filled(path), content=twice, headers=JSON), "body.nonsense: it is")
         elif "form" in kind:
             fields = {"nonsense": b"1", "file": b"1", "text": b"1"}
             form: dict[str, Any] = {"files": fields} if "data" in kind else {"data": fields}
-            assert_refused(asked.request(method, filled(path), **form), "body.", "there is no such field")
+            assert_refused(api.request(method, filled(path), **form), "body.", "there is no such field")
         elif method != "GET":
-            assert_refused(asked.request(method, filled(path), json={"nonsense": 1}), "nothing is taken here")
+            assert_refused(api.request(method, filled(path), json={"nonsense": 1}), "nothing is taken here")
     assert kinds == {"", "application/json", "multipart/form-data", "application/x-www-form-urlencoded"}
 
 
-def test_what_is_wrong_with_a_field_is_said(asked: TestClient) -> None:
+def test_what_is_wrong_with_a_field_is_said(api: TestClient) -> None:
     text, picture = "/api/v1/annotate/text", "/api/v1/search/picture"
-    assert_refused(asked.post("/api/v1/undo", json={"entri": 1}), "body.entri: there is no such field")
+    assert_refused(api.post("/api/v1/undo", json={"entri": 1}), "body.entri: there is no such field")
     nested = b'{"decisions": [{"item": 1, "label": "a", "state": null, "label": "b"}]}'
-    assert_refused(asked.post("/api/v1/decisions", content=nested, headers=JSON), "body.label: it is there more than")
-    assert_refused(asked.post(text, data={"text": "a", "txet": "b"}), "body.txet:", "did you mean text?")
-    assert_refused(asked.post(text, data={"text": ["a", "b"]}), "body.text: it is there more than once")
+    assert_refused(api.post("/api/v1/decisions", content=nested, headers=JSON), "body.label: it is there more than")
+    assert_refused(api.post(text, data={"text": "a", "txet": "b"}), "body.txet:", "did you mean text?")
+    assert_refused(api.post(text, data={"text": ["a", "b"]}), "body.text: it is there more than once")
     two = [("file", b"1"), ("file", b"2")]
-    assert_refused(asked.post(picture, files=two), "body.file: it is there more than once")
-    assert_refused(asked.post("/api/v1/models/1/use", json={"id": 2}), "nothing is taken here")
-    assert asked.post("/api/v1/jobs/1/stop", json={}).status_code == 404
+    assert_refused(api.post(picture, files=two), "body.file: it is there more than once")
+    assert_refused(api.post("/api/v1/models/1/use", json={"id": 2}), "nothing is taken here")
+    assert api.post("/api/v1/jobs/1/stop", json={}).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -157,27 +157,27 @@ def test_what_is_wrong_with_a_field_is_said(asked: TestClient) -> None:
         (("/annotate/text", {"content": b"dog"}), "body.text: send a form with this field, as in: curl -F text=WORDS"),
     ],
 )
-def test_what_is_sent_in_another_form_is_told(asked: TestClient, sent: tuple[str, Any], detail: str) -> None:
+def test_what_is_sent_in_another_form_is_told(api: TestClient, sent: tuple[str, Any], detail: str) -> None:
     path, options = sent
-    answer = asked.post(f"/api/v1{path}", **options)
+    answer = api.post(f"/api/v1{path}", **options)
     assert_problem(answer, 422)
     assert answer.json()["detail"].startswith(detail)
 
 
-def test_addresses_and_methods_that_are_not_there_are_told(asked: TestClient) -> None:
-    assert_problem(asked.get("/api/v1/nothing"), 404)
-    assert "/docs lists all" in asked.get("/api/v1/nothing").json()["detail"]
-    answer = asked.delete("/api/v1/items")
+def test_addresses_and_methods_that_are_not_there_are_told(api: TestClient) -> None:
+    assert_problem(api.get("/api/v1/nothing"), 404)
+    assert "/docs lists all" in api.get("/api/v1/nothing").json()["detail"]
+    answer = api.delete("/api/v1/items")
     assert_problem(answer, 405)
     assert answer.headers["allow"] == "GET"
     assert "the header Allow" in answer.json()["detail"]
-    assert_problem(asked.get("/openapi.json?x=1"), 422)
+    assert_problem(api.get("/openapi.json?x=1"), 422)
 
 
-def test_addresses_of_pages_have_words_of_their_own(asked: TestClient) -> None:
-    assert asked.get("/review?label=red&own=1&own=2").status_code == 200
-    seen = asked.get("/api/v1/items/1").json()["hash"][:12]
-    assert asked.get(f"/api/v1/items/1/thumbnail?size=256&v={seen}").status_code == 200
+def test_addresses_of_pages_have_words_of_their_own(api: TestClient) -> None:
+    assert api.get("/review?label=red&own=1&own=2").status_code == 200
+    version = api.get("/api/v1/items/1").json()["hash"][:12]
+    assert api.get(f"/api/v1/items/1/thumbnail?size=256&v={version}").status_code == 200
 
 
 # ---- heads and bodies
@@ -239,7 +239,7 @@ SIZE = "bytes */"
 
 
 @pytest.mark.parametrize(
-    ("given", "status"),
+    ("byte_range", "status"),
     [
         ("bytes=0-3", 206), ("bytes=-3", 206), ("bytes=5-", 206), ("bytes=0-0,2-3", 206), ("BYTES=0-3", 206),
         ("bytes=0-999999999", 206), ("bytes=-999999999", 206), ("items=0-3", 200), ("nonsense", 200),
@@ -249,28 +249,28 @@ SIZE = "bytes */"
         ("bytes=" + ",".join(f"{2 * i}-{2 * i}" for i in range(17)), 416), ("bytes=" + "0-," * 2000 + "0-", 416),
     ],
 )  # fmt: skip
-def test_parts_of_files(asked: TestClient, given: str, status: int) -> None:
+def test_parts_of_files(api: TestClient, byte_range: str, status: int) -> None:
     for path in (PICTURE, "/api/v1/items/1/thumbnail", "/theme.js"):
-        answer = asked.get(path, headers={"range": given})
-        whole = len(asked.get(path).content)
+        answer = api.get(path, headers={"range": byte_range})
+        size = len(api.get(path).content)
         if status >= 400:
             assert_problem(answer, status)
         assert answer.status_code == status, path
         assert (answer.headers.get("content-range", "").startswith(SIZE)) == (status == 416)
-        assert len(answer.content) <= whole + 1000
+        assert len(answer.content) <= size + 1000
 
 
-def test_two_headers_for_parts_of_a_file_are_refused(asked: TestClient) -> None:
-    assert_problem(asked.get(PICTURE, headers=[("range", "bytes=0-3"), ("range", "bytes=5-6")]), 400)
+def test_two_headers_for_parts_of_a_file_are_refused(api: TestClient) -> None:
+    assert_problem(api.get(PICTURE, headers=[("range", "bytes=0-3"), ("range", "bytes=5-6")]), 400)
 
 
-def test_a_resumed_download_of_a_changed_file_begins_anew(asked: TestClient) -> None:
+def test_a_resumed_download_of_a_changed_file_begins_anew(api: TestClient) -> None:
     for path in (PICTURE, "/api/v1/items/1/thumbnail", "/theme.js"):
-        whole = asked.get(path)
+        complete = api.get(path)
         for value in ("bytes=0-3", "bytes=999999999-", "bytes=3-1"):
-            for validator in ('"old"', f"W/{whole.headers['etag']}", "Mon, 01 Jan 2001 00:00:00 GMT"):
-                answer = asked.get(path, headers={"range": value, "if-range": validator})
-                assert (answer.status_code, answer.content) == (200, whole.content), (path, value)
-        for validator in (whole.headers["etag"], whole.headers["last-modified"]):
-            assert asked.get(path, headers={"range": "bytes=0-3", "if-range": validator}).content == whole.content[:4]
-            assert_problem(asked.get(path, headers={"range": "bytes=999999999-", "if-range": validator}), 416)
+            for validator in ('"old"', f"W/{complete.headers['etag']}", "Mon, 01 Jan 2001 00:00:00 GMT"):
+                answer = api.get(path, headers={"range": value, "if-range": validator})
+                assert (answer.status_code, answer.content) == (200, complete.content), (path, value)
+        for validator in (complete.headers["etag"], complete.headers["last-modified"]):
+            assert api.get(path, headers={"range": "bytes=0-3", "if-range": validator}).content == complete.content[:4]
+            assert_problem(api.get(path, headers={"range": "bytes=999999999-", "if-range": validator}), 416)

@@ -18,15 +18,15 @@ from wsabie.storage.atomic_files import lock_file
 
 
 def ended(service: httpx.Client, job: dict[str, Any]) -> dict[str, Any]:
-    """The job when it is done, by its events; and what they told on the way, under "told"."""
-    told: list[dict[str, Any]] = []
+    """The job when it is done, by its events; and what they told on the way, under "events"."""
+    events: list[dict[str, Any]] = []
     until = time.monotonic() + 100
-    while not told or told[-1]["state"] in ("waiting", "running"):
+    while not events or events[-1]["state"] in ("waiting", "running"):
         assert time.monotonic() < until
         with service.stream("GET", f"/api/v1/jobs/{job['id']}/events") as stream:
             lines = (line for line in stream.iter_lines() if line.startswith("data: "))
-            told += [json.loads(line.removeprefix("data: ")) for line in lines]
-    return told[-1] | {"told": told}
+            events += [json.loads(line.removeprefix("data: ")) for line in lines]
+    return events[-1] | {"events": events}
 
 
 def started(service: httpx.Client, kind: str, **options: Any) -> dict[str, Any]:
@@ -35,30 +35,30 @@ def started(service: httpx.Client, kind: str, **options: Any) -> dict[str, Any]:
     return answer.json()  # type: ignore[no-any-return]
 
 
-def test_what_is_not_learnt_yet(asked: TestClient) -> None:
-    found = asked.get("/api/v1/models").json()
-    assert (found["rollback"], found["removed"], found["forecast"]["decisions"]) == (None, [], 0)
-    assert found["forecast"]["method"] == "nothing"
-    one, other, *_ = untagged(asked)
-    decisions = [{"item": item, "label": "red", "state": "accepted"} for item in (one, other)]
-    asked.post("/api/v1/decisions", json={"decisions": decisions})
-    found = asked.get("/api/v1/models").json()["forecast"]
-    assert found == {
+def test_what_is_not_learnt_yet(api: TestClient) -> None:
+    reply = api.get("/api/v1/models").json()
+    assert (reply["rollback"], reply["removed"], reply["forecast"]["decisions"]) == (None, [], 0)
+    assert reply["forecast"]["method"] == "nothing"
+    first, second, *_ = untagged(api)
+    decisions = [{"item": item, "label": "red", "state": "accepted"} for item in (first, second)]
+    api.post("/api/v1/decisions", json={"decisions": decisions})
+    reply = api.get("/api/v1/models").json()["forecast"]
+    assert reply == {
         "decisions": 2,
         "method": "corrections",
         "reason": "2 items were decided about since model 1 learnt",
     }
 
 
-def test_the_curve_of_a_model(asked: TestClient) -> None:
-    assert "curve" not in asked.get("/api/v1/models").json()["models"][0]["facts"]
-    found = asked.get("/api/v1/models/1").json()
-    assert "curve" not in found["facts"]
-    assert [point["epoch"] for point in found["curve"]] == list(range(1, 31))
-    assert {*found["curve"][0]} == {"epoch", "loss", "MAP"}
-    assert 1 <= found["facts"]["best_epoch"] <= 30
+def test_the_curve_of_a_model(api: TestClient) -> None:
+    assert "curve" not in api.get("/api/v1/models").json()["models"][0]["facts"]
+    model = api.get("/api/v1/models/1").json()
+    assert "curve" not in model["facts"]
+    assert [point["epoch"] for point in model["curve"]] == list(range(1, 31))
+    assert {*model["curve"][0]} == {"epoch", "loss", "MAP"}
+    assert 1 <= model["facts"]["best_epoch"] <= 30
     for number, status in ((9, 404), (0, 422), ("x", 422), (2**63, 422)):
-        assert asked.get(f"/api/v1/models/{number}").status_code == status
+        assert api.get(f"/api/v1/models/{number}").status_code == status
 
 
 @pytest.mark.parametrize(
@@ -75,41 +75,41 @@ def test_the_curve_of_a_model(asked: TestClient) -> None:
         ("compare", {"models": [0, 1]}),
     ],
 )
-def test_jobs_that_cannot_be_asked(asked: TestClient, kind: str, options: dict[str, Any]) -> None:
-    answer = asked.post("/api/v1/jobs", json={"kind": kind, "options": options})
+def test_jobs_that_cannot_be_asked(api: TestClient, kind: str, options: dict[str, Any]) -> None:
+    answer = api.post("/api/v1/jobs", json={"kind": kind, "options": options})
     assert answer.status_code == 422, answer.text
-    assert asked.get("/api/v1/jobs").json() == {"jobs": []}
+    assert api.get("/api/v1/jobs").json() == {"jobs": []}
 
 
-def test_waiting_jobs_are_counted(asked: TestClient, folder: Path) -> None:
+def test_waiting_jobs_are_counted(api: TestClient, folder: Path) -> None:
     lock = (folder / ".wsabie" / "jobs.lock").open("a")
     fcntl.flock(lock, fcntl.LOCK_EX)  # as if another process worked, so that none of them is begun
-    first = asked.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [1, 2]}}).json()
-    again = asked.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [1, 2]}}).json()
-    other = asked.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [2, 1]}}).json()
-    assert first["id"] == again["id"] != other["id"]
+    first = api.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [1, 2]}}).json()
+    again = api.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [1, 2]}}).json()
+    reverse = api.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [2, 1]}}).json()
+    assert first["id"] == again["id"] != reverse["id"]
     for epochs in range(1, 19):
-        assert asked.post("/api/v1/jobs", json={"kind": "train", "options": {"epochs": epochs}}).status_code == 200
-    refused = asked.post("/api/v1/jobs", json={"kind": "train", "options": {}})
+        assert api.post("/api/v1/jobs", json={"kind": "train", "options": {"epochs": epochs}}).status_code == 200
+    refused = api.post("/api/v1/jobs", json={"kind": "train", "options": {}})
     assert (refused.status_code, refused.json()["detail"][:21]) == (422, "20 jobs wait already;")
     lock.close()
 
 
-def test_a_look_tells_which_items_no_tag_fits(asked: TestClient, folder: Path) -> None:
+def test_a_look_tells_which_items_no_tag_fits(api: TestClient, folder: Path) -> None:
     with open_collection(folder) as collection, lock_file(collection.place / "jobs.lock"):
 
         def apply(**options: Any) -> dict[str, Any]:
             """The job, done in this process: a new one takes seconds to start, and the lock keeps it waiting."""
-            job = started(asked, "apply", **options)
+            job = started(api, "apply", **options)
             queue._run_job(collection, queue.claim_job(collection))  # type: ignore[arg-type]
-            return ended(asked, job)
+            return ended(api, job)
 
-        alone = {one["id"] for one in asked.get("/api/v1/items?unlabelled=true").json()["items"]}
-        looked = apply(min_precision=1)
-        assert looked["state"] == "done", looked
-        fitting = looked["result"]["coverage"]  # nothing is right for sure
+        unlabelled = {item["id"] for item in api.get("/api/v1/items?unlabelled=true").json()["items"]}
+        applied_job = apply(min_precision=1)
+        assert applied_job["state"] == "done", applied_job
+        fitting = applied_job["result"]["coverage"]  # nothing is right for sure
         assert (fitting["probability"], fitting["items"], fitting["uncovered"]) == (None, 0, 15)
-        assert set(fitting["uncovered_items"]) == alone
+        assert set(fitting["uncovered_items"]) == unlabelled
         assert apply()["result"]["coverage"] is None
         failed = apply(min_precision=2)
         assert (failed["state"], failed["error"][:26]) == ("failed", "a precision of 2 cannot be")
@@ -121,7 +121,9 @@ def test_training_comparing_and_going_back(folder: Path) -> None:
         assert trained["state"] == "done", trained
         curve = trained["progress"]["curve"]
         assert [point["epoch"] for point in curve] == list(range(1, 41))
-        assert all("curve" in one["progress"] for one in trained["told"] if one["progress"])  # also when opened late
+        assert all(
+            "curve" in event["progress"] for event in trained["events"] if event["progress"]
+        )  # also when opened late
         assert "curve" not in trained["result"]["facts"]
         assert "curve" not in service.get("/api/v1/jobs").json()["jobs"][0]["progress"]
         assert service.get("/api/v1/models/2").json()["curve"] == curve
@@ -129,13 +131,13 @@ def test_training_comparing_and_going_back(folder: Path) -> None:
         assert (failed["state"], failed["error"][:19]) == ("failed", "there is no model 7")
         compared = ended(service, started(service, "compare", models=[1, 2]))
         assert compared["state"] == "done", compared
-        one, two = compared["result"]["models"]
-        assert (one["model"], two["model"], one["difference"], two["verdict"]) == (1, 2, None, "alike")
+        older, newer = compared["result"]["models"]
+        assert (older["model"], newer["model"], older["difference"], newer["verdict"]) == (1, 2, None, "alike")
         assert compared["result"]["items"] >= 5
-        assert two["figures"] == service.get("/api/v1/models/2").json()["figures"]["now"]
+        assert newer["figures"] == service.get("/api/v1/models/2").json()["figures"]["now"]
         back = service.get("/api/v1/models").json()["rollback"]
         assert back["model"] == 1
         assert service.post("/api/v1/undo", json={"entry": back["entry"]}).status_code == 200
-        found = service.get("/api/v1/models").json()
-        assert ([one["in_use"] for one in found["models"]], found["rollback"]) == ([False, True], None)
+        reply = service.get("/api/v1/models").json()
+        assert ([model["in_use"] for model in reply["models"]], reply["rollback"]) == ([False, True], None)
         assert service.post("/api/v1/models/2/use").json()["rollback"]["model"] == 1

@@ -64,7 +64,7 @@ def test_any_bytes_as_config(tmp_path_factory: Any, content: bytes) -> None:
 @example(change={}, entry={"file": "\ud800"})
 def test_any_values_in_a_config_with_a_good_checksum(model: Path, change: dict[str, Any], entry: Any) -> None:
     pointer = json.loads((model / "config.json").read_text())
-    before = (model / "config.json").read_bytes()
+    original = (model / "config.json").read_bytes()
     del pointer["sha256"]
     pointer["tensors"]["W"].update(entry)
     body = json.dumps(pointer | change).encode()[1:]
@@ -73,7 +73,7 @@ def test_any_values_in_a_config_with_a_good_checksum(model: Path, change: dict[s
         (model / "config.json").write_bytes(head + body)
         refused(model)
     finally:
-        (model / "config.json").write_bytes(before)
+        (model / "config.json").write_bytes(original)
     assert not refused(model)
 
 
@@ -96,16 +96,16 @@ headers = st.fixed_dictionaries(
 @example(content=(100_000).to_bytes(8, "little") + b"[" * 100_000)
 def test_any_bytes_as_tensor(model: Path, content: bytes) -> None:
     """With the right checksum, so that the header is what is looked at."""
-    before = (model / "config.json").read_bytes()
+    original = (model / "config.json").read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     file = model / "tensors" / f"{digest[:32]}.safetensors"
     file.write_bytes(content)
-    pointer = json.loads(before)
+    pointer = json.loads(original)
     del pointer["sha256"]
     pointer["tensors"]["W"] |= {"file": f"tensors/{file.name}", "sha256": digest}
     try:
         model_folder.write_sealed_json(model / "config.json", pointer)
         assert refused(model)
     finally:
-        (model / "config.json").write_bytes(before)
+        (model / "config.json").write_bytes(original)
         file.unlink()

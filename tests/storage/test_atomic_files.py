@@ -39,14 +39,14 @@ def test_written_whole_with_folders_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])
 def test_the_umask_says_who_may_read_the_file(tmp_path: Path, umask: int, mode: int) -> None:
-    before = os.umask(umask)
+    old_umask = os.umask(umask)
     try:
         with replace_file(tmp_path / "a") as draft:
             assert draft.stat().st_mode & 0o777 == mode
             draft.write_text("x")
         write_text(tmp_path / "a", "y")
     finally:
-        os.umask(before)
+        os.umask(old_umask)
     assert (tmp_path / "a").stat().st_mode & 0o777 == mode
     assert (tmp_path / "a").read_text() == "y"
 
@@ -130,8 +130,8 @@ with create_folder({str(tmp_path / "a")!r}) as draft:
     os.kill(os.getpid(), 9)
 """
     assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
-    (left,) = tmp_path.iterdir()
-    assert left.suffix == ".tmp"
+    (orphan,) = tmp_path.iterdir()
+    assert orphan.suffix == ".tmp"
     with create_folder(tmp_path / next_one) as mine:
         if next_one == "b":
             remove_drafts(tmp_path)
@@ -143,9 +143,9 @@ def test_a_folder_that_goes_while_it_is_opened_is_not_held(tmp_path: Path, monke
     folder, flock = tmp_path / "a", fcntl.flock
     folder.mkdir()
 
-    def late(*given: Any) -> None:
+    def late(*arguments: Any) -> None:
         folder.rmdir()
-        flock(*given)
+        flock(*arguments)
 
     monkeypatch.setattr(fcntl, "flock", late)
     with pytest.raises(InputError, match="another command is changing"), atomic_files.lock_folder(folder):
@@ -154,17 +154,17 @@ def test_a_folder_that_goes_while_it_is_opened_is_not_held(tmp_path: Path, monke
 
 def test_who_waits_begins_when_a_folder_is_free(tmp_path: Path) -> None:
     order: list[str] = []
-    begun = threading.Event()
+    first_has_lock = threading.Event()
 
     def first() -> None:
         with atomic_files.lock_folder(tmp_path):
-            begun.set()
+            first_has_lock.set()
             time.sleep(0.2)
             order.append("first")
 
     thread = threading.Thread(target=first)
     thread.start()
-    assert begun.wait(10)
+    assert first_has_lock.wait(10)
     with atomic_files.lock_folder(tmp_path, wait=True):
         order.append("second")
     thread.join()

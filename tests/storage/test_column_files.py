@@ -34,12 +34,12 @@ COLUMNS = ColumnTable(
 
 def test_what_is_expected_is_what_was_written(tmp_path: Path) -> None:
     write_columns(tmp_path / "rows", COLUMNS, {})
-    found = map_columns(tmp_path / "rows", scattered=True)[0]
-    written, mapped = (columns.lists["x"].parts["indices"] for columns in (COLUMNS, found))
-    for some in (slice(0, 0), slice(0, 1), slice(1023, 1025), slice(5, 7_999_999), slice(7_999_999, None), slice(None)):
-        assert np.array_equal(prefetch_array(mapped[some]), written[some])
-        assert prefetch_array(written[some]).base is written  # in memory: nothing to be read
-    assert np.array_equal(prefetch_array(found.numbers["id"][3:9]), np.arange(3, 9))
+    mapped_columns = map_columns(tmp_path / "rows", scattered=True)[0]
+    written, mapped = (columns.lists["x"].parts["indices"] for columns in (COLUMNS, mapped_columns))
+    for rows in (slice(0, 0), slice(0, 1), slice(1023, 1025), slice(5, 7_999_999), slice(7_999_999, None), slice(None)):
+        assert np.array_equal(prefetch_array(mapped[rows]), written[rows])
+        assert prefetch_array(written[rows]).base is written  # in memory: nothing to be read
+    assert np.array_equal(prefetch_array(mapped_columns.numbers["id"][3:9]), np.arange(3, 9))
 
 
 def read_so_far() -> int:
@@ -54,9 +54,9 @@ def cold(file: Path) -> Path:
         os.fsync(stream.fileno())
         os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # the page that is read next, and no more
-        before = read_so_far()
+        bytes_before = read_so_far()
         os.pread(stream.fileno(), 1, file.stat().st_size // 2)
-    if read_so_far() == before:
+    if read_so_far() == bytes_before:
         pytest.skip("temporary files lie in memory here: nothing is read from a disk")
     return file
 
@@ -68,13 +68,13 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="what is read from th
 def test_a_few_rows_cost_their_own_bytes(tmp_path: Path) -> None:
     """However far ahead the system would read by itself."""
     write_columns(tmp_path / "rows", COLUMNS, {})
-    found = map_columns(cold(tmp_path / "rows"), scattered=True)[0]
-    before = read_so_far()
-    assert found.lists["x"].parts["indices"][1_000_000] == 1_000_000
-    assert read_so_far() - before < 1 << 16
-    some = prefetch_array(found.lists["x"].parts["indices"][6_000_000:6_020_000])
-    assert some.sum() == sum(range(6_000_000, 6_020_000))
-    assert read_so_far() - before < 4 * some.nbytes
+    columns = map_columns(cold(tmp_path / "rows"), scattered=True)[0]
+    bytes_before = read_so_far()
+    assert columns.lists["x"].parts["indices"][1_000_000] == 1_000_000
+    assert read_so_far() - bytes_before < 1 << 16
+    values = prefetch_array(columns.lists["x"].parts["indices"][6_000_000:6_020_000])
+    assert values.sum() == sum(range(6_000_000, 6_020_000))
+    assert read_so_far() - bytes_before < 4 * values.nbytes
 
 
 @linux
@@ -86,17 +86,17 @@ def test_chunks_of_shards_cost_their_own_bytes(tmp_path: Path) -> None:
     )
     rows.read_spans([(0, 1)])  # the shard is open
     cold(tmp_path / "shards" / format_shard_name(0, 1))
-    before = read_so_far()
-    found = rows.read_spans([(5_000, 5_256), (15_000, 15_256), (35_000, 35_256)])[0]
-    assert found.indices.nbytes // 2 <= read_so_far() - before < 2 * found.indices.nbytes
+    bytes_before = read_so_far()
+    span_rows = rows.read_spans([(5_000, 5_256), (15_000, 15_256), (35_000, 35_256)])[0]
+    assert span_rows.indices.nbytes // 2 <= read_so_far() - bytes_before < 2 * span_rows.indices.nbytes
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 3, 100])
 def test_the_next_slices_are_asked_for_while_one_is_in_use(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(column_files, "prefetch_array", lambda array: asked.append(int(array[0])))
+    prefetched: list[int] = []
+    monkeypatch.setattr(column_files, "prefetch_array", lambda array: prefetched.append(int(array[0])))
     slices = [[np.array([2 * i]), np.array([2 * i + 1])] for i in range(10)]
     for used, (even, odd) in enumerate(prefetch_slices(slices, ahead)):
         assert (even[0], odd[0]) == (2 * used, 2 * used + 1)
-        assert asked == list(range(min(2 * (used + ahead + 1), 20)))
+        assert prefetched == list(range(min(2 * (used + ahead + 1), 20)))
     assert used == 9

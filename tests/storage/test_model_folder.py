@@ -37,11 +37,11 @@ def parts(seed: int = 0, n: int = 50) -> ModelState:
     return ModelState("test", {"names": ["dog", "犬"], "x": 0.1, "none": None}, tensors)
 
 
-def assert_equal(found: ModelState, wanted: ModelState) -> None:
-    assert (found.kind, found.config, set(found.tensors)) == (wanted.kind, wanted.config, set(wanted.tensors))
-    for name, array in wanted.tensors.items():
-        assert found.tensors[name].dtype == array.dtype
-        assert np.array_equal(found.tensors[name], array)
+def assert_equal(state: ModelState, expected: ModelState) -> None:
+    assert (state.kind, state.config, set(state.tensors)) == (expected.kind, expected.config, set(expected.tensors))
+    for name, array in expected.tensors.items():
+        assert state.tensors[name].dtype == array.dtype
+        assert np.array_equal(state.tensors[name], array)
 
 
 def tensor_files(path: Path) -> list[Path]:
@@ -72,10 +72,10 @@ def test_the_mark_of_a_folder_changes_with_its_content_alone(tmp_path: Path) -> 
 
 def test_loaded_is_saved_and_mapped_read_only(tmp_path: Path) -> None:
     save_model_folder(tmp_path / "m", parts())
-    found = open_model_folder(tmp_path / "m")
-    assert_equal(found, parts())
-    assert isinstance(found.tensors["W"], np.memmap)
-    assert not found.tensors["W"].flags.writeable
+    state = open_model_folder(tmp_path / "m")
+    assert_equal(state, parts())
+    assert isinstance(state.tensors["W"], np.memmap)
+    assert not state.tensors["W"].flags.writeable
     assert is_model_folder(tmp_path / "m")
     assert read_folder_kind(tmp_path / "m") == "test"
     assert measure_folder_bytes(tmp_path / "m") == sum(p.stat().st_size for p in tmp_path.rglob("*") if p.is_file())
@@ -97,9 +97,9 @@ def test_any_array_comes_back(tmp_path_factory: Any, dtype: str, shape: list[int
         given_array = array.astype(array.dtype.newbyteorder(">"))
     path = tmp_path_factory.mktemp("m")
     save_model_folder(path, ModelState("test", {}, {"t": given_array}))
-    found = open_model_folder(path).tensors["t"]
-    assert found.dtype == array.dtype
-    assert np.array_equal(found.reshape(array.shape), array)
+    tensor = open_model_folder(path).tensors["t"]
+    assert tensor.dtype == array.dtype
+    assert np.array_equal(tensor.reshape(array.shape), array)
 
 
 def test_tensor_files_are_safetensors_for_everybody(tmp_path: Path) -> None:
@@ -134,26 +134,26 @@ def test_a_new_save_replaces_and_leaves_no_litter(tmp_path: Path) -> None:
 
 def test_saving_again_rewrites_no_tensor(tmp_path: Path) -> None:
     save_model_folder(tmp_path, parts())
-    before = [p.stat().st_mtime_ns for p in tensor_files(tmp_path)]
+    times_before = [p.stat().st_mtime_ns for p in tensor_files(tmp_path)]
     save_model_folder(tmp_path, parts())
-    assert [p.stat().st_mtime_ns for p in tensor_files(tmp_path)] == before
+    assert [p.stat().st_mtime_ns for p in tensor_files(tmp_path)] == times_before
 
 
 def test_a_reader_keeps_its_arrays_while_the_model_is_replaced(tmp_path: Path) -> None:
     save_model_folder(tmp_path, parts(0))
-    found = open_model_folder(tmp_path)
+    state = open_model_folder(tmp_path)
     save_model_folder(tmp_path, parts(1))
-    assert_equal(found, parts(0))
+    assert_equal(state, parts(0))
 
 
 def test_a_folder_that_is_replaced_while_it_is_opened_is_the_new_one(tmp_path: Path, monkeypatch: Any) -> None:
     save_model_folder(tmp_path, ModelState("a", {}, {"x": np.zeros(3)}))
-    whole = model_folder._load_tensor
+    load_tensor = model_folder._load_tensor
 
-    def late(*given: Any) -> Any:
+    def late(*arguments: Any) -> Any:
         monkeypatch.undo()
         save_model_folder(tmp_path, ModelState("a", {}, {"x": np.ones(3)}))
-        return whole(*given)
+        return load_tensor(*arguments)
 
     monkeypatch.setattr(model_folder, "_load_tensor", late)
     assert open_model_folder(tmp_path).tensors["x"].tolist() == [1, 1, 1]
@@ -170,18 +170,18 @@ def test_two_saves_wait_for_each_other(tmp_path: Path) -> None:
     save_model_folder(tmp_path / "m", models[0])
     with ThreadPoolExecutor(2) as pool:
         saving = [pool.submit(save, number) for number in (0, 1)]
-        while not all(one.done() for one in saving):
+        while not all(future.done() for future in saving):
             open_model_folder(tmp_path / "m")
-        for one in saving:
-            one.result()
+        for future in saving:
+            future.result()
     assert len(tensor_files(tmp_path / "m")) == len(models[0].tensors)
 
 
 def test_nested_parts(tmp_path: Path) -> None:
     outer = ModelState("outer", {"inner": parts().config}, {**parts().nested("inner"), "own": np.zeros(2)})
     save_model_folder(tmp_path, outer)
-    found = open_model_folder(tmp_path)
-    assert_equal(found.extract("inner", "test", found.config["inner"]), parts())
+    state = open_model_folder(tmp_path)
+    assert_equal(state.extract("inner", "test", state.config["inner"]), parts())
 
 
 # ---- damage
@@ -446,31 +446,31 @@ def test_a_disk_that_fills_up_leaves_the_old_model_and_no_litter(tmp_path: Path)
         pytest.skip("file systems cannot be mounted here; the next test simulates the full disk")
     try:
         save_model_folder(tmp_path / "m", parts())
-        before = sorted(p.name for p in (tmp_path / "m").rglob("*"))
+        files_before = sorted(p.name for p in (tmp_path / "m").rglob("*"))
         bigger = ModelState("test", {}, {"fits": np.zeros(20_000), "does not": np.ones(60_000)})
         with pytest.raises(InputError, match="the disk is full; free some space and run the same command again"):
             save_model_folder(tmp_path / "m", bigger)
         assert_equal(open_model_folder(tmp_path / "m"), parts())
-        assert sorted(p.name for p in (tmp_path / "m").rglob("*")) == before
+        assert sorted(p.name for p in (tmp_path / "m").rglob("*")) == files_before
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2])
 def test_a_save_that_fails_at_any_file_leaves_the_old_model(saved: Path, monkeypatch: Any, writes: int) -> None:
-    before, left = sorted(p.name for p in saved.rglob("*")), [writes]
+    files_before, writes_left = sorted(p.name for p in saved.rglob("*")), [writes]
 
     def flush(path: Path) -> None:
         if path.is_file():
-            left[0] -= 1
-            if left[0] < 0:
+            writes_left[0] -= 1
+            if writes_left[0] < 0:
                 raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(atomic_files, "_flush", flush)
     with pytest.raises(InputError, match="the disk is full"):
         save_model_folder(saved, parts(1))
     assert_equal(open_model_folder(saved), parts())
-    assert sorted(p.name for p in saved.rglob("*")) == before
+    assert sorted(p.name for p in saved.rglob("*")) == files_before
 
 
 def test_a_first_save_that_fails_can_be_repeated(tmp_path: Path, monkeypatch: Any) -> None:
@@ -486,13 +486,13 @@ def test_a_first_save_that_fails_can_be_repeated(tmp_path: Path, monkeypatch: An
 def test_tensors_that_are_not_mapped_outlive_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mapped one would end the process here, by SIGBUS."""
     path = tmp_path / "m"
-    wanted = np.arange(100_000, dtype=np.float32)
-    save_model_folder(path, ModelState("test", {}, {"W": wanted}))
+    weights = np.arange(100_000, dtype=np.float32)
+    save_model_folder(path, ModelState("test", {}, {"W": weights}))
     monkeypatch.setenv("WSABIE_MAP", "no")
-    found = open_model_folder(path).tensors["W"]
+    tensor = open_model_folder(path).tensors["W"]
     for file in (path / "tensors").iterdir():
         os.truncate(file, 100)
-    assert np.array_equal(found, wanted)
-    assert not found.flags.writeable
+    assert np.array_equal(tensor, weights)
+    assert not tensor.flags.writeable
     with pytest.raises(ModelFolderError, match="damaged"):
         open_model_folder(path)

@@ -10,14 +10,21 @@ from wsabie.core.errors import InputError
 from wsabie.storage.atomic_files import WriteError
 from wsabie.storage.output_checks import OutputKind, check_output_paths
 
-OWN: dict[OutputKind, bytes] = {
+CONTENT_BY_KIND: dict[OutputKind, bytes] = {
     "html": b"<!DOCTYPE html>\n<html>",
     "log": b'{"epoch": 0}\n',
     "parquet": b"PAR1\x15\x04",
     "picture": b"\x89PNG\r\n\x1a\n",
     "rejects": b'{"where": "a.jpg", "reason": "empty file", "detail": ""}\n',
 }
-OTHERS = [b"\xff\xd8\xff\xe0 a photo", b"# Notes", b'{\n "sha256": "', b'{"file_name": "a.jpg"}\n', b"[1]", b"\n"]
+FOREIGN_CONTENTS = [
+    b"\xff\xd8\xff\xe0 a photo",
+    b"# Notes",
+    b'{\n "sha256": "',
+    b'{"file_name": "a.jpg"}\n',
+    b"[1]",
+    b"\n",
+]
 
 
 def test_what_cannot_be_written_is_known_before_and_nothing_is_left(tmp_path: Path) -> None:
@@ -54,14 +61,16 @@ def test_a_model_that_cannot_be_replaced_is_known_before(
     assert [path.name for path in tmp_path.rglob("*")] == ["m", "tensors"]
 
 
-@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("kind", CONTENT_BY_KIND)
 def test_a_file_is_replaced_by_its_own_kind_alone(tmp_path: Path, kind: OutputKind) -> None:
     file = tmp_path / "a"
-    for content in (b"", OWN[kind]):
+    for content in (b"", CONTENT_BY_KIND[kind]):
         file.write_bytes(content)
         check_output_paths((kind, file))
-    others = [content for other, content in OWN.items() if other != kind] + OTHERS
-    for content in others:
+    foreign_contents = [
+        content for other_kind, content in CONTENT_BY_KIND.items() if other_kind != kind
+    ] + FOREIGN_CONTENTS
+    for content in foreign_contents:
         file.write_bytes(content)
         with pytest.raises(InputError, match=r"and would be lost; give another name, or move it away"):
             check_output_paths((kind, file))
@@ -71,7 +80,7 @@ def test_a_file_is_replaced_by_its_own_kind_alone(tmp_path: Path, kind: OutputKi
 def test_nothing_is_written_over_or_among_what_is_read(tmp_path: Path) -> None:
     photos, data = tmp_path / "photos", tmp_path / "data.parquet"
     (photos / "cats").mkdir(parents=True)
-    data.write_bytes(OWN["parquet"])
+    data.write_bytes(CONTENT_BY_KIND["parquet"])
     (tmp_path / "link").symlink_to(data)
     for file in (data, tmp_path / "link", photos / ".." / "data.parquet"):
         with pytest.raises(InputError, match="it is read by this command and would be lost"):

@@ -54,20 +54,20 @@ def test_from_a_new_collection_to_reviewed_suggestions(collection: Path) -> None
     with running(collection) as service:
         address = str(service.base_url).rstrip("/")
         words = ["node", "tests/flow.mjs", address, str(collection / "a" / "003.webp"), *([shots] if shots else [])]
-        done = subprocess.run(
+        process = subprocess.run(
             words, cwd=WEB, env={**os.environ, "CHROMIUM": CHROMIUM}, capture_output=True, text=True, timeout=600
         )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "every page: ok" in done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "every page: ok" in process.stdout
 
 
 def test_a_new_user_of_a_thousand_pictures_reviews_after_three_commands(tmp_path: Path) -> None:
     """Makes the pictures of the documentation too; how long it takes is printed, and kept in docs/service.md."""
     command = [sys.executable, "-m", "benchmarks.first_use", "--screenshots", tmp_path]
     settings = {**os.environ, "CHROMIUM": CHROMIUM}
-    done = subprocess.run(command, cwd=WEB.parent, env=settings, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "the first suggestions to review, in a browser: after" in done.stdout
+    process = subprocess.run(command, cwd=WEB.parent, env=settings, capture_output=True, text=True, timeout=600)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "the first suggestions to review, in a browser: after" in process.stdout
     for name in SHOWN.values():
         with Image.open(tmp_path / f"{name}.webp") as shot:
             assert shot.width >= 1200

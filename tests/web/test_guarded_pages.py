@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.server.conftest import drawn, running, trained_collection  # noqa: F401 - a fixture
+from tests.server.conftest import draw_picture, running, trained_collection  # noqa: F401 - a fixture
 from tests.web.test_browser import CHROMIUM, WEB
 from tests.web.test_browser import pytestmark as pytestmark
 
@@ -30,7 +30,7 @@ SCRIPTS = [
 def walked(script: str, *words: str, **environment: str) -> str:
     """What a walk through the pages says; it must end well."""
     shots = os.environ.get("WSABIE_SCREENSHOTS")
-    done = subprocess.run(
+    process = subprocess.run(
         ["node", f"tests/{script}", *words, *([shots] if shots else [])],
         cwd=WEB,
         env={**os.environ, "CHROMIUM": CHROMIUM, **environment},
@@ -39,8 +39,8 @@ def walked(script: str, *words: str, **environment: str) -> str:
         timeout=600,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 def test_tokens_in_the_pages(trained_collection: Path, tmp_path: Path) -> None:  # noqa: F811
@@ -48,8 +48,8 @@ def test_tokens_in_the_pages(trained_collection: Path, tmp_path: Path) -> None: 
     tokens = {"WRITE": create_token(file, "first", "write"), "AGAIN": create_token(file, "second", "write")}
     tokens["READ"] = create_token(file, "reader", "read")
     with copied(trained_collection, tmp_path / "photos") as folder, running(folder, "--tokens", file) as service:
-        said = walked("token.mjs", str(service.base_url).rstrip("/"), str(file), **tokens)
-    assert said.split("\n")[:3] == ["asked for: ok", "expires: ok", "reads: ok"]
+        output = walked("token.mjs", str(service.base_url).rstrip("/"), str(file), **tokens)
+    assert output.split("\n")[:3] == ["asked for: ok", "expires: ok", "reads: ok"]
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def hostile(tmp_path: Path) -> Path:
         name = f"{SCRIPTS[0]} {number % 2}/{number:02d} {SCRIPTS[number % 2 * 5]}.png"
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         out = BytesIO()
-        with Image.open(BytesIO(drawn(("red", "green", "blue")[number % 3], number))) as picture:
+        with Image.open(BytesIO(draw_picture(("red", "green", "blue")[number % 3], number))) as picture:
             picture.save(out, "PNG")
         (place / name).write_bytes(out.getvalue())
         if number < 24:
